@@ -7,11 +7,20 @@ import pytest
 
 from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Pause, Skip, decide
 from rota.core.planning.tick import after_decision
-from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, failure_of, overlap_of
+from rota.core.schedules.policies import (
+    FAILURE,
+    OVERLAP,
+    CatchUp,
+    Failure,
+    Overlap,
+    OverlapMode,
+    failure_of,
+    overlap_of,
+)
 from tests.support.plan_times import MINUTE, SECOND
 
 NOW = 1_000_000 * SECOND
-ALLOW, RUN_NEW = Overlap(mode="allow"), Failure()
+ALLOW, RUN_NEW = Overlap(mode=OverlapMode.ALLOW), Failure()
 WAITING, RUNNING, RESTING = LiveRun("a"), LiveRun("a", begun=True, claimed=True), LiveRun("a", begun=True)
 SECOND_WAITING, SECOND_RUNNING = LiveRun("b"), LiveRun("b", begun=True, claimed=True)
 
@@ -44,7 +53,7 @@ ENDED = {
 
 
 def overlapping(mode: str, lane: Lane, **more: Any) -> Create | Skip | Pause:
-    return decide(Overlap(mode=mode, **more), RUN_NEW, lane, NOW, 4)
+    return decide(Overlap(mode=OverlapMode(mode), **more), RUN_NEW, lane, NOW, 4)
 
 
 def failing(written: Any, lane: Lane, now: int = NOW, most: int = 4) -> Create | Skip | Pause:

@@ -16,7 +16,7 @@ from rota.core.formats.toml import schedules_toml
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import Delays, Exponential
 from rota.core.schedules.documents import KEYS, document_of, merged, parse
-from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition, define
 from rota.errors import Invalid, UnknownOption
 from rota.values.instants import micros_at
@@ -76,9 +76,11 @@ COMMON = {
     "jitter": SPANS,
     "failure": st.sampled_from(["skip", "pause", "run_new"])
     | st.builds(
-        lambda threshold, span: Failure(mode="half_open", threshold=threshold, cooldown=span), st.integers(1, 9), SPANS
+        lambda threshold, span: Failure(mode=FailureMode.HALF_OPEN, threshold=threshold, cooldown=span),
+        st.integers(1, 9),
+        SPANS,
     )
-    | BACKOFFS.map(lambda backoff: Failure(mode="backoff", backoff=backoff)),
+    | BACKOFFS.map(lambda backoff: Failure(mode=FailureMode.BACKOFF, backoff=backoff)),
     "max_runs": st.integers(1, 99),
     "start_at": st.just(NEW_YEAR - timedelta(days=1, microseconds=5)),
     "windows": st.lists(WINDOWS, max_size=2),
@@ -97,9 +99,9 @@ COMMON = {
 WITH_TIMES = {
     "scopes": st.lists(SCOPES, max_size=3, unique=True) | st.just("tenants"),
     "catch_up": st.sampled_from(["none", "latest", "all"])
-    | st.builds(lambda window, keep: CatchUp(mode="all", window=window, keep=keep), SPANS, st.integers(1, 9)),
+    | st.builds(lambda window, keep: CatchUp(mode=CatchUpMode.ALL, window=window, keep=keep), SPANS, st.integers(1, 9)),
     "overlap": st.sampled_from(["skip", "allow", "queue_one", "queue_all"])
-    | st.builds(lambda most: Overlap(mode="parallel", max_overlap=most), st.none() | st.integers(1, 9)),
+    | st.builds(lambda most: Overlap(mode=OverlapMode.PARALLEL, max_overlap=most), st.none() | st.integers(1, 9)),
 }
 LIMITS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from rota.core.schedules.policies import CatchUp
+from rota.core.schedules.policies import CatchUp, CatchUpMode
 from rota.values.durations import in_micros
 
 _SECOND = 1_000_000
@@ -53,17 +53,31 @@ def choose(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, room: i
     newest = times.prev(horizon + 1)
     if newest is None or newest <= cursor or room == 0:
         return Due((), cursor)
-    if policy.mode == "none":
-        return _punctual(policy, times, cursor, horizon, newest)
+    mode = policy.mode
+    match mode:
+        case CatchUpMode.NONE:
+            return _punctual(policy, times, cursor, horizon, newest)
+        case CatchUpMode.LATEST:
+            return _latest(policy, times, cursor, horizon, newest)
+        case CatchUpMode.ALL:
+            return _each(policy, times, cursor, horizon, newest, room)
+        case _:
+            assert_never(mode)
+
+
+def _before_window(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int) -> tuple[int, tuple[Gap, ...]]:
+    """Return the instant after which the catch-up window begins, and the plan times that are missed before it."""
     edge = max(cursor, horizon - in_micros(policy.window) - 1)
-    missed = _gap(times, cursor, edge, "older than the catch-up window")
+    return edge, _gap(times, cursor, edge, "older than the catch-up window")
+
+
+def _latest(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int) -> Due:
+    edge, missed = _before_window(policy, times, cursor, horizon)
     if newest <= edge:
         return Due((), newest, missed=missed)
-    if policy.mode == "latest":
-        older = times.count(edge, newest) - 1
-        covers_from = times.next(edge) if older else None
-        return Due((newest,), newest, covers_from, older, missed)
-    return _each(policy, times, edge, horizon, room, missed)
+    older = times.count(edge, newest) - 1
+    covers_from = times.next(edge) if older else None
+    return Due((newest,), newest, covers_from, older, missed)
 
 
 def _punctual(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int) -> Due:
@@ -73,7 +87,10 @@ def _punctual(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newe
     return Due((), newest, missed=_gap(times, cursor, newest, "later than its grace"))
 
 
-def _each(policy: CatchUp, times: PlanTimes, edge: int, horizon: int, room: int | None, missed: tuple[Gap, ...]) -> Due:
+def _each(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int, room: int | None) -> Due:
+    edge, missed = _before_window(policy, times, cursor, horizon)
+    if newest <= edge:
+        return Due((), newest, missed=missed)
     first = edge
     waiting = times.count(edge, horizon)
     if waiting > policy.keep:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import msgspec
 
-from rota.core.schedules.policies import Failure, Overlap
+from rota.core.schedules.policies import Failure, FailureMode, Overlap, OverlapMode
 from rota.values.durations import format_duration, in_micros
 
 
@@ -95,47 +97,62 @@ def decide(
 
 def _overlap(policy: Overlap, lane: Lane) -> Create | Skip:
     live = lane.live
-    if not live or policy.mode == "allow":
+    if not live:
         return Create()
-    blocking = live[-1].id
-    match policy.mode:
-        case "parallel":
+    mode = policy.mode
+    match mode:
+        case OverlapMode.ALLOW:
+            return Create()
+        case OverlapMode.SKIP:
+            return Skip(f"overlap: run {live[-1].id} is not over")
+        case OverlapMode.PARALLEL:
             if policy.max_overlap is not None and len(live) >= policy.max_overlap:
                 return Skip(f"overlap: {len(live)} runs are not over, and {policy.max_overlap} may be at once")
             return Create(unlimited=True)
-        case "cancel_previous":
+        case OverlapMode.CANCEL_PREVIOUS:
             waiting = tuple(run.id for run in live if not run.claimed)
             running = tuple(run.id for run in live if run.claimed)
             return Create(after=running, supersedes=waiting, cancels=running)
-        case "queue_one" if any(not run.begun for run in live):
-            waiting_one = next(run.id for run in live if not run.begun)
-            return Skip(f"overlap: run {waiting_one} waits already")
-        case "queue_one" | "queue_all":
+        case OverlapMode.QUEUE_ONE if any(not run.begun for run in live):
+            waiting_run = next(run.id for run in live if not run.begun)
+            return Skip(f"overlap: run {waiting_run} waits already")
+        case OverlapMode.QUEUE_ONE | OverlapMode.QUEUE_ALL:
             return Create(after=tuple(run.id for run in live if not run.followed))
         case _:
-            return Skip(f"overlap: run {blocking} is not over")
+            assert_never(mode)
 
 
 def _failure(policy: Failure, lane: Lane, now: int, max_attempts: int, create: Create) -> Create | Skip | Pause:
-    if policy.mode == "retry":
-        most = policy.max_attempts or max_attempts
-        attempt = lane.attempt + 1 if lane.failed and lane.attempt < most else 1
-        return msgspec.structs.replace(create, attempt=attempt, single=True)
-    if policy.mode == "half_open" and lane.failures >= policy.threshold:
-        return _half_open(policy, lane, now, create)
-    if not lane.failed:
+    mode = policy.mode
+    match mode:
+        case FailureMode.RUN_NEW:
+            return create
+        case FailureMode.RETRY:
+            most = policy.max_attempts or max_attempts
+            attempt = lane.attempt + 1 if lane.failed and lane.attempt < most else 1
+            return msgspec.structs.replace(create, attempt=attempt, single=True)
+        case FailureMode.HALF_OPEN:
+            return create if lane.failures < policy.threshold else _half_open(policy, lane, now, create)
+        case FailureMode.SKIP:
+            if lane.failed and lane.skips == 0:
+                return Skip("failure: the last run failed, so one plan time is skipped", failure=True)
+            return create
+        case FailureMode.BACKOFF:
+            return _backoff(policy, lane, now, create) if lane.failed else create
+        case FailureMode.PAUSE:
+            if lane.failed and lane.skips == 0:  # a skip since then: it was resumed, and may run again
+                return Pause("failure: the last run failed")
+            return create
+        case _:
+            assert_never(mode)
+
+
+def _backoff(policy: Failure, lane: Lane, now: int, create: Create) -> Create | Skip:
+    wait = policy.backoff.delay(lane.failures, 0.0)
+    if now >= lane.finished_at + in_micros(wait):
         return create
-    match policy.mode:
-        case "skip" if lane.skips == 0:
-            return Skip("failure: the last run failed, so one plan time is skipped", failure=True)
-        case "backoff":
-            wait = policy.backoff.delay(lane.failures, 0.0)
-            if now < lane.finished_at + in_micros(wait):
-                told = f"{lane.failures} failures in a row" if lane.failures > 1 else "the last run failed"
-                return Skip(f"failure: {told}, so plan times are skipped for {format_duration(wait)}", failure=True)
-        case "pause" if lane.skips == 0:  # resumed, it may run again
-            return Pause("failure: the last run failed")
-    return create
+    why = f"{lane.failures} failures in a row" if lane.failures > 1 else "the last run failed"
+    return Skip(f"failure: {why}, so plan times are skipped for {format_duration(wait)}", failure=True)
 
 
 def _half_open(policy: Failure, lane: Lane, now: int, create: Create) -> Create | Skip:

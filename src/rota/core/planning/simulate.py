@@ -135,7 +135,7 @@ class _Run:
 def _one_at_a_time(standing: ScheduleState) -> ScheduleState:
     """As planning does it where limits or keys decide: each decision sees what came of the one before it."""
     policy = standing.definition.catch_up
-    if policy.mode != "all":
+    if not policy.runs_each:
         return standing
     return standing.catching_up(msgspec.structs.replace(policy, per_tick=1))
 

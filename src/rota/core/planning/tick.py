@@ -11,7 +11,7 @@ from msgspec import UNSET
 from rota.core.calendar.rules import Times
 from rota.core.planning.catch_up import Due, Gap, choose
 from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Pause, Skip, decide
-from rota.core.schedules.policies import CatchUp, Overlap
+from rota.core.schedules.policies import CatchUp, Overlap, OverlapMode
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.values.durations import in_micros
 from rota.values.scope import Scope
@@ -49,7 +49,7 @@ class ScheduleState(msgspec.Struct, frozen=True, gc=False):
 
     def queueing(self) -> ScheduleState:
         """The same, with plan times that wait for each other."""
-        overlap = Overlap(mode="queue_all")
+        overlap = Overlap(mode=OverlapMode.QUEUE_ALL)
         return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, overlap=overlap))
 
     @property
@@ -193,7 +193,7 @@ def _due(standing: ScheduleState, catch_up: CatchUp, horizon: int) -> Due:
         return Due((first,), first)  # the one there is, however late
     times = standing.times
     second = times.next(first)
-    if (second is None or second > horizon) and catch_up.mode == "latest" and _young(first, horizon, catch_up):
+    if (second is None or second > horizon) and catch_up.runs_only_newest and _young(first, horizon, catch_up):
         return Due((first,), first, following=second)
     return choose(catch_up, times, standing.cursor, horizon, standing.room)
 

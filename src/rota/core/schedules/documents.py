@@ -181,7 +181,8 @@ def _written_policy(policy: CatchUp | Overlap | Failure) -> str | dict[str, Any]
         for field in policy.__struct_fields__
         if field != "mode" and getattr(policy, field) != getattr(defaults, field)
     }
-    return {"mode": policy.mode, **more} if more else policy.mode
+    mode = str(policy.mode)
+    return {"mode": mode, **more} if more else mode
 
 
 def _written_field(value: Any) -> Any:

@@ -4,17 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from enum import StrEnum
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
 from rota.core.jobs.retry import Backoff, Exponential, backoff_of
+from rota.core.jobs.status import ResumeMode
 from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.durations import parse_duration
 
-CATCH_UP = ("none", "latest", "all")
-OVERLAP = ("skip", "allow", "cancel_previous", "parallel", "queue_one", "queue_all")
-FAILURE = ("run_new", "skip", "retry", "backoff", "half_open", "pause")
+
+class CatchUpMode(StrEnum):
+    """Which of several plan times that are due get a run."""
+
+    NONE = "none"
+    LATEST = "latest"
+    ALL = "all"
+
+
+class OverlapMode(StrEnum):
+    """What a plan time gets while an earlier run is not final."""
+
+    SKIP = "skip"
+    ALLOW = "allow"
+    CANCEL_PREVIOUS = "cancel_previous"
+    PARALLEL = "parallel"
+    QUEUE_ONE = "queue_one"
+    QUEUE_ALL = "queue_all"
+
+
+class FailureMode(StrEnum):
+    """What a plan time gets after a run that failed."""
+
+    RUN_NEW = "run_new"
+    SKIP = "skip"
+    RETRY = "retry"
+    BACKOFF = "backoff"
+    HALF_OPEN = "half_open"
+    PAUSE = "pause"
+
+
+CATCH_UP = tuple(mode.value for mode in CatchUpMode)
+OVERLAP = tuple(mode.value for mode in OverlapMode)
+FAILURE = tuple(mode.value for mode in FailureMode)
 
 _MOST_KEPT = 100_000
 
@@ -26,18 +59,85 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     `window`. `all`: each, oldest first, the newest `keep` of them, `per_tick` at a time. The rest is missed.
     """
 
-    mode: str = "latest"
+    mode: CatchUpMode = CatchUpMode.LATEST
     window: timedelta = timedelta(hours=24)
     keep: int = 1_000
     per_tick: int = 100
     grace: timedelta = timedelta(seconds=60)
 
+    @property
+    def runs_each(self) -> bool:
+        """Whether several plan times that are due each get a run, and so may be too many for one transaction."""
+        match self.mode:
+            case CatchUpMode.ALL:
+                return True
+            case CatchUpMode.NONE | CatchUpMode.LATEST:
+                return False
+            case _:
+                assert_never(self.mode)
+
+    @property
+    def runs_only_newest(self) -> bool:
+        """Whether a single plan time inside the window gets a run, however late it is."""
+        match self.mode:
+            case CatchUpMode.LATEST:
+                return True
+            case CatchUpMode.NONE | CatchUpMode.ALL:
+                return False
+            case _:
+                assert_never(self.mode)
+
+    @property
+    def runs_late(self) -> bool:
+        """Whether a plan time may get a run long after its time, inside the window."""
+        match self.mode:
+            case CatchUpMode.LATEST | CatchUpMode.ALL:
+                return True
+            case CatchUpMode.NONE:
+                return False
+            case _:
+                assert_never(self.mode)
+
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a plan time gets while an earlier run of its schedule and scope is not final."""
 
-    mode: str = "skip"
+    mode: OverlapMode = OverlapMode.SKIP
     max_overlap: int | None = None
+
+    @property
+    def cancels(self) -> bool:
+        """Whether a plan time cancels runs that have begun, so that the job has to support it."""
+        match self.mode:
+            case OverlapMode.CANCEL_PREVIOUS:
+                return True
+            case (
+                OverlapMode.SKIP
+                | OverlapMode.ALLOW
+                | OverlapMode.PARALLEL
+                | OverlapMode.QUEUE_ONE
+                | OverlapMode.QUEUE_ALL
+            ):
+                return False
+            case _:
+                assert_never(self.mode)
+
+    @property
+    def drops_all_but_one(self) -> bool:
+        """Whether of plan times decided together only the first gets a run, since the others would overlap it."""
+        match self.mode:
+            case OverlapMode.SKIP:
+                return True
+            case (
+                OverlapMode.ALLOW
+                | OverlapMode.CANCEL_PREVIOUS
+                | OverlapMode.PARALLEL
+                | OverlapMode.QUEUE_ONE
+                | OverlapMode.QUEUE_ALL
+            ):
+                return False
+            case _:
+                assert_never(self.mode)
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -47,25 +147,49 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     failure in a row; `half_open` skips after `threshold` of them, and lets one probe through per `cooldown`.
     """
 
-    mode: str = "run_new"
+    mode: FailureMode = FailureMode.RUN_NEW
     max_attempts: int | None = None
     backoff: Backoff = Exponential(jitter=0.0)
     threshold: int = 5
     cooldown: timedelta = timedelta(minutes=5)
 
+    @property
+    def retries(self) -> bool:
+        """Whether the next plan time is the next attempt, so that a run has no retries of its own."""
+        match self.mode:
+            case FailureMode.RETRY:
+                return True
+            case (
+                FailureMode.RUN_NEW | FailureMode.SKIP | FailureMode.BACKOFF | FailureMode.HALF_OPEN | FailureMode.PAUSE
+            ):
+                return False
+            case _:
+                assert_never(self.mode)
+
+    @property
+    def decides_without_failure(self) -> bool:
+        """Whether it has a say although the last run did not fail: then a lane that is well still needs `decide`."""
+        match self.mode:
+            case FailureMode.RETRY | FailureMode.HALF_OPEN:
+                return True
+            case FailureMode.RUN_NEW | FailureMode.SKIP | FailureMode.BACKOFF | FailureMode.PAUSE:
+                return False
+            case _:
+                assert_never(self.mode)
+
 
 P = TypeVar("P", CatchUp, Overlap, Failure)
 
-_BELONGS = {
-    "window": ("latest", "all"),
-    "keep": ("all",),
-    "per_tick": ("all",),
-    "grace": ("none",),
-    "max_overlap": ("parallel",),
-    "max_attempts": ("retry",),
-    "backoff": ("backoff",),
-    "threshold": ("half_open",),
-    "cooldown": ("half_open",),
+_BELONGS: dict[str, tuple[str, ...]] = {
+    "window": (CatchUpMode.LATEST, CatchUpMode.ALL),
+    "keep": (CatchUpMode.ALL,),
+    "per_tick": (CatchUpMode.ALL,),
+    "grace": (CatchUpMode.NONE,),
+    "max_overlap": (OverlapMode.PARALLEL,),
+    "max_attempts": (FailureMode.RETRY,),
+    "backoff": (FailureMode.BACKOFF,),
+    "threshold": (FailureMode.HALF_OPEN,),
+    "cooldown": (FailureMode.HALF_OPEN,),
 }
 
 
@@ -84,8 +208,8 @@ def catch_up_of(value: CatchUp | str | Mapping[str, Any] | None) -> CatchUp:
 def overlap_of(value: Overlap | str | Mapping[str, Any] | None, catch_up: CatchUp) -> Overlap:
     """A catch-up of every plan time would be pointless if they skipped each other: then they queue by default."""
     policy = _policy(Overlap, value, OVERLAP, "overlap")
-    if value is None and catch_up.mode == "all":
-        return Overlap(mode="queue_all")
+    if value is None and catch_up.runs_each:
+        return Overlap(mode=OverlapMode.QUEUE_ALL)
     if policy.max_overlap is not None and policy.max_overlap < 1:
         raise Invalid(f"overlap.max_overlap must be 1 or more, not {policy.max_overlap}")
     return policy
@@ -102,6 +226,19 @@ def failure_of(value: Failure | str | Mapping[str, Any] | None) -> Failure:
     return policy
 
 
+def catch_up_after_pause(mode: ResumeMode) -> CatchUpMode | None:
+    """Return how a schedule that is resumed catches up with the plan times since its pause; None: not at all."""
+    match mode:
+        case ResumeMode.SKIP:
+            return None
+        case ResumeMode.LATEST:
+            return CatchUpMode.LATEST
+        case ResumeMode.ALL:
+            return CatchUpMode.ALL
+        case _:
+            assert_never(mode)
+
+
 def _policy(kind: type[P], value: P | str | Mapping[str, Any] | None, modes: tuple[str, ...], what: str) -> P:
     if value is None:
         return kind()
@@ -109,7 +246,7 @@ def _policy(kind: type[P], value: P | str | Mapping[str, Any] | None, modes: tup
         given = {field: getattr(value, field) for field in kind.__struct_fields__ if field != "mode"}
         defaults = kind()
         given = {field: chosen for field, chosen in given.items() if chosen != getattr(defaults, field)}
-        given["mode"] = value.mode
+        given["mode"] = str(value.mode)
     elif isinstance(value, str):
         given = {"mode": value}
     elif isinstance(value, Mapping):
@@ -122,7 +259,7 @@ def _policy(kind: type[P], value: P | str | Mapping[str, Any] | None, modes: tup
 def _checked(kind: type[P], given: dict[str, Any], modes: tuple[str, ...], what: str) -> P:
     for name in given.keys() - set(kind.__struct_fields__):
         raise UnknownOption(str(name), kind.__struct_fields__, where=what)
-    mode = given.setdefault("mode", kind().mode)
+    mode = given.setdefault("mode", str(kind().mode))
     if mode not in modes:
         raise Invalid(f"{what} cannot be {mode!r}", hint=did_you_mean(str(mode), modes))
     for name in given:

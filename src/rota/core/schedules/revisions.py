@@ -117,7 +117,7 @@ def first_cursor(definition: ScheduleDefinition, name: str, now: int) -> int:
     """
     only_at, cursor = definition.rule.trigger.only_at, now
     if only_at is not None and only_at <= now:
-        if now - only_at > in_micros(definition.catch_up.window) or definition.catch_up.mode == "none":
+        if now - only_at > in_micros(definition.catch_up.window) or not definition.catch_up.runs_late:
             hint = "give a time to come"
             raise BadTrigger("it is over, longer ago than its catch-up allows", field="once", hint=hint)
         cursor = only_at - 1

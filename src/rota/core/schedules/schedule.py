@@ -18,7 +18,7 @@ from rota.core.jobs.payload_template import AfterRun, check_template, filled, is
 from rota.core.jobs.retry import backoff_of, written_backoff
 from rota.core.limits.limits import Gate, Limit, gates_of_schedule, limit_of_schedule, measure, rate_of
 from rota.core.runs.options import new_run, scope_of
-from rota.core.schedules.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
+from rota.core.schedules.policies import CatchUp, Failure, Overlap, OverlapMode, catch_up_of, failure_of, overlap_of
 from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
 from rota.values import json
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
@@ -90,7 +90,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     def is_plain(self) -> bool:
         """Whether a plan time with nothing before it in its way gets a run, whatever happened in the past."""
         may_end = self.follows is not None or self.max_runs is not None
-        return not may_end and self.catch_up.mode == "latest" and self.failure.mode not in ("retry", "half_open")
+        return not may_end and self.catch_up.runs_only_newest and not self.failure.decides_without_failure
 
     @property
     def lanes(self) -> tuple[Scope, ...]:
@@ -231,7 +231,7 @@ def define(
 def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
     """None of the ends that it waits for is to be lost: then they queue by default."""
     if value is None and trigger.loses_no_time:
-        return Overlap(mode="queue_all")
+        return Overlap(mode=OverlapMode.QUEUE_ALL)
     return overlap_of(value, catch_up)
 
 
@@ -336,9 +336,9 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
     if rule.timezone != (rule.trigger.own_zone or rule.timezone) and not rule.windows and not rule.exclude:
         hint = f"it is that of windows and excluded dates; the expression has its own: cron(…, {rule.timezone!r})"
         raise Invalid("timezone means nothing to a cron expression", hint=hint)
-    if definition.overlap.mode == "cancel_previous" and not job.cancel.supported:
+    if definition.overlap.cancels and not job.cancel.supported:
         raise Invalid(f"overlap cancel_previous needs a job that can be cancelled, and {job.name!r} cannot")
-    if definition.failure.mode == "retry" and "max_attempts" in options:
+    if definition.failure.retries and "max_attempts" in options:
         raise Invalid("with failure retry, a run has one attempt", hint="failure = {mode = 'retry', max_attempts = …}")
     if not job.repeatable and definition.max_runs != 1 and rule.trigger.only_at is None:
         raise Invalid(f"job {job.name!r} is not repeatable", hint="a trigger `once`, or max_runs=1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -11,7 +11,7 @@ from rota.core.calendar.describe import describe
 from rota.core.limits.limits import Limit
 from rota.core.runs.run import Run
 from rota.core.schedules.documents import document_of
-from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.preview import zone_of
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.values.durations import format_duration
@@ -22,19 +22,6 @@ _FACTS = (
     "updated_at",
 )  # fmt: skip
 _LATE = timedelta(seconds=10)
-_OVERLAPS = {
-    "skip": "while a run is going on, plan times are skipped",
-    "allow": "runs may overlap",
-    "cancel_previous": "a new run stops the one before it",
-    "queue_one": "one run waits while another is going on; further plan times are skipped",
-    "queue_all": "runs wait for each other",
-}
-_FAILURES = {
-    "run_new": "after a failure the next plan time runs as usual",
-    "skip": "after a failure one plan time is skipped",
-    "backoff": "after failures plan times are skipped for a growing time",
-    "pause": "a failure pauses the schedule",
-}
 _TOO_MANY = {
     "queue": "waits",
     "skip": "is skipped",
@@ -89,30 +76,58 @@ def policies(definition: ScheduleDefinition) -> list[tuple[str, str]]:
 
 
 def _catch_up(policy: CatchUp) -> str:
-    if policy.mode == "none":
-        return f"a plan time that is more than {format_duration(policy.grace)} late is missed"
-    window = format_duration(policy.window)
-    if policy.mode == "latest":
-        return f"of several that are due, the newest runs and covers the others of the last {window}"
-    most = f"the newest {policy.keep} of the last {window}, {policy.per_tick} at a time"
-    return f"of several that are due, each runs, oldest first: {most}"
+    window, mode = format_duration(policy.window), policy.mode
+    match mode:
+        case CatchUpMode.NONE:
+            return f"a plan time that is more than {format_duration(policy.grace)} late is missed"
+        case CatchUpMode.LATEST:
+            return f"of several that are due, the newest runs and covers the others of the last {window}"
+        case CatchUpMode.ALL:
+            most = f"the newest {policy.keep} of the last {window}, {policy.per_tick} at a time"
+            return f"of several that are due, each runs, oldest first: {most}"
+        case _:
+            assert_never(mode)
 
 
 def _overlap(policy: Overlap) -> str:
-    if policy.mode == "parallel":
-        most = f", {policy.max_overlap} at most" if policy.max_overlap else ""
-        return f"runs overlap whatever the job's own limit is{most}"
-    return _OVERLAPS[policy.mode]
+    mode = policy.mode
+    match mode:
+        case OverlapMode.SKIP:
+            return "while a run is going on, plan times are skipped"
+        case OverlapMode.ALLOW:
+            return "runs may overlap"
+        case OverlapMode.CANCEL_PREVIOUS:
+            return "a new run stops the one before it"
+        case OverlapMode.PARALLEL:
+            most = f", {policy.max_overlap} at most" if policy.max_overlap else ""
+            return f"runs overlap whatever the job's own limit is{most}"
+        case OverlapMode.QUEUE_ONE:
+            return "one run waits while another is going on; further plan times are skipped"
+        case OverlapMode.QUEUE_ALL:
+            return "runs wait for each other"
+        case _:
+            assert_never(mode)
 
 
 def _failure(policy: Failure) -> str:
-    if policy.mode == "retry":
-        most = "as many as the job allows" if policy.max_attempts is None else f"{policy.max_attempts} at most"
-        return f"after a failure the next plan time is one more attempt, {most}"
-    if policy.mode == "half_open":
-        cooldown = format_duration(policy.cooldown)
-        return f"after {policy.threshold} failures in a row one probe runs per {cooldown}, the rest is skipped"
-    return _FAILURES[policy.mode]
+    mode = policy.mode
+    match mode:
+        case FailureMode.RUN_NEW:
+            return "after a failure the next plan time runs as usual"
+        case FailureMode.SKIP:
+            return "after a failure one plan time is skipped"
+        case FailureMode.RETRY:
+            most = "as many as the job allows" if policy.max_attempts is None else f"{policy.max_attempts} at most"
+            return f"after a failure the next plan time is one more attempt, {most}"
+        case FailureMode.BACKOFF:
+            return "after failures plan times are skipped for a growing time"
+        case FailureMode.HALF_OPEN:
+            cooldown = format_duration(policy.cooldown)
+            return f"after {policy.threshold} failures in a row one probe runs per {cooldown}, the rest is skipped"
+        case FailureMode.PAUSE:
+            return "a failure pauses the schedule"
+        case _:
+            assert_never(mode)
 
 
 def _limit(limit: Limit) -> str:
