@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 import msgspec
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
-from rota.core.jobs.unique import KeyHold
+from rota.core.jobs.unique import KeyHold, OnConflict
 from rota.core.limits.limits import UNLIMITED, Gate, Rejection, admission
 from rota.core.planning.overlap_and_failure import Create
 from rota.core.planning.tick import ScheduleState
@@ -175,6 +176,11 @@ class SimulatedLimits:
         assert self._job is not None
         if hold.once:
             return str(NotRepeatable(self._job.name, held.run_id))
-        if hold.on_conflict == "reject":
-            return str(DuplicateRun(self._job.name, held.run_id))
-        return f"unique: run {held.run_id} does this work"
+        on_conflict = OnConflict(hold.on_conflict)
+        match on_conflict:
+            case OnConflict.REJECT:
+                return str(DuplicateRun(self._job.name, held.run_id))
+            case OnConflict.EXISTING | OnConflict.REPLACE:
+                return f"unique: run {held.run_id} does this work"
+            case _:
+                assert_never(on_conflict)

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import msgspec
 
 from rota.core.calendar.describe import describe
-from rota.core.limits.limits import Limit
+from rota.core.limits.limits import Limit, WhenFull
 from rota.core.runs.run import Run
 from rota.core.schedules.documents import document_of
 from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
@@ -22,12 +22,6 @@ _FACTS = (
     "updated_at",
 )  # fmt: skip
 _LATE = timedelta(seconds=10)
-_TOO_MANY = {
-    "queue": "waits",
-    "skip": "is skipped",
-    "reject": "is refused",
-    "cancel_oldest": "stops the oldest",
-}
 
 
 def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = None) -> dict[str, Any]:
@@ -132,4 +126,18 @@ def _failure(policy: Failure) -> str:
 
 def _limit(limit: Limit) -> str:
     waiting = "" if limit.max_queued is None else f", of those {limit.max_queued} at most"
-    return f"{limit.max} at once; one more {_TOO_MANY[limit.when_full]}{waiting}"
+    return f"{limit.max} at once; one more {_when_full(WhenFull(limit.when_full))}{waiting}"
+
+
+def _when_full(mode: WhenFull) -> str:
+    match mode:
+        case WhenFull.QUEUE:
+            return "waits"
+        case WhenFull.SKIP:
+            return "is skipped"
+        case WhenFull.REJECT:
+            return "is refused"
+        case WhenFull.CANCEL_OLDEST:
+            return "stops the oldest"
+        case _:
+            assert_never(mode)
