@@ -10,13 +10,13 @@ from uuid import UUID
 
 import msgspec
 
+from rota.core.calendar.notation import written_instant
 from rota.core.jobs.retry import backoff_of, written_backoff
 from rota.core.jobs.unique import Unique
 from rota.core.runs.dependencies import Follows
 from rota.core.runs.options import RUN_OPTIONS, Order, scope_of
 from rota.core.runs.run import RunFilter
 from rota.core.runs.search import scalar_text
-from rota.core.schedules.documents import written_instant
 from rota.errors import Invalid, UnknownOption
 from rota.remote.problems import ServerTrouble
 from rota.values import json

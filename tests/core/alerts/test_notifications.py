@@ -17,6 +17,7 @@ from rota.core.alerts.notifications import (
     shown_to,
 )
 from rota.core.alerts.signals import Signal, is_followed
+from rota.core.calendar.triggers.job_end import FollowedEnd
 from rota.core.jobs.retry import TryAgain, after_failure
 from rota.errors import Invalid, UnknownOption
 
@@ -154,4 +155,4 @@ def test_subjects(what: str, subject: str) -> None:
     ],
 )  # fmt: skip
 def test_which_ends_are_followed(on: str, state: str, wanted: bool) -> None:
-    assert is_followed(on, state) is wanted
+    assert is_followed(FollowedEnd(on), state) is wanted

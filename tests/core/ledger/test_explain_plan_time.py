@@ -14,7 +14,7 @@ from rota.core.ledger.explain_run import WAITS_FOR_RUNS, LiveWorker, RunFacts, e
 from rota.core.ledger.verify import History, Range
 from rota.core.planning.overlap_and_failure import Lane, LiveRun
 from rota.core.runs.run import Run
-from rota.core.schedules.policies import Failure, Overlap
+from rota.core.schedules.policies import Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.revisions import Revision
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.core.states import RunState
@@ -58,10 +58,14 @@ FAILED = Lane(failed=True, failures=2, finished_at=NOW)
     ("lane", "options", "words"),
     [
         (BUSY, {}, "it would be skipped: overlap: run r1 is not over"),
-        (BUSY, {"overlap": Overlap(mode="queue_all")}, "it would wait for run r1"),
-        (Lane(live=(LiveRun("r1"),)), {"overlap": Overlap(mode="cancel_previous")}, "run r1 would give way to it"),
-        (FAILED, {"failure": Failure(mode="pause")}, "the schedule would be paused: failure"),
-        (FAILED, {"failure": Failure(mode="backoff")}, "it would be skipped: failure: 2 failures in a row"),
+        (BUSY, {"overlap": Overlap(mode=OverlapMode.QUEUE_ALL)}, "it would wait for run r1"),
+        (
+            Lane(live=(LiveRun("r1"),)),
+            {"overlap": Overlap(mode=OverlapMode.CANCEL_PREVIOUS)},
+            "run r1 would give way to it",
+        ),
+        (FAILED, {"failure": Failure(mode=FailureMode.PAUSE)}, "the schedule would be paused: failure"),
+        (FAILED, {"failure": Failure(mode=FailureMode.BACKOFF)}, "it would be skipped: failure: 2 failures in a row"),
         (FAILED, {}, None),
     ],
 )

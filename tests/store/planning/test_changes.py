@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.calendar import cron as cron_rules
-from rota.core.calendar import rules, zones
+from rota.core.calendar import cron_times, rules, zones
 from rota.core.calendar import times as trigger_times
 from rota.core.calendar.triggers import cron, every
 from rota.core.jobs.job import JobDefinition, Retention
@@ -204,7 +203,7 @@ async def test_newer_time_zone_data_may_move_the_next_fire_forward(
 
 def forget_compiled_rules() -> None:
     """Each keeps the zones that it was made with."""
-    for module in (rules, cron_rules, trigger_times, schedule_row, make_runs):
+    for module in (rules, cron_times, trigger_times, schedule_row, make_runs):
         for thing in vars(module).values():
             if hasattr(thing, "cache_clear"):
                 thing.cache_clear()

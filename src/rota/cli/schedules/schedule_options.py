@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rota.core.calendar.triggers import ENDS
+from rota.core.calendar.triggers import KINDS
 from rota.core.limits.limits import WHEN_FULL
 from rota.core.schedules.documents import KEYS
 from rota.core.schedules.policies import CATCH_UP, FAILURE, OVERLAP
@@ -23,12 +23,11 @@ _SETTABLE = tuple(key for key in KEYS if key not in ("name", "job"))
 def trigger_options(command: F) -> F:
     return _options(
         command,
-        click.option("--cron", metavar="EXPR", help='Five fields, or six with seconds first: "0 9 * * MON-FRI".'),
-        click.option("--every", metavar="DURATION", help='Elapsed time: "30s", "15m", "1d".'),
-        click.option("--after", metavar="DURATION", help="That long after the last run ended."),
-        click.option("--following", metavar="JOB", help="At each end of a run of this job that goes as --on says."),
-        click.option("--on", metavar="END", help=f"{_any(ENDS)}.  [default: success]"),
-        click.option("--once", metavar="TIME", help="At one instant: 2026-01-31T08:00:00Z."),
+        *(
+            click.option(f"--{option.key}", metavar=option.metavar, help=option.help)
+            for kind in KINDS
+            for option in kind.options
+        ),
         click.option("--timezone", "--tz", metavar="ZONE", help="Of --cron, --window and --exclude.  [default: UTC]"),
     )
 

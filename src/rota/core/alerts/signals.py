@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
+
+from rota.core.calendar.triggers.job_end import FollowedEnd
 
 FAILED = ("failed", "timed_out", "expired")
 WORDS = {
@@ -47,8 +49,12 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
         return self.job in OWN_JOBS
 
 
-def is_followed(on: str, state: str) -> bool:
-    """Whether a schedule that waits for such ends is to run after this one. What was skipped has not run."""
-    if state == "skipped":
-        return False
-    return on == "end" or WORDS.get(state) == on
+def is_followed(on: FollowedEnd, state: str) -> bool:
+    """Return whether a schedule that follows the ends `on` runs after this one. A skipped run has not run."""
+    match on:
+        case FollowedEnd.SUCCESS | FollowedEnd.FAILURE:
+            return WORDS.get(state) == on
+        case FollowedEnd.END:
+            return state != "skipped"
+        case _:
+            assert_never(on)

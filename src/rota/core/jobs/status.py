@@ -11,7 +11,16 @@ from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
 from rota.values.instants import instant
 
-RESUME_MODES = ("skip", "latest", "all")
+
+class ResumeMode(StrEnum):
+    """What becomes of the plan times that passed while a job or a schedule was paused."""
+
+    SKIP = "skip"
+    LATEST = "latest"
+    ALL = "all"
+
+
+RESUME_MODES = tuple(mode.value for mode in ResumeMode)
 
 
 class JobState(StrEnum):
@@ -113,12 +122,12 @@ def next_at(facts: JobFacts) -> int | None:
     return min((at for at in (facts.due_at, facts.planned_at) if at is not None), default=None)
 
 
-def resume_mode(text: str) -> str:
-    """What becomes of the plan times that passed while a job or a schedule was paused."""
+def resume_mode(text: str) -> ResumeMode:
+    """Return the mode that `text` names; any other word is refused."""
     if text not in RESUME_MODES:
         hint = did_you_mean(text, RESUME_MODES)
         raise Invalid(f"catch_up cannot be {text!r} when something is resumed", hint=hint)
-    return text
+    return ResumeMode(text)
 
 
 def _instant(micros: int | None) -> datetime | None:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
+from enum import StrEnum
 
 import msgspec
 
 from rota.errors import Invalid, did_you_mean
 from rota.values.scope import Scope
 
-ON_CONFLICT = ("existing", "replace", "reject")
+
+class OnConflict(StrEnum):
+    """What an enqueue gets while another run holds its unique key."""
+
+    EXISTING = "existing"
+    REPLACE = "replace"
+    REJECT = "reject"
+
+
+ON_CONFLICT = tuple(mode.value for mode in OnConflict)
 CLEARED = ("failed", "succeeded")
 
 

@@ -10,7 +10,6 @@ from functools import cached_property
 import msgspec
 
 from rota.core.calendar.rules import Rule, Times
-from rota.core.calendar.triggers import Cron, Either
 from rota.core.schedules.revisions import Inactivity, Revision, rests
 from rota.values.instants import instant
 from rota.values.scope import Scope
@@ -169,8 +168,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
 
 def is_zoned(rule: Rule) -> bool:
-    parts = rule.trigger.triggers if isinstance(rule.trigger, Either) else (rule.trigger,)
-    zones = {part.timezone for part in parts if isinstance(part, Cron)}
+    zones = set(rule.trigger.zones)
     zones |= {rule.timezone} if rule.windows or rule.exclude else set()
     return not zones.issubset(_UTC)
 

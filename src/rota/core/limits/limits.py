@@ -7,7 +7,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Any, assert_never
 
 import msgspec
 
@@ -15,7 +16,17 @@ from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.durations import format_duration, in_micros, parse_duration
 from rota.values.scope import Scope
 
-WHEN_FULL = ("queue", "skip", "reject", "cancel_oldest")
+
+class WhenFull(StrEnum):
+    """What happens to one run too many under a limit."""
+
+    QUEUE = "queue"
+    SKIP = "skip"
+    REJECT = "reject"
+    CANCEL_OLDEST = "cancel_oldest"
+
+
+WHEN_FULL = tuple(mode.value for mode in WhenFull)
 UNLIMITED = 2**30
 """As many at once as there are workers for: only how many wait is limited."""
 
@@ -266,12 +277,19 @@ def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Rejecti
     stops = []
     for gate in gates:
         count = live.get(gate.key, 0)
-        if gate.when_full == "cancel_oldest" and count >= gate.max:
-            stops.append((gate.key, count - gate.max + 1))
-        elif gate.when_full in ("skip", "reject") and count >= gate.max:
-            return Rejection(gate, refused=gate.when_full == "reject")
-        elif gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
-            return Rejection(gate, refused=True)
+        mode = WhenFull(gate.when_full)
+        match mode:
+            case WhenFull.QUEUE:
+                if gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
+                    return Rejection(gate, refused=True)
+            case WhenFull.SKIP | WhenFull.REJECT:
+                if count >= gate.max:
+                    return Rejection(gate, refused=mode is WhenFull.REJECT)
+            case WhenFull.CANCEL_OLDEST:
+                if count >= gate.max:
+                    stops.append((gate.key, count - gate.max + 1))
+            case _:
+                assert_never(mode)
     return Admit(tuple(stops))
 
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import assert_never
+
 import msgspec
 
 from rota.core.states import Outcome, RunState
 
-ON_LOST = ("retry", "fail")
+
+class OnLost(StrEnum):
+    """What becomes of a run whose worker was lost: it is tried again, or has failed, since it may have had effects."""
+
+    RETRY = "retry"
+    FAIL = "fail"
+
+
+ON_LOST = tuple(mode.value for mode in OnLost)
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -72,6 +83,18 @@ def is_handed_over(lease: Lease, report: Report) -> bool:
     return report.wait is not None and lease.cancel_at is None
 
 
+def _may_repeat(lease: Lease) -> bool:
+    """Return whether an attempt that may have been interrupted halfway may be made again."""
+    mode = OnLost(lease.on_lost)
+    match mode:
+        case OnLost.RETRY:
+            return True
+        case OnLost.FAIL:
+            return False
+        case _:
+            assert_never(mode)
+
+
 def after_report(lease: Lease, report: Report) -> Requeue | End:
     outcome = report.outcome
     if outcome is Outcome.SUCCEEDED:  # also while cancelling: it is what happened
@@ -80,11 +103,11 @@ def after_report(lease: Lease, report: Report) -> Requeue | End:
     if lease.cancel_at is not None or outcome is Outcome.CANCELLED:
         return End(RunState.CANCELLED, taken_away)
     if outcome is Outcome.HANDED_BACK:
-        if report.began and lease.on_lost == "fail":
+        if report.began and not _may_repeat(lease):
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt - 1, taken_away, keeps_place=True)
     if outcome is Outcome.LOST:  # costs its attempt, and is queued again at once
-        if lease.on_lost == "fail" or lease.attempt >= lease.max_attempts:
+        if not _may_repeat(lease) or lease.attempt >= lease.max_attempts:
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt, taken_away, keeps_place=True)
     if outcome is Outcome.SNOOZED:

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rota.core.calendar.notation import written_instant
 from rota.core.monitoring.charts import Series
 from rota.core.monitoring.overview import Overview
 from rota.core.monitoring.timeline import Timeline
-from rota.core.schedules.documents import written_instant
 from rota.errors import Invalid
 from rota.remote.decode import items, read, value
 from rota.remote.encode import duration

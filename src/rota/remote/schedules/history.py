@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from rota.core.calendar.notation import written_instant
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import RAN, Backfill
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, PagePosition, written_place
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.recent_runs import Recent, checked_recent
-from rota.core.schedules.documents import written_instant
 from rota.errors import Invalid, UnknownSchedule, did_you_mean
 from rota.remote.decode import event_of, items, read
 from rota.remote.encode import cursor_of_name

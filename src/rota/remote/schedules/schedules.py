@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, DefinitionVerbs, require_limit
+from rota.core.calendar.notation import written_instant
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import resume_mode
@@ -17,7 +18,7 @@ from rota.core.runs.bulk import BulkResult
 from rota.core.runs.options import scope_of
 from rota.core.runs.run import Run
 from rota.core.schedules.diff import Difference
-from rota.core.schedules.documents import document_of, written_instant
+from rota.core.schedules.documents import document_of
 from rota.core.schedules.preview import DocumentPreview, Fire, zone_of
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, checked_state
 from rota.errors import ChangedMeanwhile, Invalid

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from rota.core.alerts.expectations import DECLARED, EXPECTED, Breach, Expectations
+from rota.core.calendar.notation import written_instant
 from rota.core.jobs.job import JobDefinition
-from rota.core.schedules.documents import written_instant
 from rota.store.databases.database import Tx
 from rota.store.ledger import audit
 from rota.values.instants import instant

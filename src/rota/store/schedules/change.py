@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from rota.core.calendar.zones import tzdata_version
+from rota.core.jobs.status import ResumeMode
 from rota.core.ledger.audit import type_of
 from rota.core.ledger.verify import is_zoned
 from rota.core.planning.catch_up import Gap
 from rota.core.planning.tick import SECOND
-from rota.core.schedules.policies import CatchUp
+from rota.core.schedules.policies import CatchUp, catch_up_after_pause
 from rota.core.schedules.revisions import JOB_RESUMED, RESUMED, first_cursor
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger, DuplicateSchedule, UnknownJob, UnknownSchedule
@@ -189,7 +190,8 @@ async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor:
     of_job = "job_paused" in changed
     note = JOB_RESUMED if of_job else RESUMED
     change = Change(note=note, actor=actor, noted=not of_job, details={"catch_up": mode})
-    if mode == "skip" or not after.active or after.definition.follows is not None:
+    catch_up_mode = catch_up_after_pause(ResumeMode(mode))
+    if catch_up_mode is None or not after.active or after.definition.follows is not None:
         facts = None if after.paused_at is None else await pause_facts(tx, row)
         await revise(tx, row, change, new_id, facts=facts, **changed)
         return
@@ -199,7 +201,7 @@ async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor:
     await _write(tx, after)
     own = after.definition.catch_up
     keep = max(1, min(own.keep, MOST_RUNS // len(after.definition.lanes)))  # in this one transaction
-    policy = CatchUp(mode=mode, window=own.window, keep=keep, per_tick=keep)
+    policy = CatchUp(mode=catch_up_mode, window=own.window, keep=keep, per_tick=keep)
     after = await _settle(tx, after, new_id, int(now), policy)
     if after.active:  # else catching up has paused it again, and made the revision that says so
         after = msgspec.structs.replace(after, revision=after.revision + 1)

@@ -8,11 +8,10 @@ from itertools import islice
 
 from rota.app import Rota
 from rota.core.calendar.rules import Rule, Times, compiled
-from rota.core.calendar.triggers import Cron, Either, Every, Trigger, started, validate
+from rota.core.calendar.triggers import Trigger, validate
 from rota.core.calendar.zones import zone as known_zone
 from rota.errors import Invalid, UnknownSchedule
 from rota.testing.assertions.times import Moment, NoSuchTime, moment, shown
-from rota.values.durations import format_duration
 
 _MORE = 3
 _MOST = 10_000
@@ -58,7 +57,7 @@ def assert_fires(
         return
     if until is None:  # the times after the expected ones often show what went wrong
         found = list(islice(_fires(times, first, None), min(len(wanted) + _MORE, most or _MOST)))
-    what_fires = f"schedule {name!r}" if name else _worded(rule)
+    what_fires = f"schedule {name!r}" if name else rule.trigger.code()
     lines = _difference(wanted, [_Fire(at, tz, times.marks(at)) for at in found], open_end=until is None)
     raise AssertionError("\n".join([f"{what_fires} fires otherwise, in {tz} (- expected, + fires):", *lines]))
 
@@ -74,7 +73,7 @@ def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | No
     """Return the rule, the schedule's name, which determines `H`, and the maximum number of runs."""
     if not isinstance(what, str):
         validate(what)
-        return Rule(started(what, None)), "", None
+        return Rule(what.started(None)), "", None
     if app is None:
         raise Invalid(f"which app's {what!r} is meant?", hint="assert_fires(name, […], start=…, app=app)")
     known = {one.name: one.definition for one in app.registry.schedules}
@@ -84,20 +83,7 @@ def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | No
 
 
 def _zone_of(rule: Rule) -> str:
-    trigger = rule.trigger
-    parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)
-    named = [part.timezone for part in parts if isinstance(part, Cron)]
-    return named[0] if named else rule.timezone
-
-
-def _worded(rule: Rule) -> str:
-    match rule.trigger:
-        case Cron() as trigger:
-            return f"cron({trigger.expression!r})"
-        case Every() as trigger:
-            return f"every({format_duration(trigger.interval)!r})"
-        case trigger:
-            return f"the trigger {type(trigger).__name__.lower()!r}"
+    return next(iter(rule.trigger.zones), rule.timezone)
 
 
 class _Expected:
