@@ -1,4 +1,4 @@
-"""The life of a run: its states, and the one table of changes that are legal."""
+"""States of a run, and the one table of legal state changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunState(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How one attempt ended."""
+    """Result of one attempt."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -78,16 +78,19 @@ OUTCOME_WORDS: dict[Outcome, str] = {
 
 
 def has_begun(fence: int) -> bool:
-    """Whether a run that waits was claimed before: its fence grows with every claim, and never shrinks.
+    """Return whether a run that is not held was claimed before, judged by its fence.
 
-    Its attempt does not tell: a hand-back, a snooze and the next part of a pipeline give it back, and a run that its
-    schedule retries sets out from a later one.
+    Every claim increments the fence, and nothing decrements it. The attempt number does not tell: a hand-back, a snooze
+    and the next part of a pipeline decrement it, and a run that its schedule retries starts at a higher one.
     """
     return fence > 0
 
 
 def end_unclaimed_as(wanted: RunState, fence: int) -> RunState:
-    """How a run ends that nobody has: `skipped` means that it was never begun, so what was is `cancelled`."""
+    """Return the final state of a run that no worker holds when it is ended as `wanted`.
+
+    `skipped` means that a run never began: one that did becomes `cancelled`.
+    """
     return RunState.CANCELLED if wanted is RunState.SKIPPED and has_begun(fence) else wanted
 
 

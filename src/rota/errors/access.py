@@ -1,4 +1,4 @@
-"""Who may not, or not yet."""
+"""Errors of authentication and authorization."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Forbidden(Denied):
 
 
 class NotSignedIn(Denied):
-    """No token, or one that is unknown, revoked or expired."""
+    """No token was given, or the token is unknown, revoked or expired."""
 
     status, code = 401, "not-signed-in"
 
@@ -37,7 +37,7 @@ class NotSignedIn(Denied):
 
 
 class TooManyTries(Denied):
-    """Too many wrong tokens came from this address."""
+    """Too many requests with a wrong token came from this address."""
 
     status, code = 429, "too-many-tries"
 

@@ -1,4 +1,4 @@
-"""What can be wrong with what is asked of jobs, schedules, workers and what belongs to them."""
+"""Errors of jobs, schedules, workers, quotas and notifications."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JobDisabled(Conflict):
 
 
 class JobInUse(Conflict):
-    """A schedule or a live run needs the job."""
+    """A schedule or a live run uses the job."""
 
     code = "job-in-use"
 
@@ -49,7 +49,7 @@ class NotSchedulable(Conflict):
 
 
 class UnknownSchedule(NotFound):
-    """There is no schedule of that name, or no more."""
+    """There is no schedule of that name, or it was deleted."""
 
     code = "unknown-schedule"
 
@@ -68,7 +68,7 @@ class DuplicateSchedule(Conflict):
 
 
 class Overlapping(Conflict):
-    """A schedule was triggered while its overlap policy forbids it."""
+    """The schedule's overlap policy forbids a run now."""
 
     code = "overlapping"
 
@@ -77,7 +77,7 @@ class Overlapping(Conflict):
 
 
 class NotTriggered(Conflict):
-    """A limit or a unique key stands in the way; unlike an overlap, it cannot be forced."""
+    """A limit or a unique key prevents the run; unlike an overlap, it cannot be forced."""
 
     code = "not-triggered"
 
@@ -87,7 +87,7 @@ class NotTriggered(Conflict):
 
 
 class FollowingRing(Invalid):
-    """Schedules that follow each other's jobs would never come to rest."""
+    """Schedules that follow each other's jobs form a cycle, and would trigger each other for ever."""
 
     code = "following-ring"
 
@@ -99,7 +99,7 @@ class FollowingRing(Invalid):
 
 
 class UnreadableSchedule(Unavailable):
-    """A newer rota has written the schedule."""
+    """A newer version of rota wrote the schedule."""
 
     code = "unreadable-schedule"
 
@@ -108,7 +108,7 @@ class UnreadableSchedule(Unavailable):
 
 
 class ChangedMeanwhile(Conflict):
-    """It was changed since it was looked at: `If-Match` names an `ETag` that is not its own any more."""
+    """The object was changed since it was read: the `ETag` in `If-Match` is no longer current."""
 
     status, code = 412, "changed-meanwhile"
 
@@ -126,7 +126,7 @@ class UnknownWorker(NotFound):
 
 
 class AmbiguousWorker(Conflict):
-    """The shortened id fits more than one worker."""
+    """The shortened id matches more than one worker."""
 
     code = "ambiguous-worker"
 
@@ -155,7 +155,7 @@ class UnknownNotification(NotFound):
 
 
 class NotExpected(NotFound):
-    """Nothing is expected of this job or schedule."""
+    """The job or schedule has no expectations."""
 
     code = "not-expected"
 

@@ -1,4 +1,4 @@
-"""What can be wrong with what is asked of a run."""
+"""Errors of runs: their ids, leases, states, keys and limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHOWN_CANDIDATES = 5
 
 
 class UnknownRun(NotFound):
-    """The run never was, or has been pruned."""
+    """The run never existed, or was pruned."""
 
     code = "unknown-run"
 
@@ -21,7 +21,7 @@ class UnknownRun(NotFound):
 
 
 class AmbiguousRun(Conflict):
-    """The shortened id fits more than one run."""
+    """The shortened id matches more than one run."""
 
     code = "ambiguous-run"
 
@@ -43,7 +43,7 @@ class LeaseLost(Conflict):
 
 
 class AlreadyReported(Conflict):
-    """The attempt was ended before under the same fence, and otherwise."""
+    """The attempt was reported before under the same fence, with another outcome."""
 
     code = "already-reported"
 
@@ -52,7 +52,7 @@ class AlreadyReported(Conflict):
 
 
 class NotHandedOver(Conflict):
-    """For those outside: the run's handler has not ended yet."""
+    """An external worker reported a run whose handler has not ended yet."""
 
     code = "not-handed-over"
 
@@ -62,7 +62,7 @@ class NotHandedOver(Conflict):
 
 
 class NotAsked(Conflict):
-    """For those outside: nobody asked the run to stop."""
+    """An external worker reported a run as cancelled that nobody asked to stop."""
 
     code = "not-asked"
 
@@ -71,7 +71,7 @@ class NotAsked(Conflict):
 
 
 class RunIsFinal(Conflict):
-    """A run that has ended does not change any more."""
+    """The run has ended, and no longer changes."""
 
     code = "run-is-final"
 
@@ -80,7 +80,7 @@ class RunIsFinal(Conflict):
 
 
 class RunNotFinal(Conflict):
-    """Only a run that has ended can be retried."""
+    """The run has not ended, and cannot be retried yet."""
 
     code = "run-not-final"
 
@@ -90,7 +90,7 @@ class RunNotFinal(Conflict):
 
 
 class NotCancellable(Conflict):
-    """The run has begun, and its job does not support cancelling."""
+    """The run has begun, and its job does not support cancellation."""
 
     code = "not-cancellable"
 
@@ -99,7 +99,7 @@ class NotCancellable(Conflict):
 
 
 class DuplicateRun(Conflict):
-    """The unique key is held by another run, and `on_conflict` is `reject`; or a retry while the work is under way."""
+    """Another run holds the unique key and `on_conflict` is `reject`, or the run to retry is in progress."""
 
     code = "duplicate-run"
 
@@ -109,12 +109,12 @@ class DuplicateRun(Conflict):
 
 
 class NothingToRetry(Conflict):
-    """The newest run of the job did not fail, has not ended, or never was."""
+    """The newest run of the job did not fail, has not ended, or does not exist."""
 
     code = "nothing-to-retry"
 
     def __init__(self, job: str, run_id: str | None, state: str | None) -> None:
-        """`state` is how the job's newest run ended, None while it goes on; without a run there is no `run_id`."""
+        """Build the message; `state` is how the newest run ended, None while it runs; no run, no `run_id`."""
         if run_id is None:
             super().__init__(f"job {job!r} has no run to retry", hint="enqueue one: `rota run enqueue`")
         elif state is None:
@@ -125,7 +125,7 @@ class NothingToRetry(Conflict):
 
 
 class AlreadyRetried(Conflict):
-    """Another run repeats it. Said by retries of many; one run by its id may be retried as often as wanted."""
+    """Another run is a retry of this one. Raised by bulk retries only; a single run may be retried again and again."""
 
     code = "already-retried"
 
@@ -145,7 +145,7 @@ class BulkMismatch(Conflict):
 
 
 class LimitReached(Conflict):
-    """A limit is full, and `when_full` is `reject`, or no more may wait."""
+    """A limit is full and `when_full` is `reject`, or its queue is full."""
 
     code: ClassVar[str] = "limit-reached"
 
@@ -156,13 +156,13 @@ class LimitReached(Conflict):
 
 
 class QuotaExceeded(LimitReached):
-    """As many of a scope's runs wait as may, over all jobs."""
+    """The scope's quota of queued runs, over all jobs, is used up."""
 
     code = "quota-exceeded"
 
 
 class NotRepeatable(Conflict):
-    """A job with `repeatable=False` is done, or being done, for this scope."""
+    """A job with `repeatable=False` has succeeded, or is in progress, for this scope."""
 
     code = "not-repeatable"
 
@@ -172,7 +172,7 @@ class NotRepeatable(Conflict):
 
 
 class StillRunning(Unavailable):
-    """Waiting for a run took longer than the caller wanted."""
+    """The run did not end within the caller's timeout."""
 
     exit_code, code = 75, "still-running"
 
@@ -195,7 +195,7 @@ class UnknownStep(Invalid):
 
 
 class StepTwice(Invalid):
-    """A handler opened a step a second time in the same attempt."""
+    """A handler opened the same step twice in one attempt."""
 
     code = "step-twice"
 
@@ -206,7 +206,7 @@ class StepTwice(Invalid):
 
 
 class KeyReused(Invalid):
-    """The key was used for another request."""
+    """The idempotency key was used for a different request."""
 
     code = "idempotency-key-reused"
 

@@ -1,4 +1,4 @@
-"""What people may call things, and how long they may let them last."""
+"""Validation of names and timeouts."""
 
 from __future__ import annotations
 

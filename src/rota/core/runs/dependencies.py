@@ -1,4 +1,4 @@
-"""Runs that follow others: what callers write, the refs of one call, rings, and who has followed in vain."""
+"""Dependencies between runs: the `after` option, refs within one call, cycles, and runs whose dependency failed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _HINT = "a run's id, what an enqueue answered, the ref of another run of the sam
 
 
 class Identified(Protocol):
-    """What an enqueue answers, or a run."""
+    """Anything with a run's id: the answer of an enqueue, or a run."""
 
     @property
     def id(self) -> str: ...
 
 
 class Follows(msgspec.Struct, frozen=True):
-    """Which run comes first, and what it takes: its `success`, or any `end` of it.
+    """Dependency on `run`: on its `success`, or on any `end` of it.
 
-    `otherwise`: what becomes of a run whose predecessor did not succeed: `skip` or `cancel`.
+    `otherwise`: what becomes of the dependent run if its predecessor does not succeed: `skip` or `cancel`.
     """
 
     run: str | Identified
@@ -46,14 +46,14 @@ AfterOption = Sequence[str | Identified | Follows | Mapping[str, Any]]
 
 
 class Dependency(msgspec.Struct, frozen=True):
-    """One predecessor of a new run; `run` is a ref or the part of an id until the call is linked, then a whole id."""
+    """Predecessor of a new run; `run` is a ref or part of an id until the call is linked, then a whole id."""
 
     run: str
     kind: int
 
 
 class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`."""
+    """Predecessor or successor of a run. `job` and `state` are None if it was pruned."""
 
     id: str
     job: str | None
@@ -64,7 +64,7 @@ class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unmet(msgspec.Struct, frozen=True):
-    """A run that will not begin, because of `after` and how that ended."""
+    """Run that will never begin, the final state it gets, and the reason."""
 
     run: str
     state: RunState
@@ -72,7 +72,7 @@ class Unmet(msgspec.Struct, frozen=True):
 
 
 def followed_by(value: object) -> tuple[Dependency, ...]:
-    """What people write as `after`."""
+    """Parse the `after` option."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
@@ -117,7 +117,7 @@ def _kind(on: object, otherwise: object) -> int:
 
 
 def written(kind: int) -> tuple[str, str]:
-    """`on` and `otherwise`, as callers write them."""
+    """Return `on` and `otherwise` of a dependency kind, as callers write them."""
     return _ON[kind == ANY_END], _OTHERWISE[kind == SUCCESS_OR_CANCEL]
 
 
@@ -126,7 +126,7 @@ def checked_ref(value: object) -> str:
 
 
 def places_of(refs: Iterable[str | None]) -> dict[str, int]:
-    """Of the runs of one call, by their refs."""
+    """Map the refs of one call to the positions of their runs; a ref may occur once."""
     places: dict[str, int] = {}
     for place, ref in enumerate(refs):
         if ref is not None and places.setdefault(ref, place) != place:
@@ -135,7 +135,10 @@ def places_of(refs: Iterable[str | None]) -> dict[str, int]:
 
 
 def parts_of(afters: Iterable[Sequence[Dependency]], places: Mapping[str, int], *, whole: bool = False) -> list[str]:
-    """What is no ref must be an id, or a part of one; those to be looked for, of which `whole` ones may be some."""
+    """Return the ids to look up: every name that is not a ref must be an id or part of one.
+
+    Whole ids need no lookup, and are included only with `whole`.
+    """
     named = {dependency.run for dependencies in afters for dependency in dependencies} - places.keys()
     for name in named:
         if not _PART_OF_ID.fullmatch(name):
@@ -149,7 +152,7 @@ def is_whole(id: str) -> bool:
 
 
 class DependencyGraph(msgspec.Struct, frozen=True):
-    """The runs of one call by their places: in which order they can be, and whom each follows: a place or an id."""
+    """Runs of one call by position: an order in which they can run, and the predecessors (position or id) of each."""
 
     order: Sequence[int]
     follows: Sequence[Mapping[int | str, int]]
@@ -159,7 +162,7 @@ class DependencyGraph(msgspec.Struct, frozen=True):
 def link(
     afters: Sequence[Sequence[Dependency]], places: Mapping[str, int], found: Mapping[str, str]
 ) -> DependencyGraph:
-    """`found`: the ids that parts of them stand for. Refuses rings."""
+    """Resolve the dependencies of one call; cycles are refused. `found` maps parts of ids to whole ids."""
     follows: list[dict[int | str, int]] = []
     for dependencies in afters:
         known: dict[int | str, int] = {}
@@ -178,7 +181,7 @@ class _Name(Protocol):
 
 
 def in_order(follows: Sequence[Iterable[int]], name: _Name) -> list[int]:
-    """Places such that each comes after those that it follows, and otherwise as they are; a ring is refused."""
+    """Sort positions topologically, otherwise stably; a cycle is refused."""
     left = [set(places) for places in follows]
     followers: dict[int, list[int]] = {}
     for place, places in enumerate(left):
@@ -199,7 +202,10 @@ def in_order(follows: Sequence[Iterable[int]], name: _Name) -> list[int]:
 
 
 def _ring(left: Sequence[set[int]], name: _Name) -> Invalid:
-    """Whoever is left follows somebody who is left: going from one to the next leads into the ring."""
+    """Build the error that names one cycle.
+
+    Every position that is left has a predecessor that is left, so following predecessors leads into a cycle.
+    """
     place = next(place for place, places in enumerate(left) if places)
     path: list[int] = []
     while place not in path:
@@ -213,7 +219,7 @@ def _ring(left: Sequence[set[int]], name: _Name) -> Invalid:
 
 
 def is_met(kind: int, state: str | None) -> bool:
-    """Whether an end is what the follower waited for; what is gone is not known to have gone well."""
+    """Return whether an end satisfies a dependency; a run that is gone (None) is not known to have succeeded."""
     return kind not in NEEDS_SUCCESS or state == RunState.SUCCEEDED
 
 
@@ -229,7 +235,7 @@ _SAID = re.compile(rf"\brun {_WHOLE_ID.pattern} (?P<how>{'|'.join(_ENDED.values(
 
 
 def unnamed(reason: str) -> str:
-    """Why a run ended in vain, for those who may not see the run that it followed."""
+    """Remove run ids from a reason, for readers who may not see the run that was followed."""
     return _SAID.sub(r"a run that it follows \g<how>", reason)
 
 
@@ -238,9 +244,10 @@ Edge = tuple[str, str, int]
 
 
 def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: Iterable[Edge]) -> list[Unmet]:
-    """Runs that end because of others, these first. `failed` follow what has ended (`states`), `beyond` follow them.
+    """Return the runs that end because a dependency failed, predecessors first.
 
-    Only edges that need a success. A run that follows several of them ends because of the first.
+    `failed` are edges to runs that have ended (`states`), `beyond` edges to the dependents of those; only edges that
+    need a success. A run with several failed predecessors ends because of the first.
     """
     followers: dict[str, list[Edge]] = {}
     for edge in sorted(beyond):

@@ -1,4 +1,4 @@
-"""How an attempt's end changes its run: a worker's report, or a lease that was lost, becomes the next state."""
+"""Decide how the end of an attempt, or the loss of its lease, changes its run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ON_LOST = ("retry", "fail")
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A held run as the database knows it while its row is locked."""
+    """Held run as the database has it while its row is locked."""
 
     run_id: str
     fence: int
@@ -25,18 +25,19 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """In other hands for `timeout` (µs) at most: until these end the run, or the `step`, and it goes on after that."""
+    """Wait for an external worker for at most `timeout` (µs): until it ends the run or, with `step`, that step."""
 
     timeout: int
     step: str | None = None
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
-    """What a worker says of an attempt. `retry_in` (µs) is its own policy's answer to a failure.
+    """Report of a worker on an attempt. `retry_in` (µs) is the delay that its retry policy chose after a failure.
 
-    `limited`: its success gives slots back. Where nobody says so, the reaper finds out. `wait`: it is not over, but
-    handed over to somebody outside; if it was asked to stop, it has put itself off, and that ends it. `part`: the step
-    of a pipeline that it is about; `advances`: that is done, and the run goes on with the next one.
+    `limited`: the success releases slots of limits; if a report does not say so, the reaper releases them. `wait`: the
+    run is handed over to an external worker instead of ending; if it was asked to stop meanwhile, it ends as cancelled.
+    `part`: the step of a pipeline that the report is about; `advances`: that step is done, and the run goes on with the
+    next.
     """
 
     run_id: str
@@ -55,7 +56,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """Back to the queue, due in `delay` (µs); with `keeps_place`, where it stood before it was claimed."""
+    """Return to the queue, due in `delay` (µs); with `keeps_place`, at the place it had before it was claimed."""
 
     delay: int
     attempt: int
@@ -69,10 +70,12 @@ class End(msgspec.Struct, frozen=True):
 
 
 def is_handed_over(lease: Lease, report: Report) -> bool:
+    """Return whether the report hands the run to an external worker; a run that was asked to stop ends instead."""
     return report.wait is not None and lease.cancel_at is None
 
 
 def after_report(lease: Lease, report: Report) -> Requeue | End:
+    """Decide the next state of the run from its locked lease and the worker's report."""
     outcome = report.outcome
     if outcome is Outcome.SUCCEEDED:  # also while cancelling: it is what happened
         return End(RunState.SUCCEEDED, lease.fence)
