@@ -1,4 +1,4 @@
-"""Which addresses our requests may go to: public ones, and those that the operator allows."""
+"""Allowlist of addresses for outgoing requests: public ones, and those that the operator allows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS = (
 
 
 def networks_of(text: str) -> tuple[Network, ...]:
-    """`10.0.0.0/8, ::1`: networks, or single addresses."""
+    """Parse networks and single addresses, separated by commas: `10.0.0.0/8, ::1`."""
     found = []
     for part in filter(None, (word.strip() for word in text.split(","))):
         try:
@@ -35,7 +35,10 @@ def networks_of(text: str) -> tuple[Network, ...]:
 
 
 def refusal(text: str, allowed: Iterable[Network]) -> str | None:
-    """Why nothing may be sent to this address; None if it may. What stands for an IPv4 address is judged as that."""
+    """Return why nothing may be sent to this address; None if it is allowed.
+
+    An IPv6 address that embeds an IPv4 address is judged as that one.
+    """
     address = ip_address(text)
     meant = _inside(address) or address
     if any(form in network for form in (address, meant) for network in allowed):
@@ -47,7 +50,7 @@ def refusal(text: str, allowed: Iterable[Network]) -> str | None:
 
 
 def _inside(address: Address) -> IPv4Address | None:
-    """The IPv4 address that a packet to this one would end up at."""
+    """Return the IPv4 address at which a packet to this IPv6 address would arrive."""
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:

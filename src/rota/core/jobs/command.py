@@ -1,4 +1,4 @@
-"""Command jobs as values: a program with its arguments, never a line for a shell."""
+"""Command jobs as values: a program with its arguments, never a shell command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 class CommandLine(msgspec.Struct, frozen=True, kw_only=True):
-    """`stdin`: what it reads there, nothing or the `payload`. `retry_exit_codes`: those worth a retry, None: all."""
+    """Program, arguments and environment of a command job.
+
+    `stdin`: None for nothing, or `payload`. `retry_exit_codes`: the exit codes that are retried, None for all.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str] = {}
@@ -31,7 +34,7 @@ COMMAND_OPTIONS = CommandLine.__struct_fields__
 
 
 def command_of(given: Mapping[str, Any]) -> CommandLine:
-    """Of the options of a job, checked; those that are None were not given."""
+    """Validate the command options of a job; None counts as not given."""
     options = {name: given[name] for name in COMMAND_OPTIONS if given.get(name) is not None}
     stdin = options.get("stdin")
     if stdin not in (None, "payload"):
@@ -89,7 +92,7 @@ def _exit_codes(given: object) -> tuple[int, ...] | None:
 
 
 def filled(command: CommandLine, facts: Facts) -> CommandLine:
-    """For one run. Raises `Invalid` where the payload does not fit."""
+    """Fill the placeholders for one run. Raises `Invalid` where the payload does not fit."""
     return msgspec.structs.replace(
         command,
         argv=(command.argv[0], *(_text(filled_text(word, facts), "a word of a command") for word in command.argv[1:])),
@@ -98,6 +101,6 @@ def filled(command: CommandLine, facts: Facts) -> CommandLine:
 
 
 def is_retried(command: CommandLine, exit_code: int) -> bool:
-    """One that a signal ended is; its exit code is negative."""
+    """Return whether this exit code is retried; one of a signal, which is negative, always is."""
     codes = command.retry_exit_codes
     return codes is None or exit_code in (*codes, TRY_AGAIN) or exit_code < 0

@@ -1,4 +1,4 @@
-"""HTTP jobs as values: what to send, filled for one run, and what an answer means."""
+"""HTTP jobs as values: the request template, the request of one run, and what a response means."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ StatusOption = int | str | list[int | str] | tuple[int | str, ...]
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """`body` is text, or JSON; without one, a method that has a body sends the run's payload.
+    """Request template of an HTTP job.
 
-    `redirects`: followed (True) or not; None: those of GET and HEAD.
+    `body` is text or JSON; without one, methods that have a body send the run's payload. `redirects`: whether they are
+    followed; None: those of GET and HEAD only.
     """
 
     url: str
@@ -61,7 +62,7 @@ HTTP_OPTIONS = HttpRequest.__struct_fields__
 
 
 class Filled(msgspec.Struct, frozen=True):
-    """A request as it is sent for one run."""
+    """Request as it is sent for one run."""
 
     url: str
     headers: dict[str, str]
@@ -69,7 +70,7 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 def request_of(given: Mapping[str, Any]) -> HttpRequest:
-    """Of the options of a job, checked; those that are None were not given."""
+    """Validate the HTTP options of a job; None counts as not given."""
     options = {name: given[name] for name in HTTP_OPTIONS if given.get(name) is not None}
     if "url" not in options:
         raise Invalid("an HTTP job has a url", hint='url="https://example.com/hook"')
@@ -87,7 +88,7 @@ def request_of(given: Mapping[str, Any]) -> HttpRequest:
 
 
 def _checked_template(url: object) -> str:
-    """Where a request goes is the job's word, never the payload's."""
+    """Validate the URL. Its host must be literal: the job decides where requests go, never the payload."""
     if not isinstance(url, str):
         raise Invalid(f"a url is text, not {url!r:.80}")
     check_places(url, "the url")
@@ -133,7 +134,7 @@ def _headers(headers: object) -> dict[str, str]:
 
 
 def _header_value(name: str, value: object) -> str:
-    """A line break would begin another header, or another request."""
+    """Validate a header's value: a line break would begin another header, or another request."""
     if not isinstance(value, str) or any((ord(letter) < 32 and letter != "\t") or letter == "\x7f" for letter in value):
         raise Invalid(f"the value of the header {name} must be text without control characters")
     try:
@@ -155,7 +156,7 @@ def _redirects(value: object) -> bool | None:
 
 
 def _statuses(value: StatusOption, what: str) -> tuple[str, ...]:
-    """`200`, `"2xx"`, `"200-204"`, or a list of such."""
+    """Validate statuses: `200`, `"2xx"`, `"200-204"`, or a list of them."""
     words = tuple(str(word) for word in (value if isinstance(value, list | tuple) else (value,)))
     for word in words:
         match = _STATUSES.fullmatch(word)
@@ -166,7 +167,7 @@ def _statuses(value: StatusOption, what: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_000)
 def meant(words: tuple[str, ...]) -> frozenset[int]:
-    """The statuses that these words stand for."""
+    """Return the statuses that these patterns match."""
     found: set[int] = set()
     for word in words:
         match = _STATUSES.fullmatch(word)
@@ -183,7 +184,7 @@ def has_places(request: HttpRequest) -> bool:
 
 
 def filled(request: HttpRequest, facts: Facts, payload: str) -> Filled:
-    """`payload` is the run's, as text. Raises `Invalid` where it does not fit."""
+    """Fill the placeholders for one run; `payload` is its JSON text. Raises `Invalid` where it does not fit."""
     headers = {name: _header_value(name, filled_text(value, facts)) for name, value in request.headers.items()}
     url = checked_url(filled_text(request.url, facts, for_url))
     body = filled_text(request.body, facts) if isinstance(request.body, str) else filled_json(request.body, facts)
@@ -191,7 +192,7 @@ def filled(request: HttpRequest, facts: Facts, payload: str) -> Filled:
 
 
 def unfilled(request: HttpRequest, payload: str) -> Filled:
-    """The same for one without places."""
+    """Return the request of one run for a template without placeholders."""
     return Filled(request.url, *_content(request, dict(request.headers), request.body, payload))
 
 
@@ -208,7 +209,7 @@ def _content(
 
 
 def retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """Seconds, or a date; bounded, for a server may be wrong about itself."""
+    """Parse a `Retry-After` header, seconds or a date; clamped, since a server may be wrong about itself."""
     if not value:
         return None
     text = value.strip()

@@ -1,4 +1,4 @@
-"""Pipelines: jobs whose parts are other jobs, each done by whoever knows that one; and what each part is given."""
+"""Pipelines: jobs whose parts are other jobs, each executed by a worker that knows it; and the payload of each part."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`payload` is a template; None: the run's own payload."""
+    """Part of a pipeline. `payload` is a template; None: the run's own payload."""
 
     step: str
     job: str
@@ -33,18 +33,18 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a run has to go through; `queue`, if it was given one for all its parts."""
+    """Parts of a pipeline run; `queue` overrides the queues of all parts."""
 
     parts: tuple[Part, ...]
     queue: str | None = None
 
     def after(self, done: Iterable[str]) -> Part | None:
-        """The first part that is not done."""
+        """Return the first part that is not in `done`."""
         over = set(done)
         return next((part for part in self.parts if part.step not in over), None)
 
     def next(self, step: str) -> Part | None:
-        """The one after it."""
+        """Return the part after `step`."""
         return next(iter(self.parts[self.parts.index(self.part(step)) + 1 :]), None)
 
     def part(self, step: str) -> Part:
@@ -52,12 +52,12 @@ class Pipeline(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def is_pipeline(overrides: str | None) -> bool:
-    """Whether a run is one, told by what every claim brings anyway: `overrides` as they are stored."""
+    """Return whether a run is a pipeline, judged by its stored `overrides`, which every claim reads anyway."""
     return overrides is not None and _MARK in overrides
 
 
 def parts_of(name: str, given: object) -> tuple[Part, ...]:
-    """What `app.pipeline(name, …)` takes: dicts of `step, job, payload`."""
+    """Validate the parts given to `app.pipeline(name, …)`: dicts of `step, job, payload`."""
     if not isinstance(given, list | tuple) or not 1 <= len(given) <= MOST_PARTS:
         raise Invalid(f"a pipeline has 1 to {MOST_PARTS} parts, in a list: {name!r:.80}")
     parts: list[Part] = []
@@ -105,7 +105,10 @@ def _check_places(part: Part, earlier: list[str]) -> None:
 
 
 def payload_of(part: Part, payload: str, results: Mapping[str, str | None]) -> str:
-    """As JSON, of JSON. `Invalid` if something that it needs is not there."""
+    """Return the payload of a part as JSON; `results` are the JSON results of the steps before it.
+
+    Raises `Invalid` if a value that it needs is missing.
+    """
     if part.payload is None:
         return payload
     steps = {step: None if result is None else msgspec.json.decode(result) for step, result in results.items()}
@@ -116,12 +119,12 @@ def payload_of(part: Part, payload: str, results: Mapping[str, str | None]) -> s
 
 
 def within(part: str | None, step: str) -> str:
-    """The id under which a step is recorded that a handler opens: inside a part it is the part's."""
+    """Return the id under which a handler's step is recorded: inside a part it is prefixed with the part."""
     return step if part is None else f"{part}/{step}"
 
 
 def steps_within(part: str | None, steps: Mapping[str, T]) -> dict[str, T]:
-    """Those of the part, called as its handler calls them."""
+    """Return the steps of the part, under the ids that its handler uses."""
     if part is None:
         return dict(steps)
     return {id.removeprefix(f"{part}/"): one for id, one in steps.items() if id.startswith(f"{part}/")}

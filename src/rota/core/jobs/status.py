@@ -1,4 +1,4 @@
-"""The state of a job, derived from its pause, its runs and its schedules."""
+"""State of a job, derived from its pause, its runs and its schedules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESUME_MODES = ("skip", "latest", "all")
 
 
 class JobState(StrEnum):
-    """What a job is at, taken as a whole."""
+    """State of a job as a whole."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -38,7 +38,7 @@ JOB_STATE_WORDS: dict[JobState, str] = {
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`running` and `waiting` count runs; `next_at` is when the next one is due, None while the job is paused."""
+    """State and counts of a job; `next_at` is when its next run is due, None while the job is paused."""
 
     job: str
     state: JobState
@@ -52,10 +52,10 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the state of a job is derived from; times in microseconds.
+    """Facts from which the state of a job is derived; times in microseconds.
 
     `due_at` is when its next waiting run is due, `planned_at` the next plan time of its active schedules; `began_at`
-    and `ended` are of its newest finished run that was not skipped.
+    and `ended` are those of its newest finished run that was not skipped.
     """
 
     job: str
@@ -114,7 +114,7 @@ def next_at(facts: JobFacts) -> int | None:
 
 
 def resume_mode(text: str) -> str:
-    """What becomes of the plan times that passed while a job or a schedule was paused."""
+    """Validate `catch_up` of a resume: what happens to the plan times that passed during the pause."""
     if text not in RESUME_MODES:
         hint = did_you_mean(text, RESUME_MODES)
         raise Invalid(f"catch_up cannot be {text!r} when something is resumed", hint=hint)

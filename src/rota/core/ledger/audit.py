@@ -1,4 +1,4 @@
-"""The audit trail: what happened to a run, a schedule, a job or a queue, in order; much of it read off other facts."""
+"""Audit trail of a run, a schedule, a job or a queue, in order; much of it is derived from other facts."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ _CLAIM, _WHILE_HELD, _END, _WHILE_WAITING = range(4)
 class Event(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False, rename={"from_state": "from", "to_state": "to"}
 ):
-    """One line of the trail. `from_state` and `to_state` are a run's, where it changed; None, too, where an older
-    program did not note them.
+    """Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known.
 
-    `seq` orders the lines of one answer: from 1 in the trail of a run or of a schedule; in the audit log it is the
-    line's own number, by which one asks for the page before.
+    An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run
+    or a schedule; in the audit log it is the line's own number, the cursor for the page before.
     """
 
     seq: int
@@ -53,7 +52,7 @@ class Event(
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A line that was written down, in the transaction of the act itself."""
+    """Audit line as stored, written in the transaction of the act itself."""
 
     seq: int
     at: int
@@ -66,7 +65,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """An attempt. `left_as` is what its end made of the run: empty while it goes on, or where nobody wrote it down."""
+    """Attempt. `left_as` is the run's state after it: None while it runs, or if an older program did not record it."""
 
     fence: int
     no: int
@@ -80,7 +79,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database knows of a run. `state` is None while it is live; `waits_as` is where it waits, if it does."""
+    """Stored facts of a run. `state` is None while it is live; `waits_as` is `scheduled` or `queued`, if it waits."""
 
     id: str
     made_by: str | None
@@ -98,7 +97,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True):
-    """A change as far as it is known. `before` is a state that it cannot have begun without."""
+    """Change as far as it is known. `before` is a state that it must have started from."""
 
     fence: int
     phase: int
@@ -113,7 +112,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def life_of(run: RunFacts) -> list[Event]:
-    """Every change of a run's state. The order is that of fences, which no clock can disturb."""
+    """Return every state change of a run, ordered by fence, which no clock can disturb."""
     written = [note for note in run.notes if note.type not in (RETRIED, ADVANCED)]
     steps = [step for tried in run.tried for step in _attempt(run, tried)]
     conducts = {note.fence for note in written if note.type == CONDUCTS}
@@ -169,7 +168,10 @@ def _ended_by(tried: Tried, handed_over: bool) -> str:
 
 
 def _left_as(run: RunFacts, tried: Tried) -> RunState | None:
-    """An older program did not say. Its fence tells whether it was the end of the run; what is taken away is queued."""
+    """Return the state after an attempt, derived where an older program did not record it.
+
+    The run's fence tells whether the attempt ended it; a run whose lease was taken away is queued.
+    """
     if tried.left_as is not None:
         return tried.left_as
     taken_away = tried.outcome in _TAKEN_AWAY
@@ -199,7 +201,7 @@ def _noted(note: Note, tried: Sequence[Tried], conducts: Collection[int | None])
 
 
 def _phase(note: Note, *, held: bool) -> int:
-    """A run that conducts begins so, as another by being claimed; what happens to it then comes later."""
+    """Return the place within a fence: a conducting run begins with its note, as others begin with their claim."""
     if note.type == CONDUCTS:
         return _CLAIM
     return _WHILE_HELD if held else _WHILE_WAITING
@@ -210,7 +212,10 @@ def _holds(tried: Tried, fence: int, at: int) -> bool:
 
 
 def _is_due_by(run: RunFacts, due_at: int, following: Sequence[_Step]) -> bool:
-    """Whether a run that waited for its time was due by the first of these. What changes no state tells only when."""
+    """Return whether a scheduled run was due before the first of these changes.
+
+    A change that has no states tells only its time.
+    """
     step = following[0]
     if step.before is not None or step.after is not None or step.phase == _END:
         return step.before is _S.QUEUED
@@ -219,7 +224,7 @@ def _is_due_by(run: RunFacts, due_at: int, following: Sequence[_Step]) -> bool:
 
 
 def _replayed(run: RunFacts, steps: Sequence[_Step]) -> Iterator[tuple[RunState | None, _Step]]:
-    """Each change with the state before it; between them what nobody had to write down: that a run's time had come."""
+    """Yield each change with the state before it, and the promotions to `queued` between them, which are not stored."""
     state: RunState | None = None
     due_at: int | None = None
     fence = 0
@@ -241,7 +246,7 @@ def _due(at: int, fence: int) -> _Step:
 
 
 def _unwitnessed_end(run: RunFacts, state: RunState, at: int) -> _Step:
-    """By a program that writes no notes: in which state it waited is not known."""
+    """Build the end that an older program, which writes no notes, left behind: the state before it is not known."""
     return _Step(
         fence=run.fence or 0, phase=_WHILE_WAITING, at=at, type=state.value, after=state, actor=run.cancelled_by,
         details={} if run.reason is None else {"reason": run.reason},
@@ -287,7 +292,7 @@ def _changes(note: Note) -> tuple[RunState | None, RunState | None]:
 
 
 def _told(details: Mapping[str, Any]) -> dict[str, Any]:
-    """For whoever reads it: instants as such, and without what the event says by itself."""
+    """Prepare details for readers: convert instants, and drop keys that the event has as fields."""
     return {
         key: instant(value) if key.endswith(_INSTANTS) and isinstance(value, int) else value
         for key, value in details.items()
@@ -296,7 +301,7 @@ def _told(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Revised(msgspec.Struct, frozen=True):
-    """A revision of a schedule, as its row tells it."""
+    """Revision of a schedule as stored."""
 
     no: int
     made_at: int
@@ -312,7 +317,7 @@ _TYPES = {
 
 
 def type_of(note: str | None) -> str:
-    """What a revision's note says, in one word."""
+    """Return the event type that a revision's note stands for."""
     words = (note or "").partition(":")[0].partition(",")[0]
     if words.startswith("applied by "):
         return "applied"
@@ -320,7 +325,7 @@ def type_of(note: str | None) -> str:
 
 
 def history_of(name: str, revisions: Iterable[Revised], notes: Iterable[Note]) -> list[Event]:
-    """A schedule's revisions, and what was done with it that changed none: one line for each act."""
+    """Merge a schedule's revisions with the notes that belong to no revision: one line for each act."""
     lines: list[tuple[tuple[int, int, int, int], Note]] = []
     told, latest = set(), 0
     for note in sorted(notes, key=lambda note: note.seq):

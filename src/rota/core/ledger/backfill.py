@@ -1,4 +1,4 @@
-"""Backfill: which plan times of the past get a run after all, and what is left of the ranges that held them."""
+"""Backfill: which past plan times get a run, and what remains of the missed ranges that contained them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SAMPLE = 10
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backfill did, or would do: `count` runs, `retried` of them for plan times that had one.
+    """Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one.
 
-    Left alone are plan times that ran `already` or are part of a run that did, those of which only a folded range is
-    `known`, those that are still `pending`, and those whose unique key another run has `held`: a dry run does not tell
-    these apart. `plan_times` are the first of those that got a run.
+    Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range
+    still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a
+    dry run does not count the latter separately. `plan_times` are the first of those that got a run.
     """
 
     schedule: str
@@ -42,7 +42,7 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MissingPlanTime(msgspec.Struct, frozen=True):
-    """A plan time that is to get a run; `instead_of` is the one that it had."""
+    """Plan time that gets a run; `instead_of` is the run that it had."""
 
     scope: Scope
     plan_time: int
@@ -63,7 +63,7 @@ def choose(
     ranges: Iterable[Range],
     ran: str,
 ) -> Choice:
-    """`newest`: a run → the state of the last one that was derived from it by a retry."""
+    """Choose the plan times to run; `newest` maps a run to the state of its latest retry."""
     missing, already, known = [], 0, 0
     for scope, lane in _lanes(scopes, runs, ranges).items():
         for at in plan_times:
@@ -93,7 +93,7 @@ def _lanes(scopes: Iterable[Scope], runs: Iterable[PlannedRun], ranges: Iterable
 
 
 class _Lane(msgspec.Struct):
-    """What is known of one scope's plan times; ranges as (first, last)."""
+    """Records of one scope's plan times; ranges as (first, last)."""
 
     runs: dict[int, PlannedRun]
     covers: list[tuple[int, int]]
@@ -117,7 +117,7 @@ def _again(state: str, ran: str) -> bool:
 
 
 def cut(found: Range, times: Times, made: Sequence[int]) -> list[Range]:
-    """What is left of a missed range without the plan times `made`, which are in order."""
+    """Return what remains of a missed range without the plan times `made`, which are sorted."""
     inside = made[bisect_left(made, found.from_at) : bisect_right(made, found.to_at)]
     taken = [at for at in inside if times.is_time(at)]
     return [
@@ -129,7 +129,10 @@ def cut(found: Range, times: Times, made: Sequence[int]) -> list[Range]:
 def cut_all(
     history: History, ranges: Iterable[Range], made: Iterable[MissingPlanTime]
 ) -> Iterator[tuple[Range, list[Range]]]:
-    """Missed ranges that are touched, each with what is left of it: of all scopes if these were alike, else of each."""
+    """Yield each affected missed range with what remains of it.
+
+    A range of all scopes stays one if all scopes lost the same plan times; otherwise it is split by scope.
+    """
     by_scope: dict[Scope, list[int]] = {}
     for one in made:
         if one.instead_of is None:
@@ -161,7 +164,7 @@ def _inside(found: Range, plan_times: Sequence[int]) -> list[int]:
 
 
 def _part(found: Range, scope: Scope, times: Times, after: int, until: int) -> Range | None:
-    """The part of a range of all scopes that is one scope's own."""
+    """Return the part of a range of all scopes that belongs to one scope."""
     if after < found.from_at and found.to_at <= until:
         return msgspec.structs.replace(found, scope=scope)
     low, high = max(after, found.from_at - 1), min(until, found.to_at)
@@ -173,7 +176,7 @@ def _part(found: Range, scope: Scope, times: Times, after: int, until: int) -> R
 
 
 def of_scope(found: Range, history: History) -> list[Range]:
-    """A missed range of all scopes, as one of each."""
+    """Split a missed range of all scopes into one per scope."""
     stretch = history.at(found.from_at)
     if stretch is None or found.scope is not None:
         return [found]

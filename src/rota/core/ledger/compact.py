@@ -1,4 +1,4 @@
-"""Folding: runs and ranges that are not kept any longer become one range per schedule, scope and reason."""
+"""Compaction: runs and ranges past their retention become one range per schedule, scope and reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RAN, MISSED = "ran", "missed"
 
 
 class ForgottenRun(msgspec.Struct, frozen=True):
-    """A run of a plan time, about to be forgotten, with the plan times that it covers."""
+    """Run of a plan time that is about to be pruned, with the plan times that it covers."""
 
     schedule_id: str
     scope: Scope
@@ -27,13 +27,13 @@ class ForgottenRun(msgspec.Struct, frozen=True):
 
 
 def short_reason(reason: str | None) -> str:
-    """What skips have in common that differ in a run's id, a limit's key, a number: `overlap`, `failure`, `limit`."""
+    """Return the common first word of skip reasons that differ in an id, a key or a number: `overlap`, `limit`."""
     words = (reason or "").partition(":")[0].split()
     return words[0] if words else "policy"
 
 
 def range_of_gone(run: ForgottenRun, reason: str) -> Range:
-    """`reason` is that of a pruned range; a skipped run has its own."""
+    """Return the range that accounts for a pruned run; `reason` applies unless the run was skipped."""
     skipped = run.state == "skipped"
     first = run.plan_time if run.covers_from is None else run.covers_from
     return Range(
@@ -47,7 +47,7 @@ def range_of_gone(run: ForgottenRun, reason: str) -> Range:
 
 
 def joined(ranges: Iterable[tuple[str, Range]]) -> dict[tuple[str, Scope | None, str, str], Range]:
-    """One for each schedule, scope, kind and reason: from the first plan time to the last, the counts added up."""
+    """Merge ranges per schedule, scope, kind and reason: from the first plan time to the last, counts added up."""
     found: dict[tuple[str, Scope | None, str, str], Range] = {}
     for id, one in ranges:
         key = (id, one.scope, one.kind, one.reason)

@@ -1,4 +1,4 @@
-"""Explanations: why a plan time of a schedule did or did not, will or will not run, in words and as facts."""
+"""Explain why a plan time of a schedule did or did not, will or will not run, in sentences and as facts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LATE = 10_000_000
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """`verdict` is one word, `words` are sentences, `facts` the same for programs."""
+    """Explanation of a run or a plan time: `verdict` is one word, `words` are sentences, `facts` are for programs."""
 
     verdict: str
     words: tuple[str, ...]
@@ -38,7 +38,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanTimeRun(msgspec.Struct, frozen=True):
-    """A run of the plan time that is asked for; `error`: of its last attempt."""
+    """Run of the plan time in question; `error` is that of its last attempt."""
 
     run: PlannedRun
     run_at: int
@@ -49,7 +49,7 @@ class PlanTimeRun(msgspec.Struct, frozen=True):
 
 
 class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known about one instant of a schedule; times in microseconds. `planners`: processes that plan."""
+    """Facts about one instant of a schedule; times in microseconds. `planners`: number of live processes that plan."""
 
     at: int
     now: int
@@ -72,9 +72,9 @@ class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def newest_plan(history: History, schedule: Schedule, last_run: int | None, now: int) -> int | None:
-    """The last plan time that came; if none has, the first that will.
+    """Return the last plan time that has passed; if there is none, the next one.
 
-    `last_run`: the last that got a run, of a schedule whose plan times follow from the ends of runs.
+    `last_run`: the last plan time that got a run, for a schedule whose plan times follow from the ends of runs.
     """
     for stretch in reversed([*history.up_to(max(now, history.cursor))]):
         at = stretch.times.prev(min(stretch.until, now) + 1)
@@ -171,7 +171,7 @@ def _coalesced(facts: PlanTimeFacts) -> Explanation:
 
 
 def _unnamed(facts: PlanTimeFacts, stretch: Stretch) -> Explanation | None:
-    """If the rule that was in force does not name the instant."""
+    """Explain an instant that the rule in force does not name; None if it does name it."""
     definition = stretch.revision.definition
     if definition.follows is not None:
         told = "The schedule follows the ends of its own runs: it has no plan time there."
@@ -241,7 +241,7 @@ def _after_its_end(facts: PlanTimeFacts, rest: Inactivity) -> Explanation:
 
 
 def _undecided(facts: PlanTimeFacts) -> Explanation:
-    """After the cursor: due and not planned yet, or to come."""
+    """Explain an instant after the cursor: due and not planned yet, or in the future."""
     schedule, history = facts.schedule, facts.history
     times = schedule.definition.times(schedule.name)
     current = Stretch(history.revisions[-1], times, history.cursor, facts.at)

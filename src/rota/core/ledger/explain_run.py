@@ -1,4 +1,4 @@
-"""Explanations of runs: why one is in the state that it is in."""
+"""Explain why a run is in its state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAY_BE_CLAIMED, WAITS_FOR_TIME, WITHIN_LIMITS, WAITS_FOR_RUNS, CONDUCTS_WHEN_DUE
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """What an operator holds: a job or a queue."""
+    """Pause of a job or a queue by an operator."""
 
     kind: str
     name: str
@@ -34,7 +34,11 @@ class Paused(msgspec.Struct, frozen=True):
 
 
 class LimitFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`held`: slots, or how many began within the `period` (µs) of a rate, which `opens_at` that time again."""
+    """Limit and how much of it is used.
+
+    `held`: slots in use; under a rate, attempts begun within the `period` (µs), and `opens_at` is when the next may
+    begin.
+    """
 
     key: str
     max: int
@@ -57,12 +61,12 @@ class LiveWorker(msgspec.Struct, frozen=True):
 
     @property
     def claims(self) -> bool:
-        """One that drains or stops takes from no queue."""
+        """Whether it claims runs; one that drains or stops does not."""
         return self.state is WorkerState.WORKING
 
 
 class PartFacts(msgspec.Struct, frozen=True):
-    """The part of a pipeline that a run is at: the `no`th `of` all, for workers of that queue who know that job."""
+    """Current part of a pipeline run: number `no` of `of`, and the queue and job that workers claim it by."""
 
     step: str
     job: str
@@ -72,13 +76,15 @@ class PartFacts(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
-    needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
-    to be claimed first; `shielded`: it is in a step that is not to be cancelled; `step`: the one whose end it waits for
-    outside; `for_worker`: the name of the only worker that may have it. Of a run that conducts, `limits` are those of
-    its replicas that wait.
+    """Facts about a run.
 
-    `walled`: for a reader of one scope, who is told of no other runs than those of it; `apart`: it waits for such."""
+    `hold` is the column of `rota_ready`. `waits_for`: (run, its final state or None, `rota_wait.kind`). `awaited_by`:
+    runs that wait for it. `before`: how many runs of its queue are claimed first. `shielded`: it is in a step that
+    cannot be cancelled. `step`: the step whose external end it waits for. `for_worker`: the name of the only worker
+    that may have it. If the run conducts replicas, `limits` are those of its waiting replicas.
+
+    `walled`: the reader is restricted to one scope, and sees runs of that scope only; `apart`: it waits for others.
+    """
 
     run: Run
     now: datetime
@@ -104,7 +110,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def claimed_as(self) -> tuple[str, str]:
-        """By which job, and from which queue."""
+        """Job and queue by which workers claim it."""
         return (self.run.job, self.run.queue) if self.part is None else (self.part.job, self.part.queue)
 
 
@@ -234,7 +240,7 @@ def _full(limit: LimitFacts) -> str:
 
 
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    """Nothing if there is one that takes it."""
+    """Explain why no worker takes it; empty if there is one that does."""
     alive = facts.workers
     if facts.for_worker is not None:
         alive = [worker for worker in alive if worker.name == facts.for_worker]
@@ -311,7 +317,7 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
 
 
 def _external(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    """Handed over: nobody of ours has it."""
+    """Explain a run that was handed over: no worker of ours holds it."""
     run = facts.run
     assert run.wait_until is not None
     since = run.wait_since or run.started_at or run.run_at

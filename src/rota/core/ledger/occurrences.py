@@ -1,4 +1,4 @@
-"""Occurrences: the ledger of a schedule as people read it, plan time by plan time, ranges where they are many."""
+"""Occurrences: the ledger of a schedule for readers, one line per plan time, or per range where there are many."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """The newest run that was made in place of one that did not succeed, by a retry or a backfill."""
+    """Newest run that a retry or a backfill made in place of one that did not succeed."""
 
     run_id: str
     state: str
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """One plan time, or with `from_at` and `to_at` so many of them; without a scope, for all that there were.
+    """Plan time, or `count` of them between `from_at` and `to_at`; without a scope, those of all scopes.
 
-    `run_id` is the run's that it got, or of the one that it was coalesced into.
+    `run_id` is the run that it got, or the one that it was coalesced into.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
-    """A run of a plan time; `state` as it is now."""
+    """Run of a plan time, with its current `state`."""
 
     id: str
     scope: Scope
@@ -60,14 +60,14 @@ class PlannedRun(msgspec.Struct, frozen=True):
 
 
 class PagePosition(msgspec.Struct, frozen=True):
-    """How far a page came: `at` is where its last one begins, `told` how many are told that begin there."""
+    """End of a page: `at` is the start of its last occurrence, `told` how many with that start were returned."""
 
     at: datetime
     told: int
 
 
 def place_after(found: Sequence[Occurrence], before: PagePosition | None = None) -> PagePosition | None:
-    """Where the next page goes on; `before` is where this one began."""
+    """Return where the next page begins; `before` is where this one began."""
     if not found:
         return before
     at = _beginning(found[-1])
@@ -76,12 +76,12 @@ def place_after(found: Sequence[Occurrence], before: PagePosition | None = None)
 
 
 def written_place(from_at: datetime, to_at: datetime, place: PagePosition) -> str:
-    """With the time that is looked at: a page of the last day goes on in the same day."""
+    """Encode a cursor, with its time range: a page of the last day continues in the same day."""
     return f"{micros_at(from_at)} {micros_at(to_at)} {micros_at(place.at)} {place.told}"
 
 
 def read_place(text: str) -> tuple[datetime, datetime, PagePosition]:
-    """What is none is a ValueError or an OverflowError."""
+    """Decode a cursor. Raises ValueError or OverflowError if the text is not one."""
     from_at, to_at, at, told = map(int, text.split(" "))
     if not 0 <= told <= _MOST_TOLD:
         raise ValueError(told)
@@ -95,7 +95,7 @@ def _beginning(one: Occurrence) -> datetime:
 
 
 class OccurrenceQuery(msgspec.Struct, frozen=True):
-    """Of what is from `past` on, `told` are known: they count for the limit, and are left out."""
+    """Time range and page; the first `told` occurrences from `past` on were returned before, and are left out."""
 
     from_at: int
     to_at: int
@@ -109,7 +109,7 @@ class OccurrenceQuery(msgspec.Struct, frozen=True):
 
 
 def resting(history: History, wanted: OccurrenceQuery, *, now: int, active: bool) -> list[Stretch]:
-    """Those in which it was held, as far as they are wanted: what they name has runs only by a backfill."""
+    """Return the inactive stretches within the range; their plan times have runs only by a backfill."""
     end = history.cursor if active else max(history.cursor, now)
     return [
         msgspec.structs.replace(
@@ -134,8 +134,10 @@ def occurrences(
     room: int | None,
     next_plan: int | None,
 ) -> list[Occurrence]:
-    """In the order of plan times. `runs` and `ranges` are those that touch what is wanted; `held`: each stretch of
-    rest, with all plan times in it that have a run, however many of those are on this page.
+    """Return the occurrences of a page in the order of plan times.
+
+    `runs` and `ranges` are those that touch the range; `held`: each inactive stretch with all its plan times that have
+    a run, even those that are not on this page.
     """
     found = [pair for run in runs for pair in _of_run(history, run)]
     found += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
@@ -198,7 +200,7 @@ def _of_range(history: History, found: Range) -> Occurrence:
 
 
 def _paused(history: History, stretch: Stretch, runs: Sequence[tuple[Scope, int]]) -> Iterator[tuple[int, Occurrence]]:
-    """What lies between runs that a backfill made; then for each scope on its own."""
+    """Yield the paused ranges between backfilled runs; per scope if there are such runs."""
     after, until = stretch.after, stretch.until
     lanes: list[tuple[Scope | None, int, int]] = [*history.lanes(stretch)] if runs else [(None, after, until)]
     taken: dict[Scope | None, list[int]] = {}
@@ -237,7 +239,7 @@ def _pending(
 
 
 def _following(history: History, wanted: OccurrenceQuery, room: int | None) -> Iterator[int]:
-    """Not more than are wanted, nor more than may still get a run."""
+    """Yield the next plan times, at most as many as the page takes and as `max_runs` allows."""
     times = history.revisions[-1].definition.times(history.name)
     start = max(history.cursor, wanted.from_at - 1, wanted.past - 1)
     left = wanted.most

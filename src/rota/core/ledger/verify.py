@@ -1,4 +1,4 @@
-"""The ledger of a schedule: what it named when, and whether its records account for every plan time, each once."""
+"""Verify the ledger of a schedule: its records must account for every plan time exactly once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Lane = tuple[Scope, int, int]
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """The plan times after `after`, up to `until`, that one revision names."""
+    """Validity of one revision: the plan times after `after`, up to and including `until`."""
 
     revision: Revision
     times: Times
@@ -47,7 +47,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Plan times without a run of their own; without a scope, of all that there were."""
+    """Plan times without a run of their own; without a scope, those of all scopes at that time."""
 
     from_at: int
     to_at: int
@@ -58,19 +58,19 @@ class Range(msgspec.Struct, frozen=True):
 
     @property
     def is_dense(self) -> bool:
-        """Whether it holds every plan time from its first to its last, and not just so many of them."""
+        """Whether it contains every plan time from its first to its last, and not only `count` of them."""
         return self.kind == "missed"
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """Runs of one scope in one stretch, and how many plan times they cover besides their own."""
+    """Number of runs of one scope in one stretch, and of the plan times they cover besides their own."""
 
     runs: int = 0
     covered: int = 0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not as it must be: `expected` plan times or records, `found` so many."""
+    """Inconsistency: `expected` plan times or records, but `found` so many."""
 
     problem: str
     words: str
@@ -85,7 +85,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """`plan_times` were accounted for, of all scopes; `unverified` names stretches that cannot be computed any more."""
+    """Result for one schedule: `plan_times` compared, of all scopes; `unverified` stretches cannot be recomputed."""
 
     schedule: str
     plan_times: int
@@ -98,7 +98,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True, dict=True):
-    """All that a schedule named: revisions in order, spans of scopes, and up to where plan times are decided."""
+    """Revisions of a schedule in order, spans of its scopes, and the cursor up to which plan times are decided."""
 
     id: str
     name: str
@@ -109,21 +109,21 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Those that are not empty, up to the cursor."""
+        """Stretches that are not empty, up to the cursor."""
         return tuple(self.up_to(self.cursor))
 
     @cached_property
     def rests(self) -> dict[int, Inactivity]:
-        """What held the schedule in each revision that was not active, by its number."""
+        """Reason of inactivity of each revision that was not active, by its number."""
         return rests(self.revisions)
 
     def ended(self, stretch: Stretch) -> bool:
-        """Whether the schedule had all its runs then: its rule goes on, but it names no plan times."""
+        """Return whether the schedule had used up `max_runs` then: its rule continues, but it has no plan times."""
         rest = self.rests.get(stretch.revision.no)
         return rest is not None and rest.ended
 
     def after_end(self, until: int) -> Iterator[tuple[int, int]]:
-        """From each end to where it went on after all."""
+        """Yield the intervals from an end of the schedule to where it went on after all."""
         return ((stretch.after, stretch.until) for stretch in self.up_to(until) if self.ended(stretch))
 
     def up_to(self, end: int) -> Iterator[Stretch]:
@@ -140,7 +140,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return self.stretches[place]
 
     def lanes(self, stretch: Stretch) -> Iterator[Lane]:
-        """Of its scopes, each with its part of the stretch."""
+        """Yield the scopes of a stretch, each with its part of it."""
         definition = stretch.revision.definition
         if definition.provider is None:
             yield from ((scope, stretch.after, stretch.until) for scope in definition.lanes)
@@ -152,7 +152,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
                 yield span.scope, after, until
 
     def names(self, scope: Scope, plan_time: int) -> bool:
-        """Whether it named this plan time for this scope, and was active."""
+        """Return whether the schedule was active and had this plan time for this scope."""
         stretch = self.at(plan_time)
         if stretch is None or not stretch.revision.active or not self._is_time(stretch, plan_time):
             return False
@@ -162,7 +162,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return not self.is_verifiable(stretch) or stretch.times.is_time(plan_time)
 
     def is_verifiable(self, stretch: Stretch) -> bool:
-        """Not if its plan times follow from the ends of runs, or from time zone data that is not known here."""
+        """Return whether plan times can be recomputed: not from the ends of runs, nor with other time zone data."""
         if stretch.revision.definition.follows is not None:
             return False
         return stretch.revision.tzdata == self.tzdata or not is_zoned(stretch.revision.definition.rule)
@@ -176,7 +176,7 @@ def is_zoned(rule: Rule) -> bool:
 
 
 class _Piece(msgspec.Struct):
-    """One scope's part of an active stretch, with what accounts for it. Pieces that share a range form a group."""
+    """Part of an active stretch that belongs to one scope. Pieces that share a range form a group."""
 
     stretch: Stretch
     after: int
@@ -191,10 +191,10 @@ def account(
     ranges: Sequence[Range],
     backfilled: Iterable[tuple[Scope, int]],
 ) -> tuple[int, list[Finding]]:
-    """Compare what was named with what is recorded, scope by scope; returns how many plan times were compared.
+    """Compare plan times with records, scope by scope; return how many plan times were compared, and the findings.
 
-    `tallies` by the number of a revision, a scope, and the instant after which its part of the revision begins;
-    `backfilled` are the runs of backfills that are at named plan times.
+    `tallies` are keyed by revision number, scope, and the instant after which the scope's part of the revision begins;
+    `backfilled` are the backfilled runs that have a regular plan time.
     """
     by_scope: dict[Scope, list[_Piece]] = {}
     for stretch in history.stretches:
@@ -250,7 +250,7 @@ def _within(piece: _Piece, found: Range) -> bool:
 
 
 class _Counts(dict[tuple[int, int, int], int]):
-    """Thousands of scopes share their plan times: counted once."""
+    """Cache of counts: thousands of scopes share their plan times."""
 
     def of(self, piece: _Piece) -> int:
         key = (piece.stretch.revision.no, piece.after, piece.until)
@@ -304,7 +304,7 @@ def _strange(scope: Scope, found: Range) -> Finding:
 
 
 def check_ranges(history: History, ranges: Iterable[Range]) -> Iterator[Finding]:
-    """Missed ranges hold every plan time from first to last, so their count can be told; no two may share one."""
+    """Check missed ranges: they contain every plan time from first to last, so the count is known; none may overlap."""
     dense = sorted((found for found in ranges if found.is_dense), key=lambda found: (found.from_at, found.to_at))
     for found in dense:
         stretch = history.at(found.from_at)
@@ -327,7 +327,7 @@ def check_ranges(history: History, ranges: Iterable[Range]) -> Iterator[Finding]
 
 
 def check_covers(history: History, covers: Iterable[tuple[int, int, int]]) -> Iterator[Finding]:
-    """`covers`: (first covered plan time, the run's own, how many it says it covers)."""
+    """Check coalesced plan times; `covers`: (first covered plan time, the run's own, how many it claims to cover)."""
     for first, own, count in covers:
         stretch = history.at(own)
         if stretch is None or not history.is_verifiable(stretch):
@@ -347,7 +347,7 @@ def check_covers(history: History, covers: Iterable[tuple[int, int, int]]) -> It
 
 
 def check_plan_time(history: History, plan_time: int) -> str | None:
-    """Why no run can belong to this instant, if none can."""
+    """Return why no run can belong to this instant; None if one can."""
     stretch = history.at(plan_time)
     if stretch is None:
         return "it is not decided yet" if plan_time > history.cursor else "it is before the schedule"
@@ -368,7 +368,7 @@ def check_scope(history: History, scope: Scope, plan_time: int) -> str | None:
 def unrecorded(
     stretch: Stretch, after: int, until: int, ranges: Iterable[Range], runs: Iterable[tuple[int, int]]
 ) -> tuple[datetime, ...]:
-    """The first few plan times that no record holds; `runs` are (first covered or own, own plan time)."""
+    """Return the first few plan times without a record; `runs` are (first covered or own, own plan time)."""
     held = sorted([(found.from_at, found.to_at) for found in ranges] + list(runs))
     missing: list[datetime] = []
     at = stretch.times.next(after)

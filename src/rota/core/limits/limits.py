@@ -1,5 +1,4 @@
-"""Limits: how many runs of a job, a schedule or a key may be executed at once, or begin within some time, and what
-happens to one too many."""
+"""Limits: how many runs of a job, a schedule or a key may run at once, or begin within a period."""
 
 from __future__ import annotations
 
@@ -28,10 +27,10 @@ _WRITTEN_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\S+)\s*")
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """At most `max` at once, of all runs alike in `by`: "scope", or fields of the payload; of all runs if it is empty.
+    """At most `max` runs at once that are alike in `by`: "scope" or fields of the payload; of all runs if it is empty.
 
-    With `per` it is a rate: at most `max` attempts begin within any span of that length.
-    `queue` lets one too many wait, as long as no more than `max_queued` do; the others act when it is enqueued.
+    With `per` it is a rate: at most `max` attempts begin within any span of that length. `when_full="queue"` lets
+    further runs wait, up to `max_queued`; the other modes act at enqueue.
     """
 
     max: int
@@ -66,17 +65,17 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def period(self) -> int | None:
-        """In microseconds."""
+        """Period of a rate in microseconds."""
         return None if self.per is None else in_micros(self.per)
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Of the payload."""
+        """Fields of the payload in `by`."""
         return tuple(name for name in self.by if name != _BY_SCOPE)
 
 
 class Gate(msgspec.Struct, frozen=True, gc=False):
-    """A limit as it applies to one run. Of a run's gates the narrowest comes first: by it the run is found."""
+    """Limit as it applies to one run. The narrowest of a run's gates comes first: the run is found by its key."""
 
     key: str
     max: int
@@ -86,17 +85,17 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def measure(self) -> str:
-        """In words."""
+        """Limit in words."""
         return measure(self.max, self.period)
 
     @property
     def decides(self) -> bool:
-        """Whether it has a say when a run is enqueued, and not only when it is claimed."""
+        """Whether it is checked at enqueue, and not only at claim."""
         return self.when_full != "queue" or self.max_queued is not None
 
 
 class LimitedRun(msgspec.Struct, frozen=True):
-    """A run about to be put under its limits; a `pipeline` is claimed by the names of other jobs than its own."""
+    """Run about to be put under its limits; a `pipeline` is claimed by the names of its parts' jobs."""
 
     id: str
     job: str
@@ -113,7 +112,7 @@ class LimitedRun(msgspec.Struct, frozen=True):
 
 
 def limit_of(value: object) -> Limit:
-    """What people write: a Limit, or all of it in a dict."""
+    """Parse a limit: a Limit, or a dict of its fields."""
     if isinstance(value, Limit):
         return value
     if not isinstance(value, dict):
@@ -135,7 +134,7 @@ def limit_of(value: object) -> Limit:
 
 
 def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
-    """What people write of it there; errors are in the words of its options."""
+    """Parse the limit of a schedule from its options; errors name these options."""
     if "max_concurrency" not in options:
         for name in ("when_full", "max_queued"):
             if name in options:
@@ -154,7 +153,7 @@ def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
 
 
 def rate_of(value: object, what: str = "rate") -> Limit | None:
-    """What people write of a rate alone: "100/1m", or a pair (100, "1m")."""
+    """Parse a rate: "100/1m", or a pair (100, "1m")."""
     if value is None or isinstance(value, Limit):
         return value
     pair: Any = value
@@ -176,7 +175,7 @@ def measure(most: int, period: int | None) -> str:
 
 
 def limits_of(value: Any) -> tuple[Limit, ...]:
-    """One or several."""
+    """Parse one limit or a list of them."""
     if value is None:
         return ()
     return tuple(limit_of(one) for one in value) if isinstance(value, list | tuple) else (limit_of(value),)
@@ -187,13 +186,16 @@ def job_key(job: str) -> str:
 
 
 def keys_prefix(job: str, by: Sequence[str]) -> str:
-    """What the keys of one limit of a job have in common."""
+    """Return the common prefix of the keys of one limit of a job."""
     return f"key:{job}:{','.join(by)}:"
 
 
 def rate_prefixes(limits: Iterable[Limit]) -> list[str]:
-    """What the keys of each begin with. A rate is another limit than one of the same runs at once; a second rate of the
-    same runs, for a longer time, is another one still."""
+    """Return the key prefix of each limit.
+
+    A rate must not share its key with a concurrency limit of the same runs, nor with a second rate of these runs that
+    has a longer period.
+    """
     limits = list(limits)
     rates: dict[frozenset[str], list[timedelta]] = {}
     for limit in limits:
@@ -225,7 +227,7 @@ def gates_of_schedule(schedule_id: str, limit: Limit | None, rate: Limit | None)
 
 
 def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
-    """Those of a key, the schedule's, the job's, the scope's; otherwise in the order given."""
+    """Sort gates: of a key, the schedule, the job, the quota; otherwise stable."""
     return tuple(sorted(gates, key=lambda gate: _width(gate.key)))
 
 
@@ -240,13 +242,13 @@ def is_quota(key: str) -> bool:
 
 
 class Admit(msgspec.Struct, frozen=True):
-    """It may wait or run; `stops` names the limits under which the oldest runs, that many, give way to it."""
+    """Decision to admit a run; `stops` names limits whose oldest runs, that many of each, give way to it."""
 
     stops: tuple[tuple[str, int], ...] = ()
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """It is one too many: skipped, or refused if whoever wants it can be told."""
+    """Decision not to admit a run: it is skipped, or `refused` with an error to the caller."""
 
     gate: Gate
     refused: bool
@@ -260,9 +262,11 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Rejection:
-    """`live`: how many runs are under each limit and not final; those asked to stop do not count.
+    """Decide whether a new run is admitted; `live` counts the runs under each limit that are not final.
 
-    Under a rate: how many have not begun, or have and count still. Without a limit at once: how many have not begun."""
+    Runs that were asked to stop do not count. Under a rate it counts those that have not begun, and those whose begin
+    still counts; without a concurrency limit, those that have not begun.
+    """
     stops = []
     for gate in gates:
         count = live.get(gate.key, 0)
@@ -276,7 +280,7 @@ def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Rejecti
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A run that waits under `key`, its narrowest limit, and the wider ones that it needs, too."""
+    """Run that waits under `key`, its narrowest limit, and the `wider` limits that it also needs."""
 
     run_id: str
     key: str
@@ -284,8 +288,11 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class SlotGrant(msgspec.Struct, frozen=True):
-    """`full`: limits without a free slot left. `blocked`: limit → the wider one that its next run waits for.
-    `left`: how much is free of each."""
+    """Result of handing out slots.
+
+    `full`: limits without a free slot. `blocked`: limit → the wider limit that its next run waits for. `left`: free
+    slots of each limit.
+    """
 
     taken: list[Candidate]
     full: set[str]
@@ -294,10 +301,10 @@ class SlotGrant(msgspec.Struct, frozen=True):
 
 
 def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int], slots: int) -> SlotGrant:
-    """Rejection by turn: one run of each limit, in the order given, then a second one of each, while there are slots.
+    """Grant slots round-robin: one run of each limit in the order given, then a second of each, while there are slots.
 
-    `free` has the limits whose row is locked: a wider one that is not there is somebody else's at this moment, and the
-    run is left for the next look.
+    `free` has the limits whose rows this transaction has locked. A wider limit that is missing is locked by another
+    transaction at this moment, so a run that needs it is left for the next look.
     """
     left = dict(free)
     taken: list[Candidate] = []
@@ -319,7 +326,7 @@ def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int]
 def _next(
     key: str, candidates: list[Candidate], left: Mapping[str, int], blocked: dict[str, str | None]
 ) -> Candidate | None:
-    """The first that all its limits have room for; whoever stands before it is passed over."""
+    """Return the first candidate for which all its limits have room; those before it are passed over."""
     while candidates:
         found = candidates.pop()
         if left.get(key, 0) <= 0:
