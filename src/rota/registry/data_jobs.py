@@ -1,4 +1,4 @@
-"""Jobs that are data: declared by their options alone, with a schema for the payload instead of a function."""
+"""Data jobs: declared by their options alone, with a schema for the payload instead of a function."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _IN_CODE = {"http": ("version",), "command": ("version",), EXTERNAL: ("version",
 
 
 class DataOptions(JobOptions, total=False):
-    """What every job that is data takes."""
+    """Options that every data job accepts."""
 
     payload_schema: dict[str, Any]
 
 
 class HttpOptions(DataOptions, total=False):
-    """What `app.http_job(...)` takes."""
+    """Options that `app.http_job(...)` accepts."""
 
     url: str
     method: str
@@ -55,7 +55,7 @@ class HttpOptions(DataOptions, total=False):
 
 
 class CommandOptions(DataOptions, total=False):
-    """What `app.command_job(...)` takes."""
+    """Options that `app.command_job(...)` accepts."""
 
     env: dict[str, str]
     cwd: str
@@ -64,7 +64,7 @@ class CommandOptions(DataOptions, total=False):
 
 
 class SchemaPayload(PayloadType):
-    """Payloads as a schema describes them; the handler is given the text."""
+    """Payloads validated by a JSON Schema; the handler gets the JSON text."""
 
     __slots__ = ("_schema",)
 
@@ -92,7 +92,7 @@ class SchemaPayload(PayloadType):
 def define_data_job(
     name: str, kind: str, options: Mapping[str, Any], *, version: int = 1, in_code: bool = False
 ) -> JobDefinition:
-    """Checked completely; options that are None were not given. `in_code`: some more may be, as of a function."""
+    """Validate a data job; None counts as not given. `in_code`: options that only code may declare are accepted."""
     if kind not in KINDS:
         raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
     given = {option: value for option, value in options.items() if value is not None}
@@ -118,7 +118,7 @@ def define_data_job(
 
 
 def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
-    """The same, and what is refused says of whom."""
+    """Validate a data job; errors name it."""
     try:
         return define_data_job(name, kind, options, version=version)
     except RotaError as error:
@@ -126,7 +126,7 @@ def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, versio
 
 
 def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:
-    """Any object that has what fills the places in the job's texts."""
+    """Return a schema of any object that has the fields which fill the job's placeholders."""
     names = payload_names(msgspec.to_builtins(parts))
     schema: dict[str, Any] = {"$schema": _DIALECT, "type": "object", "properties": {name: {} for name in names}}
     return schema | {"required": names} if names else schema
@@ -143,7 +143,10 @@ def _checked_schema(schema: object) -> dict[str, Any]:
 
 
 def changed_options(definition: JobDefinition, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what is given changes. `limit` is all limits, `max_concurrency` the one of them that is of all runs."""
+    """Apply `changes`; what is not given stays.
+
+    `limit` replaces all limits, `max_concurrency` only the one of all runs.
+    """
     options = options_of(definition)
     if "max_concurrency" in changes and "limit" not in changes:
         options["limit"] = [limit for limit in definition.limits if limit.by or limit.per is not None]
@@ -151,7 +154,7 @@ def changed_options(definition: JobDefinition, changes: Mapping[str, Any]) -> di
 
 
 def options_of(definition: JobDefinition) -> dict[str, Any]:
-    """What `define_data_job` makes the same definition of."""
+    """Return the options from which `define_data_job` builds the same definition."""
     same = (
         "queue",
         "priority",

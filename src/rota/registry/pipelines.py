@@ -1,4 +1,4 @@
-"""Jobs that consist of other jobs: declared without a function, their payloads checked for what their parts take."""
+"""Declared pipelines: no function; the payload must have the fields that the parts use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def declare_pipeline(registry: Registry, name: str, given: object, options: Mapp
             raise Invalid(f"job {name!r} is a part of {definition.name!r}, and cannot be a pipeline")
 
     def done_in_parts(**_payload: Any) -> None:
-        """Where handlers are called without a worker, in tests, nothing is done."""
+        """Do nothing: tests may call handlers without a worker."""
 
     names = payload_names(*(part.payload for part in parts), place=PLACE)
     schema: dict[str, Any] = {"type": "object", "properties": {field: {} for field in names}}

@@ -1,4 +1,4 @@
-"""What a job may say of the bounds of one attempt: CPU time and memory of its process, repetitions inside it."""
+"""Limits of one attempt that a job may declare: CPU time and memory of its process, retries inside it."""
 
 from __future__ import annotations
 

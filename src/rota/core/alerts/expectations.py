@@ -1,4 +1,4 @@
-"""Expectations: what is to happen to the runs of a job or a schedule, and by when; and which of it does not."""
+"""Expectations: conditions on the runs of a job or a schedule, and which of them are breached."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _EXAMPLE = 'for example {"start_within": "5m", "success_every": "25h"}'
 
 
 class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All optional. The rate of success is that of the last `over` runs that went well or badly, once there are
-    `at_least` so many.
+    """Expectations, all optional.
+
+    The success rate is that of the last `over` runs that succeeded or failed, once there are `at_least` that many.
     """
 
     start_within: timedelta | None = None
@@ -37,7 +38,7 @@ class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def looks_back(self) -> int:
-        """At how many of the last ends."""
+        """Number of the last ends to read."""
         failures = 0 if self.max_consecutive_failures is None else self.max_consecutive_failures + 1
         return max(failures, 0 if self.min_success_rate is None else self.over)
 
@@ -48,7 +49,7 @@ EXPECTED = (*_DURATIONS, *_NUMBERS)
 
 
 class Since(msgspec.Struct, frozen=True):
-    """A run, and since when; without an id, one that should be there and is not."""
+    """Run, and since when; without an id, one that should exist and does not."""
 
     at: int
     run_id: str | None = None
@@ -60,11 +61,11 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database knows; instants in microseconds.
+    """Stored facts; instants in microseconds.
 
-    `since`: expected from then on. `waiting`: the run that is due longest and has not begun; `live`: the one that is
-    due longest and has not ended; `running`: the one that began first of those that go on. `ends`: the newest first.
-    `over`: a schedule that will make no more runs.
+    `since`: start of the expectations. `waiting`: the run that is due longest and has not begun; `live`: the one that
+    is due longest and has not ended; `running`: the running one that began first. `ends`: the newest first. `over`: the
+    schedule will make no more runs.
     """
 
     since: int
@@ -77,7 +78,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Breach(msgspec.Struct, frozen=True):
-    """`since`: when it began, in microseconds."""
+    """Breach of an expectation; `since`: when it began, in microseconds."""
 
     what: str
     since: int
@@ -86,7 +87,7 @@ class Breach(msgspec.Struct, frozen=True):
 
 
 class Breached(msgspec.Struct, frozen=True):
-    """A breach, as it is told."""
+    """Breach as it is shown."""
 
     what: str
     since: datetime
@@ -95,8 +96,9 @@ class Breached(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What is expected of a job or a schedule, by whom, and which of it is breached now. It rests while its subject is
-    paused or disabled.
+    """Expectations of a job or a schedule, their owner, and current breaches.
+
+    They rest (`resting`) while their subject is paused or disabled.
     """
 
     kind: str
@@ -109,7 +111,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expectations_of(value: object) -> Expectations:
-    """What people write, checked: durations as text, a rate as 0.95 or "95%"."""
+    """Parse expectations: durations as text, a rate as 0.95 or "95%"."""
     if isinstance(value, Expectations):
         value = written(value)
     if not isinstance(value, Mapping):
@@ -181,7 +183,7 @@ def _refuse_contradictions(expect: Expectations) -> None:
 
 
 def written(expect: Expectations) -> dict[str, Any]:
-    """As people write it; what `expectations_of` reads back."""
+    """Write expectations as values that `expectations_of` reads back."""
     given = {name: getattr(expect, name) for name in EXPECTED if getattr(expect, name) is not None}
     if expect.min_success_rate is not None:
         defaults = Expectations()
@@ -190,7 +192,7 @@ def written(expect: Expectations) -> dict[str, Any]:
 
 
 def changed(expect: Expectations | None, changes: Mapping[str, Any]) -> Expectations:
-    """Only what is given changes; None takes an expectation away."""
+    """Apply `changes`; None removes an expectation, and what is not given stays."""
     given = {**({} if expect is None else written(expect)), **changes}
     if given.get("min_success_rate") is None:
         given = {name: value for name, value in given.items() if name not in ("over", "at_least") or name in changes}
@@ -204,7 +206,7 @@ def checked_kind(kind: str) -> str:
 
 
 def breaches(expect: Expectations, facts: Facts, now: int) -> list[Breach]:
-    """What is not met now. Exactly what is allowed is not too much."""
+    """Return the expectations that are breached now. A value equal to its limit is no breach."""
     return [breach for breach in (*_times(expect, facts, now), *_counts(expect, facts)) if breach is not None]
 
 
@@ -221,7 +223,7 @@ def _times(expect: Expectations, facts: Facts, now: int) -> Iterator[Breach | No
 
 
 def _longer(what: str, limit: timedelta, found: Since, earliest: int, now: int, said: str) -> Breach | None:
-    """Time before it was expected, or while it rested, does not count."""
+    """Return a breach if more than `limit` has passed; time before `earliest`, not expected yet, does not count."""
     at = max(found.at, earliest)
     passed = now - at
     if passed <= in_micros(limit):
@@ -250,7 +252,7 @@ def _counts(expect: Expectations, facts: Facts) -> Iterator[Breach | None]:
 
 
 def _failures_in_a_row(most: int, ends: Sequence[End]) -> Breach | None:
-    """More than `most`: it began with the first that was too many."""
+    """Return a breach if more than `most` failed in a row; it began with the first run beyond that."""
     in_a_row = next((place for place, end in enumerate(ends) if end.well), len(ends))
     if in_a_row <= most:
         return None

@@ -1,4 +1,4 @@
-"""Notifications as values: who is told of what, whether a signal concerns them, and what they are told."""
+"""Notifications as values: their settings, which signals they match, and the message that is sent."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ JOBS = (WEBHOOK, EMAIL)
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Told `on` what, of which jobs or schedules (of all, if none is named), `to` a URL or a `mailto:`.
+    """Notification `on` some signals of some jobs or schedules (of all, if none is named), `to` a URL or a `mailto:`.
 
-    `secret` signs webhooks; `env:NAME` is looked up where it is sent. At most `at_most` an hour about one job.
+    `secret` signs webhooks; `env:NAME` is looked up by the sending worker. At most `at_most` are sent per hour and job.
     """
 
     on: tuple[str, ...]
@@ -70,7 +70,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def job(self) -> JobDefinition:
-        """By whose runs it is sent."""
+        """Job whose runs send it."""
         return EMAIL if self.is_mail else WEBHOOK
 
     def matches(self, signal: Signal) -> bool:
@@ -85,7 +85,7 @@ OPTIONS = Notification.__struct_fields__
 
 
 class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
-    """A notification as people may see it: without its secrets."""
+    """Notification without its secrets, for people."""
 
     name: str
     on: tuple[str, ...]
@@ -102,7 +102,7 @@ class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def notification_of(options: Mapping[str, Any]) -> Notification:
-    """Checked completely: what people write."""
+    """Parse and validate a notification."""
     for option in options:
         if option not in OPTIONS:
             raise UnknownOption(str(option), OPTIONS, where="a notification")
@@ -124,7 +124,7 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
 
 
 def checked_notification(name: str, options: Mapping[str, Any]) -> Notification:
-    """The same, and what is refused says of whom."""
+    """Parse a notification; errors name it."""
     try:
         return notification_of(options)
     except RotaError as error:
@@ -157,7 +157,7 @@ def _listed(value: object, what: str) -> tuple[Any, ...]:
 
 
 def _to(value: object) -> str:
-    """What is wrong is told without it: there may be a secret in it."""
+    """Validate the target. Errors do not quote it: it may contain a secret."""
     hint = "https://example.com/hook, or mailto:ops@example.com"
     if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable() or " " in value:
         raise Invalid("`to` must be a URL or a mailto:", hint=hint)
@@ -191,7 +191,7 @@ def shown_secret(secret: str | None) -> str | None:
 
 
 def shown_to(to: str) -> str:
-    """Without the password and the query of a URL, which often are secrets."""
+    """Mask the password and the query of a URL, which are often secrets."""
     if to.startswith("mailto:"):
         return to
     parts = urlsplit(to)
@@ -201,7 +201,7 @@ def shown_to(to: str) -> str:
 
 
 def event_of(signal: Signal, run: Run | None, notification: Notification, id: str, held: int = 0) -> dict[str, Json]:
-    """What a receiver gets; `held` similar ones were not sent before it."""
+    """Build the message for a receiver; `held` similar ones were suppressed before it."""
     event: dict[str, Json] = {
         "id": id,
         "type": f"{signal.kind}.{signal.type}",
@@ -233,7 +233,7 @@ _SUBJECTS = {
 
 
 def mail_subject(event: Mapping[str, Json]) -> str:
-    """One line."""
+    """Build the subject line of an e-mail."""
     what = str(event["type"])
     subject = event.get("schedule") if what.startswith("schedule.") else event.get("job")
     said = _SUBJECTS.get(what, f"{{job}}: {what.partition('.')[2] or what}").format(job=subject or "rota")
@@ -264,7 +264,7 @@ def _facts(found: Mapping[str, Json], names: Iterable[str] | None = None) -> lis
 
 
 class Window(msgspec.Struct, frozen=True):
-    """An hour of a notification about one job: how many were sent since then, and how many held back."""
+    """Hour of a notification about one job: how many were sent since then (`told`) and suppressed (`held`)."""
 
     since: int
     told: int = 0
@@ -275,7 +275,10 @@ _HOUR = 3_600_000_000
 
 
 def admit(window: Window | None, now: int, at_most: int) -> tuple[Window, bool, int]:
-    """The window afterwards, whether one more may be sent, and how many were held back that it is to tell of."""
+    """Apply the hourly limit.
+
+    Returns the window afterwards, whether this one may be sent, and how many suppressed ones it reports.
+    """
     if window is None or now - window.since >= _HOUR:
         return Window(now, 1), True, 0 if window is None else window.held
     if window.told < at_most:

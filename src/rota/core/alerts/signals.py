@@ -1,4 +1,4 @@
-"""Signals: what happened and somebody wants to know, as values, and the words that people use for it."""
+"""Signals: events that schedules and notifications listen for, and the words that people use for them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ OWN_JOBS = (WEBHOOK_JOB, EMAIL_JOB)
 
 
 class Signal(msgspec.Struct, frozen=True, gc=False):
-    """`type` is the final state of a run, or `missed`, `late`, `breached`, `met`; `subject` is what `kind` says: the id
-    of a run, the name of a job or a schedule.
+    """Event that somebody may listen for.
+
+    `type` is the final state of a run, or `missed`, `late`, `breached`, `met`; `subject` depends on `kind`: the id of a
+    run, or the name of a job or a schedule.
     """
 
     no: int
@@ -48,7 +50,7 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_followed(on: str, state: str) -> bool:
-    """Whether a schedule that waits for such ends is to run after this one. What was skipped has not run."""
+    """Return whether a schedule that follows `on` runs after an end in `state`; a skipped run has not run."""
     if state == "skipped":
         return False
     return on == "end" or WORDS.get(state) == on

@@ -1,4 +1,4 @@
-"""Work that is done outside: what whoever does it is given, and what may be said of it."""
+"""External workers: the assignment that they get, and validation of what they report."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ _TOLD = tuple(name for name in RunError.__struct_fields__ if name != "fingerprin
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "id"}):
-    """A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again.
-    `idempotency_key`: the same for every attempt, and every retry of the same work.
+    """Run assigned to an external worker.
+
+    `steps`: results of the steps that are done, which need not be repeated. `idempotency_key`: the same for every
+    attempt and every retry of the same work.
     """
 
     run_id: str
@@ -50,14 +52,17 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "i
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """`cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits."""
+    """Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then.
+
+    For a run that waits, `lease_until` is its deadline.
+    """
 
     cancelling: bool
     lease_until: datetime
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who claims: a name, and which start of the program of that name."""
+    """External worker: its name, and an id of this start of the program (`boot`)."""
 
     name: str
     boot: str
@@ -68,7 +73,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def identity_of(worker: object, boot: str) -> Identity:
-    """`"name"` or `"name@boot"`; `boot` for those who do not say theirs."""
+    """Parse `"name"` or `"name@boot"`; `boot` is used if the caller gives none."""
     name, mark, own = checked_name(worker, "worker").rpartition("@")
     if not mark:
         return Identity(own, boot)
@@ -76,7 +81,7 @@ def identity_of(worker: object, boot: str) -> Identity:
 
 
 def checked_run(run_id: object, fence: object) -> tuple[str, int]:
-    """A whole id and a fence: parts of an id are for people."""
+    """Validate a run id and a fence; a shortened id is refused, since those are for people."""
     if type(fence) is not int or not 1 <= fence <= _LARGEST:
         raise Invalid(f"a fence is a whole number from 1 up, not {fence!r:.40}", hint="it comes with the run")
     try:
@@ -107,7 +112,10 @@ def checked_most(most: object) -> int:
 
 
 def checked_error(error: object) -> RunError:
-    """A sentence, or the fields of a `RunError`. It has no fingerprint: that is made where the payload is known."""
+    """Parse an error: a text, or the fields of a `RunError`.
+
+    It has no fingerprint: that is computed where the payload is known.
+    """
     if isinstance(error, str):
         error = {"message": error}
     if isinstance(error, RunError):
@@ -128,7 +136,7 @@ def checked_error(error: object) -> RunError:
 
 
 def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:
-    """Sentences, or `{"text": …, "level": "info", "logger": …}`; as they are stored."""
+    """Encode log lines: texts, or `{"text": …, "level": "info", "logger": …}`."""
     given = [lines] if isinstance(lines, str | Mapping) else list(lines)
     if not 1 <= len(given) <= MOST_LINES_AT_ONCE:
         raise Invalid(f"give 1 to {MOST_LINES_AT_ONCE} lines at once, not {len(given)}")
@@ -155,7 +163,7 @@ def said_summary(summary: object) -> str | None:
 
 
 def names_told(names: Sequence[str] | str, what: str) -> tuple[str, ...]:
-    """One or several, each once, in their order."""
+    """Validate one name or several, without duplicates, in their order."""
     given = [names] if isinstance(names, str) else list(names)
     if not given:
         raise Invalid(f"give at least one {what}")

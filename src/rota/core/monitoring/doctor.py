@@ -1,4 +1,4 @@
-"""Check-ups: what the state of an installation means, as lines that are ok, a warning or a problem."""
+"""Checks of an installation's state; each is ok, a warning or a problem."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MESSENGER_HINT = "the messenger of a server or worker takes them up: is one aliv
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One line: what was looked at, how it is, and what there is to do about it."""
+    """Result of a check: its subject, level, explanation, and what to do about it."""
 
     name: str
     level: str
@@ -45,7 +45,7 @@ class StuckRun(msgspec.Struct, frozen=True):
 
 
 class OperatorPause(msgspec.Struct, frozen=True):
-    """What an operator has paused: a job or a queue."""
+    """Pause of a job or a queue by an operator."""
 
     kind: str
     name: str
@@ -55,9 +55,9 @@ class OperatorPause(msgspec.Struct, frozen=True):
 
 
 class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
-    """As of `now`, by the database's clock; `queues` and `jobs`: how many runs could be claimed.
+    """State of an installation at `now` of the database's clock; `queues` and `jobs`: number of claimable runs of each.
 
-    `begun_and_skipped`: runs whose state says that they were never begun, though they have attempts.
+    `begun_and_skipped`: runs with attempts in the state `skipped`, which means that they never began.
     """
 
     now: int
@@ -95,7 +95,7 @@ def _overdue(found: Symptoms) -> Check:
 
 
 def why_overdue(one: OverdueSchedule, found: Symptoms) -> str:
-    """For how long, and why."""
+    """Return for how long a schedule is overdue, and why."""
     late = span(instant(found.now) - instant(one.next_at))
     why = one.trouble or (f"no process with scope provider {one.provider!r} plans" if one.provider else "nobody plans")
     return f"for {late} ({why})"
@@ -117,13 +117,13 @@ def _stuck(found: Symptoms) -> Check:
 
 
 def unserved_queues(found: Symptoms) -> dict[str, int]:
-    """Those with runs from which no live worker takes."""
+    """Return the queues with runs that no live worker takes from."""
     served = {queue for worker in found.workers if worker.claims for queue in worker.queues}
     return {queue: count for queue, count in sorted(found.queues.items()) if queue not in served}
 
 
 def unknown_jobs(found: Symptoms) -> dict[str, int]:
-    """Those with runs that no live worker knows."""
+    """Return the jobs with runs that no live worker knows."""
     known = {job for worker in found.workers for job in worker.jobs}
     return {job: count for job, count in sorted(found.jobs.items()) if job not in known}
 
@@ -162,7 +162,7 @@ def resume_hint(one: OperatorPause) -> str:
 
 
 def _paused(found: Symptoms) -> Check:
-    """Somebody wanted it, but may have forgotten it."""
+    """Warn of pauses that hold runs back: they are deliberate, but may be forgotten."""
     waiting = {"queue": found.queues, "job": found.jobs}
     told = [(one, count) for one in found.held if (count := waiting.get(one.kind, {}).get(one.name, 0))]
     if not told:
@@ -188,7 +188,7 @@ def _orphans(name: str, count: int, what: str) -> Check:
 
 
 def _skipped(found: Symptoms) -> Check:
-    """A warning: what an older version ended so stays as it is."""
+    """Warn of runs that an older version ended with a wrong state; they stay as they are."""
     runs = found.begun_and_skipped
     if not runs:
         return Check(name="skipped", level=OK, words="no run that has begun is called skipped")
@@ -199,7 +199,7 @@ def _skipped(found: Symptoms) -> Check:
 
 
 def check_clock(offset: int) -> Check:
-    """`offset` in microseconds, of the host's clock from the database's."""
+    """Check the `offset` (µs) of the host's clock from the database's."""
     told = f"this host's clock is {span(abs(instant(offset) - instant(0)))} {'ahead of' if offset > 0 else 'behind'} "
     facts = {"offset_ms": offset // 1_000}
     if abs(offset) <= _MOST_OFFSET:
@@ -209,7 +209,7 @@ def check_clock(offset: int) -> Check:
 
 
 def check_expectations(found: Sequence[Expected]) -> Check:
-    """What is breached is a warning: rota itself may be well."""
+    """Check expectations. A breach is only a warning: rota itself may be well."""
     told = [(one, breach) for one in found for breach in one.breaches]
     if not told:
         words = f"what is expected of {many(len(found), 'job or schedule', 'jobs and schedules')} is met"

@@ -1,4 +1,4 @@
-"""What surrounds an installation: room on the disk, versions, settings, workers; and what of it is worrying."""
+"""Checks of an installation's environment: disk space, versions, settings, workers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = 5
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """Of an SQLite file, in bytes; `room`: on its disk, for this user."""
+    """Sizes of an SQLite file and its WAL in bytes; `room`: free disk space for this user."""
 
     size: int
     wal: int
@@ -35,7 +35,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 class Transaction(msgspec.Struct, frozen=True):
-    """One that is open, and keeps what was deleted since from being cleared away."""
+    """Open transaction, which prevents vacuum of rows deleted since it began."""
 
     pid: int
     who: str
@@ -50,7 +50,7 @@ class DeadRows(msgspec.Struct, frozen=True):
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a PostgreSQL server and our database there. `unvacuumed`: tables that are left out of it."""
+    """Facts about a PostgreSQL server and our database. `unvacuumed`: tables with autovacuum off."""
 
     version: str
     major: int
@@ -62,7 +62,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
-    """Of this program and what it is made of; `planned_with`: the newest zone data that a schedule was planned with."""
+    """Versions of this program and its parts; `planned_with`: the newest zone data that a schedule was planned with."""
 
     rota: str
     python: str
@@ -72,7 +72,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeartbeatSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a worker should be heard of, by the settings of whoever asks."""
+    """Heartbeat settings of the process that runs the check."""
 
     lease: timedelta
     heartbeat: timedelta
@@ -82,7 +82,7 @@ class HeartbeatSettings(msgspec.Struct, frozen=True, kw_only=True):
 def check_versions(
     ours: Versions, workers: Sequence[Worker], server: ServerFacts | None, now: datetime
 ) -> Iterator[Check]:
-    """The database's first: of all versions it is the one that can damage something."""
+    """Check versions, the database's first: it is the only one that can damage data."""
     yield _sqlite_version(ours) if server is None else _postgres_version(server, now)
     yield _program_versions(ours, workers)
     yield _zone_data(ours)
@@ -186,7 +186,11 @@ def check_workers(workers: Sequence[Worker], now: datetime) -> Check:
 
 
 def check_settings(pulse: HeartbeatSettings, workers: Sequence[Worker]) -> Check:
-    """That a lease is three heartbeats long at least is refused when settings are read; others may have others."""
+    """Compare heartbeats with the lease.
+
+    Our own settings are checked when they are read (a lease is at least three heartbeats), those of other processes may
+    differ.
+    """
     told = f"lease {format_duration(pulse.lease)}, heartbeat {format_duration(pulse.heartbeat)}"
     slow = [one for one in workers if one.heartbeat is not None and 3 * one.heartbeat > pulse.lease]
     if slow:
@@ -204,7 +208,7 @@ def check_settings(pulse: HeartbeatSettings, workers: Sequence[Worker]) -> Check
 
 
 def size(count: int) -> str:
-    """In one unit, for people."""
+    """Format a number of bytes in one unit, for people."""
     for unit, name in ((GIB, "GB"), (MIB, "MB"), (KIB, "kB")):
         if count >= unit:
             return f"{count / unit:.3g} {name}" if count < 1000 * unit else f"{count // unit} {name}"

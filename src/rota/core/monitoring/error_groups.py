@@ -1,4 +1,4 @@
-"""Runs that went wrong, grouped: by job and by the fingerprint of their error."""
+"""Error groups: failed runs by job and by the fingerprint of their error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAY = timedelta(days=1)
 
 
 class FailedRun(msgspec.Struct, frozen=True):
-    """A run that failed, timed out or expired, and when, in microseconds."""
+    """Run that failed, timed out or expired, and when, in microseconds."""
 
     run_id: str
     state: str
@@ -28,9 +28,11 @@ class FailedRun(msgspec.Struct, frozen=True):
 
 
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in
-    which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were
-    fingerprints have none, and are one group."""
+    """Failed runs of one job with the same error.
+
+    `type` and `message` are those of the newest; `states` counts runs by final state; `histogram` counts them in 24
+    equal parts of the time range. Errors older than fingerprints have none, and form one group.
+    """
 
     fingerprint: str | None
     job: str
@@ -44,12 +46,13 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     histogram: Sequence[int]
 
     def said_by(self, error: RunError | None, reason: str | None) -> ErrorGroup:
+        """Return the group with the type and message of this error; with the run's reason if it has no error."""
         said = reason if error is None else error.message
         return msgspec.structs.replace(self, type=None if error is None else error.type, message=said)
 
 
 class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """The one that was seen last comes first. `truncated`: there were more faults than are looked at."""
+    """Error groups, the one seen last first. `truncated`: there were more failed runs than were read."""
 
     items: Sequence[ErrorGroup]
     since: datetime
@@ -58,7 +61,7 @@ class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked_window(since: datetime | None, until: datetime | None, now: datetime) -> tuple[int, int]:
-    """The last day, if nothing is said; in microseconds."""
+    """Validate the time range, by default the last day; in microseconds."""
     for at in (since, until):
         if at is not None and at.tzinfo is None:
             raise Invalid(f"{at.isoformat()} has no zone", hint="give an aware datetime: datetime.now(UTC)")

@@ -1,4 +1,4 @@
-"""The first page: how full it is, what came of the last day, what needs attention, what comes next."""
+"""Overview page: live runs, the last day, what needs attention, next runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHOWN = 20
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that have not ended. `capped`: there are more queued or scheduled ones than were counted."""
+    """Runs that have not ended. `capped`: there are more queued or scheduled runs than were counted."""
 
     running: int = 0
     cancelling: int = 0
@@ -46,14 +46,14 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Late(msgspec.Struct, frozen=True):
-    """Runs that are queued and due for longer than 10 s, and schedules that are due as long and not planned."""
+    """Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due."""
 
     runs: int
     schedules: int
 
 
 class WorkerCounts(msgspec.Struct, frozen=True):
-    """`stale`: silent for longer than a lease, and not stopped in order. `busy`: slots taken."""
+    """Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use."""
 
     alive: int
     stale: int
@@ -62,7 +62,7 @@ class WorkerCounts(msgspec.Struct, frozen=True):
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that somebody should look at: `kind` for programs, `text` for people; `subject` is a name or an id."""
+    """Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id."""
 
     kind: str
     subject: str | None
@@ -80,7 +80,7 @@ class NextRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """`attention` has the first of each kind; `attention_count` says how many there are."""
+    """Content of the overview page; `attention` has the first of each kind, `attention_count` counts all."""
 
     at: datetime
     live: Live
@@ -94,7 +94,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """Runs of a job in a queue that may be claimed; instants in microseconds."""
+    """Claimable runs of a job in a queue; instants in microseconds."""
 
     queue: str
     job: str
@@ -112,7 +112,7 @@ class OpenBreach(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database and this process know. `lingering`: asked to stop, their grace over, and not stopped.
+    """Facts from the database and this process. `lingering`: runs whose grace is over, and that have not stopped.
 
     `offset`: of this host's clock from the database's, in microseconds, as far as it is certain.
     """
@@ -127,7 +127,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attention(facts: Facts) -> tuple[list[Attention], int]:
-    """The first ones of each kind, the gravest kind first; and how many there are of all."""
+    """Return the first items of each kind, the gravest kind first, and the number of all items."""
     shown: list[Attention] = []
     total = 0
     for look in (_overdue, _stuck, _lingering, _unserved, _unknown, _untold, _breached, _paused, _surroundings):
@@ -138,7 +138,7 @@ def attention(facts: Facts) -> tuple[list[Attention], int]:
 
 
 def backlogs(found: Sequence[Backlog], of: str) -> dict[str, tuple[int, int]]:
-    """By `queue` or by `job`: how many may be claimed, and since when the oldest could be."""
+    """Sum the backlog by `queue` or by `job`: number of runs, and the due time of the oldest."""
     counted: dict[str, tuple[int, int]] = {}
     for one in found:
         name = getattr(one, of)
@@ -167,7 +167,10 @@ def _lingering(facts: Facts) -> Iterator[Attention]:
 
 
 def _unserved(facts: Facts) -> Iterator[Attention]:
-    """Not at once: a worker may be about to start. What is paused is told as such."""
+    """Yield queues without a live worker.
+
+    Not at once, since a worker may be about to start. Paused queues have an item of their own.
+    """
     paused = {one.name for one in facts.held if one.kind == "queue"}
     known = backlogs(facts.backlog, "queue")
     for queue, count in unserved_queues(facts.symptoms).items():

@@ -1,4 +1,4 @@
-"""The timeline: lanes of attempts, of what is to come, and whether attempts overlap."""
+"""Timeline: attempts and coming plan times in lanes, and whether attempts overlap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FURTHEST = 400 * 24 * HOUR
 
 
 class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """`state`: its outcome, or, while it goes on, `running`, `cancelling` or `waiting`."""
+    """Attempt; `state` is its outcome or, while it lasts, `running`, `cancelling` or `waiting`."""
 
     run_id: str
     no: int
@@ -32,7 +32,7 @@ class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """Attempts, the newest first; plan times `coming`, the next first. `overlaps`: two attempts went on at once."""
+    """Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time."""
 
     name: str
     attempts: Sequence[TimelineAttempt] = ()
@@ -41,7 +41,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
-    """`truncated`: there are older attempts that are not told."""
+    """Timeline; `truncated`: there are older attempts that are left out."""
 
     from_at: datetime
     to_at: datetime
@@ -51,7 +51,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "fr
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """In microseconds."""
+    """Requested range in microseconds, grouping and limit."""
 
     from_at: int
     to_at: int
@@ -60,7 +60,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """An attempt as the tables have it; instants in microseconds."""
+    """Attempt as stored; instants in microseconds."""
 
     run_id: str
     no: int
@@ -77,7 +77,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Upcoming(msgspec.Struct, frozen=True):
-    """A schedule that will fire."""
+    """Schedule that has plan times to come."""
 
     name: str
     job: str
@@ -87,7 +87,7 @@ class Upcoming(msgspec.Struct, frozen=True):
 
 
 def asked_of(from_at: datetime | None, to_at: datetime | None, by: str, limit: int, now: int) -> Asked:
-    """The last hour, unless told otherwise."""
+    """Validate the request; by default the last hour."""
     if by not in BY:
         raise Invalid(f"by cannot be {by!r:.80}", hint=did_you_mean(str(by), BY))
     if not 1 <= limit <= MOST_ATTEMPTS:
@@ -106,7 +106,7 @@ def _micros(at: datetime, what: str, now: int) -> int:
 
 
 def timeline_of(asked: Asked, bars: Iterable[Bar], upcoming: Iterable[Upcoming], *, more: bool) -> Timeline:
-    """`more`: not all attempts were looked at."""
+    """Group attempts and plan times into lanes; `more`: not all attempts were read."""
     found = sorted({(bar.run_id, bar.no, bar.started_at): bar for bar in bars}.values(), key=_age)
     lanes: dict[str, list[Bar]] = {}
     for bar in found[: asked.limit]:
@@ -148,7 +148,7 @@ def _lane(name: str, bars: Sequence[Bar], coming: Sequence[int]) -> Lane:
 
 
 def overlap(bars: Iterable[Bar]) -> bool:
-    """Whether two of them went on at the same time."""
+    """Return whether two of the attempts overlap in time."""
     last = 0
     for bar in sorted(bars, key=lambda one: (one.started_at, one.ended_at or 2**63)):
         if bar.started_at < last:
@@ -158,7 +158,7 @@ def overlap(bars: Iterable[Bar]) -> bool:
 
 
 def coming_of(asked: Asked, upcoming: Iterable[Upcoming]) -> Mapping[str, Sequence[int]]:
-    """Plan times by lane, within what is asked for; workers and queues have none."""
+    """Return the plan times to come by lane, within the range; workers and queues have none."""
     found: dict[str, list[int]] = {}
     if asked.by in ("schedule", "job"):
         for one in upcoming:

@@ -1,4 +1,4 @@
-"""Steps: the checkpointed parts of a run, as they are declared, and as they stand."""
+"""Steps: the checkpointed parts of a run, as declared and with their state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RECORDED = frozenset(StepState) - {StepState.PENDING}
 
 
 class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step that is not `cancelable` finishes before a cancel takes effect."""
+    """Declared step; one that is not `cancelable` finishes before a cancel takes effect."""
 
     id: str
     name: str = ""
@@ -47,7 +47,7 @@ class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """`kept_from`: the run that did it, of which this one is a retry."""
+    """Step of a run; `kept_from`: the earlier run that completed it, of which this run is a retry."""
 
     id: str
     name: str
@@ -66,7 +66,7 @@ StepOption = str | dict[str, Any] | StepDefinition
 
 
 def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
-    """What `@app.job(steps=…)` takes: ids, or dicts of `id, name, timeout, cancelable`."""
+    """Parse `@app.job(steps=…)`: ids, or dicts of `id, name, timeout, cancelable`."""
     if isinstance(given, str | Mapping):
         raise Invalid("steps are a list", hint=f"write steps=[{given!r:.40}]")
     steps = tuple(_step_of(one) for one in given or ())
@@ -103,7 +103,7 @@ def _step_of(given: StepOption) -> StepDefinition:
 
 
 def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition:
-    """A job that declares its steps has no others."""
+    """Return the step's definition; a job that declares steps has no others."""
     for step in declared:
         if step.id == id:
             return step
@@ -113,7 +113,7 @@ def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition
 
 
 def number_of(fence: int, count: int) -> int:
-    """By which steps are in order: those that an attempt opens come after all that came before it."""
+    """Return the sort number of a step: those of a later attempt come after all earlier ones."""
     return fence * _NUMBERS + count
 
 
@@ -121,7 +121,10 @@ _NUMBERS = 10 * MOST_STEPS
 
 
 def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_step: str | None) -> list[str]:
-    """Which steps a retry need not do again: all that are recorded, or those before one, as declared or as opened."""
+    """Return the steps that a retry need not repeat: all recorded ones, or those before `from_step`.
+
+    "Before" means the declared order, else the order in which they were opened.
+    """
     if from_step is None:
         return list(recorded)
     order = [step.id for step in declared] or list(recorded)
@@ -132,7 +135,7 @@ def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_st
 
 
 def left_open(attempt: Outcome | None, run: RunState | None) -> StepState:
-    """What became of a step that was running when its attempt ended; `run` is how that ended, if it has."""
+    """Return the state of a step that was running when its attempt ended; `run` is the run's final state, if any."""
     if attempt is Outcome.CANCELLED or run is RunState.CANCELLED:
         return StepState.CANCELLED
     if run is None and attempt in _NOT_ITS_FAULT:
@@ -144,7 +147,7 @@ _NOT_ITS_FAULT = {Outcome.LOST, Outcome.HANDED_BACK, Outcome.SNOOZED}
 
 
 def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, over: bool) -> list[Step]:
-    """Declared ones first, as they are declared, then the others as they were opened; `over`: the run has ended."""
+    """Return declared steps in their order, then the others as opened; `over`: the run has ended."""
     absent = StepState.SKIPPED if over else StepState.PENDING
     named = [
         msgspec.structs.replace(opened[step.id], name=step.name)
@@ -157,7 +160,7 @@ def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, 
 
 
 def share_of(steps: Sequence[Step]) -> float | None:
-    """How far a run is that says nothing of it but has steps, in percent. What was never reached is not done."""
+    """Return the progress of a run in percent, derived from its steps. A step that was never reached is not done."""
     if not steps:
         return None
     over = sum(100.0 if step.state in _OVER and step.attempt else step.percentage or 0.0 for step in steps)

@@ -1,4 +1,4 @@
-"""Requirements: which workers may have a run, by name, label and version; and which needs a worker meets."""
+"""Requirements: which workers may have a run, by name, label and version; and which requirements a worker meets."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _DOTTED = re.compile(r"\d{1,9}(\.\d{1,9})*")
 
 
 class Requirements(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker has to be: one of these names, with all of these labels, of this version or a newer one.
+    """Requirements on a worker: one of these names, all of these labels, at least this version.
 
-    `anyone`: a run may be done by workers of any name, whatever its job says.
+    `anyone`: workers of any name may have the run, whatever its job says.
     """
 
     only_workers: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ NOTHING = Requirements()
 
 
 class Eligibility(msgspec.Struct, frozen=True):
-    """Who does a run, if not anybody: workers that meet its needs; `conducts`: several, each a replica of it."""
+    """Requirements of a run; `conducts`: several workers each execute a replica of it."""
 
     requirements: Requirements
     conducts: bool = False
@@ -58,7 +58,7 @@ class Eligibility(msgspec.Struct, frozen=True):
 
 
 class WorkerTraits(Protocol):
-    """Whatever says of a worker what needs ask for."""
+    """Name, labels and version of a worker, which requirements are compared with."""
 
     @property
     def name(self) -> str: ...
@@ -71,7 +71,7 @@ class WorkerTraits(Protocol):
 
 
 def requirements_of(options: Mapping[str, Any]) -> Requirements:
-    """What people write, in an order of its own: the same needs are the same text."""
+    """Parse requirements from options, in canonical order: equal requirements have equal text and id."""
     if options.keys().isdisjoint(REQUIREMENT_OPTIONS):
         return NOTHING
     given = {name: options.get(name) for name in REQUIREMENT_OPTIONS}
@@ -86,7 +86,7 @@ def requirements_of(options: Mapping[str, Any]) -> Requirements:
 
 
 def labels_of(value: object) -> tuple[str, ...]:
-    """`gpu`, or `zone=eu`; also several in one text, with commas between them."""
+    """Parse labels, such as `gpu` or `zone=eu`; also several in one text, separated by commas."""
     given = value.split(",") if isinstance(value, str) else value
     if isinstance(given, list | tuple):
         given = [label.strip() if isinstance(label, str) else label for label in given if label != ""]
@@ -98,7 +98,7 @@ def labels_of(value: object) -> tuple[str, ...]:
 
 
 def restricted_to(names: object) -> tuple[str, ...]:
-    """None is anybody."""
+    """Validate names of workers; None means any worker."""
     found = _names(names, "only_workers")
     if names is not None and not found:
         raise Invalid("no worker is named", hint="None lets anybody have it")
@@ -114,7 +114,7 @@ def _names(value: object, what: str) -> tuple[str, ...]:
 
 
 def merged(own: Requirements, job: Requirements) -> Requirements:
-    """Those of a run: what it says itself, else what its job says."""
+    """Return the requirements of a run: its own where given, else its job's."""
     return Requirements(
         () if own.anyone else own.only_workers or job.only_workers,
         own.labels or job.labels,
@@ -145,12 +145,12 @@ def meets(worker: WorkerTraits, requirements: Requirements) -> bool:
 
 
 def _has(labels: Iterable[str], wanted: str) -> bool:
-    """One without a value is met by any value."""
+    """Return whether the labels include `wanted`; one without a value matches any value."""
     return any(label == wanted or label.partition("=")[0] == wanted for label in labels)
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """As numbers: 1.10 is newer than 1.9, and 1.4 is 1.4.0. What comes after the numbers is nobody's business."""
+    """Parse a version as numbers: 1.10 is newer than 1.9, and 1.4 equals 1.4.0. A suffix is ignored."""
     found = _DOTTED.match(text.removeprefix("v"))
     numbers = [int(part) for part in found.group().split(".")] if found else []
     while numbers and numbers[-1] == 0:
@@ -159,8 +159,10 @@ def version_of(text: str) -> tuple[int, ...]:
 
 
 class MetRequirements(msgspec.Struct, frozen=True):
-    """The needs that a worker meets, as it asks for them: `named` are those that name it, `open_to` those of replicas
-    which nobody has yet."""
+    """Ids of the requirements that a worker meets.
+
+    `named` are those that name it, `open_to` those of replicas that are not assigned to a worker yet.
+    """
 
     plain: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
@@ -175,12 +177,15 @@ class MetRequirements(msgspec.Struct, frozen=True):
 
     @property
     def under_limits(self) -> tuple[str, ...]:
-        """Limits are looked at key by key, not need by need: with replicas among them."""
+        """Requirements for claims under limits, which go by key, not by requirement: those of replicas are included."""
         return (*self.all, *self.open_to)
 
 
 def met_by(worker: WorkerTraits, known: Mapping[str, Requirements]) -> MetRequirements:
-    """Of all needs that there are, by id; the id of those of replicas that need nothing is their mark alone."""
+    """Select the `known` requirements (id → requirements) that the worker meets.
+
+    The id of replicas without requirements is their mark alone.
+    """
     met = [id for id, requirements in known.items() if id != REPLICA and meets(worker, requirements)]
     named = [id for id in met if known[id].only_workers]
     if REPLICA not in known:

@@ -1,4 +1,4 @@
-"""Workers as others see them: where they are, what they do, what operators ask of them."""
+"""Workers as others see them: their state, their settings, and what operators request of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Queues = Mapping[str, int] | Iterable[str]
 
 
 class WorkerState(StrEnum):
-    """`gone` is never a worker's own word: it has not been heard of for longer than its lease."""
+    """State of a worker. A worker never reports `gone`: it follows from a silence longer than its lease."""
 
     WORKING = "working"
     DRAINING = "draining"
@@ -48,7 +48,7 @@ class Presence(StrEnum):
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a worker is heard of and looks for work, as it is in force."""
+    """Effective intervals of a worker: heartbeats, polls, and the length of its leases."""
 
     heartbeat: timedelta
     poll: timedelta
@@ -56,7 +56,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be changed while a worker works; None: as it was started."""
+    """Settings that may change while a worker runs; None: as it was started."""
 
     slots: int | None = None
     queues: dict[str, int] | None = None
@@ -65,14 +65,17 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class OperatorRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing."""
+    """Sum of all that operators request of a worker, not the last request only.
+
+    So it is idempotent: a worker may read it twice, or late.
+    """
 
     state: WorkerState = WorkerState.WORKING
     settings: WorkerSettings = WorkerSettings()
 
 
 class WorkerRun(msgspec.Struct, frozen=True):
-    """A run that a worker has claimed."""
+    """Run that a worker has claimed."""
 
     id: str
     job: str
@@ -81,7 +84,7 @@ class WorkerRun(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """`runs` are the oldest of those that it holds; `held` counts all of them."""
+    """Worker; `held` counts all runs that it holds, `runs` are the oldest of them."""
 
     id: str
     name: str
@@ -105,9 +108,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def presence(seen_at: int, now: int, lease: timedelta | None = None) -> Presence:
-    """`stale`: for a lease nobody heard of it, so its runs are taken away. `silent`: for so long that it is forgotten.
+    """Classify a worker by its last heartbeat; instants in microseconds.
 
-    Instants in microseconds.
+    `stale`: silent for longer than a lease, so its runs are taken away. `silent`: for so long that it is deleted.
     """
     quiet = timedelta(microseconds=now - seen_at)
     if quiet > SILENCE:
@@ -116,12 +119,12 @@ def presence(seen_at: int, now: int, lease: timedelta | None = None) -> Presence
 
 
 def name_of(worker_id: str) -> str:
-    """An id is a name and a boot."""
+    """Return the name in a worker's id, which is `name@boot`."""
     return worker_id.rpartition("@")[0] or worker_id
 
 
 def weights_of(queues: Queues) -> dict[str, int]:
-    """Every queue with its weight, which is 1 if only names are given."""
+    """Return every queue with its weight, which is 1 if only names are given."""
     if isinstance(queues, str):
         raise Invalid(f"queues must be a list of names, not {queues!r:.80}", hint=f"[{queues!r:.80}]")
     given = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues, 1)
@@ -135,7 +138,7 @@ def weights_of(queues: Queues) -> dict[str, int]:
 
 
 def uneven(weights: Mapping[str, int]) -> dict[str, int]:
-    """Empty if all are alike: then nothing has to be weighed."""
+    """Return the weights, or nothing if all are equal: then there is nothing to weigh."""
     return dict(weights) if len(set(weights.values())) > 1 else {}
 
 
@@ -169,6 +172,7 @@ def _at_least(least: timedelta, what: str, given: Duration | None) -> timedelta 
 
 
 def require_heartbeat_within(lease: timedelta | None, settings: WorkerSettings) -> None:
+    """Refuse a heartbeat that is too slow for the lease: a single lost heartbeat must not cost the lease."""
     lease = lease or _LEASE
     if settings.heartbeat is not None and lease < 3 * settings.heartbeat:
         told = (
@@ -180,7 +184,10 @@ def require_heartbeat_within(lease: timedelta | None, settings: WorkerSettings) 
 def also_asked(
     before: OperatorRequest, state: WorkerState | None = None, settings: WorkerSettings | None = None
 ) -> OperatorRequest:
-    """What is asked now, beside what was asked before. Who was asked to stop may have begun to: that is not undone."""
+    """Merge a new request into the earlier ones.
+
+    A request to stop cannot be undone: the worker may have begun to stop.
+    """
     if state is not None and before.state is not WorkerState.STOPPING:
         before = msgspec.structs.replace(before, state=state)
     if settings is not None:
@@ -204,7 +211,10 @@ def write_asked(asked: OperatorRequest) -> str:
 
 
 def matching(who: str, workers: Iterable[tuple[str, str]]) -> list[str]:
-    """Ids by an id, by a name that several may have, or by the beginning of one id; `workers` are (id, name)."""
+    """Return the ids of workers by id, by a name that several may share, or by the beginning of one id.
+
+    `workers` are (id, name).
+    """
     known = list(workers)
     exact = [id for id, _ in known if id == who] or [id for id, name in known if name == who]
     if exact:
@@ -218,7 +228,7 @@ def matching(who: str, workers: Iterable[tuple[str, str]]) -> list[str]:
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says of itself with each heartbeat; `weights` only if they differ, `asked` as it heard it."""
+    """Heartbeat of a worker; `weights` only if they differ, `asked` is the request of operators that it read last."""
 
     id: str
     name: str
