@@ -1,4 +1,4 @@
-"""What a job may say of the bounds of one attempt, and what is refused."""
+"""Process limits: what a job may declare, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is expected, as people write it; and which of it is not met, at the very microsecond."""
+"""Expectations: parsing, and breaches to the microsecond."""
 
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,7 @@ def facts(**known: Any) -> Facts:
 
 
 def ends(word: str) -> list[End]:
-    """`+` went well, `-` did not; the newest first, a minute apart."""
+    """Return ends, the newest first, a minute apart: `+` succeeded, `-` failed."""
     return [End(NOW - place * MINUTE, sign == "+") for place, sign in enumerate(word, 1)]
 
 

@@ -1,4 +1,4 @@
-"""Notifications as values: what is accepted, whom a signal concerns, what is told, and how often."""
+"""Notifications as values: parsing, which signals they match, the messages, and the hourly limit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""HTTP jobs as values: what may be declared, how it is filled, what answers mean."""
+"""HTTP jobs as values: what may be declared, how it is filled, what responses mean."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

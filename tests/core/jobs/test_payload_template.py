@@ -1,4 +1,4 @@
-"""Payloads with places to fill."""
+"""Placeholders in payloads."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Explanations, pure: what holds a plan time to come, and what a run waits for."""
+"""Explanations as pure functions: why a plan time will or will not run, and what a run waits for."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What surrounds an installation: when it is well, when it is worrying, and what to do then."""
+"""Checks of an installation's environment: when they warn, and the hints."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

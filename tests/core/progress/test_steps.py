@@ -1,4 +1,4 @@
-"""Steps as they are declared, and what is concluded of those that nobody recorded."""
+"""Steps: declarations, and the states derived for steps that were not recorded."""
 
 from datetime import timedelta
 from typing import Any

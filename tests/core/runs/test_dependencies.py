@@ -1,4 +1,4 @@
-"""What runs follow: what people may write, refs, rings, and who has followed in vain."""
+"""Dependencies: the `after` option, refs, cycles, and runs whose dependency failed."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def test_a_repeated_request_may_name_its_run_by_another_answer() -> None:
 
 
 def linked(**after: list[str]) -> list[list[str]]:
-    """Of a call: the refs in an order in which they can run, with whom they follow."""
+    """Return the refs of a call in an order in which they can run, each with its predecessors."""
     refs = list(after)
     afters = [followed_by(names) for names in after.values()]
     places = places_of(refs)

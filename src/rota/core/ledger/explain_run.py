@@ -61,7 +61,7 @@ class LiveWorker(msgspec.Struct, frozen=True):
 
     @property
     def claims(self) -> bool:
-        """Whether it claims runs; one that drains or stops does not."""
+        """Return whether it claims runs; one that drains or stops does not."""
         return self.state is WorkerState.WORKING
 
 

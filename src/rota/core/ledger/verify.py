@@ -58,7 +58,7 @@ class Range(msgspec.Struct, frozen=True):
 
     @property
     def is_dense(self) -> bool:
-        """Whether it contains every plan time from its first to its last, and not only `count` of them."""
+        """Return whether it contains every plan time from its first to its last, and not only `count` of them."""
         return self.kind == "missed"
 
 

@@ -27,7 +27,7 @@ _WRITTEN_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\S+)\s*")
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """At most `max` runs at once that are alike in `by`: "scope" or fields of the payload; of all runs if it is empty.
+    """Limit of `max` runs at once that are alike in `by`: "scope" or fields of the payload; of all runs if it is empty.
 
     With `per` it is a rate: at most `max` attempts begin within any span of that length. `when_full="queue"` lets
     further runs wait, up to `max_queued`; the other modes act at enqueue.
@@ -90,7 +90,7 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def decides(self) -> bool:
-        """Whether it is checked at enqueue, and not only at claim."""
+        """Return whether it is checked at enqueue, and not only at claim."""
         return self.when_full != "queue" or self.max_queued is not None
 
 

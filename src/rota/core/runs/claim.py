@@ -139,7 +139,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def suspect(self) -> bool:
-        """Whether an earlier attempt was lost: the run may have killed its worker, or have run beside one that did."""
+        """Return whether an attempt was lost: the run may have killed its worker, or have run beside one that did."""
         return self.solo == SUSPECTS
 
 

@@ -72,13 +72,13 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_special(self) -> bool:
-        """Whether inserting it takes more than one statement."""
+        """Return whether inserting it takes more than one statement."""
         known = self.holds or self.gates or self.retry_of or self.after or self.eligibility or self.pipeline
         return bool(known) or self.droppable
 
     @property
     def may_be_refused(self) -> bool:
-        """Whether the database may refuse it: because of a predecessor, a key or a limit."""
+        """Return whether the database may refuse it: because of a predecessor, a key or a limit."""
         return bool(self.after or self.holds) or any(gate.decides for gate in self.gates)
 
 

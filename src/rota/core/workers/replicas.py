@@ -94,7 +94,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """Whether it ended in any other way than success."""
+        """Return whether it ended in any other way than success."""
         return not self.lives and not self.succeeded
 
 
