@@ -135,5 +135,5 @@ __all__ = [
     "did_you_mean",
 ]
 
-for _name in __all__:  # wherever it is written down, it is known by where users find it
+for _name in __all__:  # tracebacks show the public import path
     globals()[_name].__module__ = __name__

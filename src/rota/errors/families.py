@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
-_ALIKE = 0.66  # two thirds: less is another word, more would miss a wrong letter in three
+_ALIKE = 0.66  # less would match other words, more would miss one wrong letter in three
 
 
 class RotaError(Exception):

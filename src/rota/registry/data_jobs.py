@@ -137,7 +137,7 @@ def _checked_schema(schema: object) -> dict[str, Any]:
         raise Invalid(f"a payload_schema is a JSON Schema, as an object: not {schema!r:.80}")
     kept = dict(schema)
     encode_json(kept, Limits())
-    with contextlib.suppress(BadPayload):  # one that needs more than nothing is a schema all the same
+    with contextlib.suppress(BadPayload):  # an empty payload may not match: only the schema itself is checked
         check_schema(kept, "{}", Limits())
     return kept
 
@@ -177,6 +177,6 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
         found |= {name: getattr(part, name) for name in part.__struct_fields__}
-    if definition.payload_schema != _schema(*parts):  # one that was given
+    if definition.payload_schema != _schema(*parts):  # it was given, not derived
         found["payload_schema"] = definition.payload_schema
     return found

@@ -83,7 +83,7 @@ class Handler:
         self.definition = definition
         self.fn = fn
         self.call = fn
-        """The function with what its app puts around it."""
+        """Function wrapped in the app's middleware."""
         self.payload = payload
         self.is_async = inspect.iscoroutinefunction(fn)
 
@@ -158,7 +158,7 @@ class Registry:
         self.notifications = Notifications()
         self._surroundings = Middleware()
         self.builtin: dict[str, Handler] = {}
-        """Jobs of our own, for whoever serves their queue: nobody lists them among those of the application."""
+        """Jobs of rota itself, for workers of their queue; not listed among those of the application."""
 
     def add(self, handler: Handler) -> None:
         name, version = handler.definition.name, handler.definition.version

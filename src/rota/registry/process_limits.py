@@ -12,7 +12,7 @@ from rota.errors import Invalid
 from rota.values.durations import parse_duration
 from rota.values.sizes import format_size, parse_size
 
-_SMALLEST = 32 << 20  # an empty process takes nearly as much
+_SMALLEST = 32 << 20  # an empty Python process takes nearly as much
 _MOST_LOCAL_RETRIES = 20
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.registry.jobs import Handler
 
 ScopeProvider = Callable[[], Iterable[Any] | Awaitable[Iterable[Any]]]
-"""Names the scopes, as pairs (kind, id), that a schedule is for at this moment."""
+"""Callback that returns the current scopes of a schedule, as pairs (kind, id)."""
 
 
 class DeclaredOptions(ScheduleOptions, total=False):

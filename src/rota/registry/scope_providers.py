@@ -22,7 +22,7 @@ async def ask(provider: ScopeProvider) -> tuple[Scope, ...]:
     if inspect.iscoroutinefunction(provider):
         async with asyncio.timeout(TIMEOUT):
             return checked_scopes(list(await provider()))
-    answer = await asyncio.to_thread(provider)  # a thread cannot be stopped: it is waited for, and not asked again
+    answer = await asyncio.to_thread(provider)  # no timeout: a thread cannot be stopped, and must not pile up
     return checked_scopes(list(answer))  # type: ignore[arg-type]
 
 

@@ -43,7 +43,7 @@ class PayloadType:
     def __init__(self, fields: Sequence[_Field], *, wants_context: str | None, rest: _Rest | None) -> None:
         self.wants_context = wants_context
         self.context_kind: str | None = None
-        """By which name its annotation calls it, if it has one."""
+        """Name of the context's annotation, if it has one."""
         self._names = tuple(field.name for field in fields)
         self._positional = tuple(field.name for field in fields if field.positional)
         self._required = tuple(field.name for field in fields if field.required)
@@ -184,7 +184,7 @@ def _refusal(failure: jsonschema_rs.ValidationError, schema: dict[str, object]) 
 
 @lru_cache(maxsize=256)
 def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
-    from jsonschema_rs import Draft202012Validator  # 5 MB that a worker never needs
+    from jsonschema_rs import Draft202012Validator  # imported late: 5 MB that a worker never needs
 
     try:
         return Draft202012Validator(
@@ -233,7 +233,7 @@ def _is_context(parameter: inspect.Parameter, context_type: type, namespace: dic
     try:
         found = _resolve(parameter.annotation, namespace)
         return isinstance(found, type) and issubclass(found, context_type)
-    except Exception:  # resolving runs the author's text; a Context imported for type checkers only is known by name
+    except Exception:  # resolving evaluates any text; a Context imported under TYPE_CHECKING is matched by name
         return str(parameter.annotation).rpartition(".")[2] in {
             kind.__name__ for kind in (context_type, *context_type.__subclasses__())
         }

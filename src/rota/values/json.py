@@ -13,7 +13,7 @@ import msgspec
 from rota.errors import BadPayload, did_you_mean
 
 Json = Any
-"""JSON as it enters from or leaves to the outside."""
+"""JSON value that enters or leaves the process."""
 
 
 _to_json = msgspec.json.Encoder().encode
@@ -39,7 +39,7 @@ def encode(value: object, limits: Limits) -> str:
     try:
         raw = _to_json(value)
         _check_size(raw, limits)
-        # The cheap proof for plain values. What differs (NaN, which became null, but also a date) is looked at closely.
+        # Cheap check for plain values. If they differ (NaN became null, but a date became text), inspect each value.
         faithful = _from_json(raw) == value
     except _UNWRITABLE as failure:
         _inspect(value, "$", limits.max_depth)

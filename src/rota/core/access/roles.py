@@ -12,7 +12,7 @@ import msgspec
 from rota.errors import Forbidden, Invalid, did_you_mean
 from rota.values.scope import Scope
 
-_MARK = "rota"  # before every token, so that it is recognized wherever it turns up
+_MARK = "rota"  # prefix of every token, so that secret scanners recognize one
 
 
 class Role(StrEnum):
@@ -80,6 +80,7 @@ class Credential(msgspec.Struct, frozen=True):
     digest: str
 
     def fits(self, digest: str) -> bool:
+        # In constant time: the answer must not reveal how much of the digest matches.
         return hmac.compare_digest(self.digest, digest)
 
 

@@ -13,7 +13,7 @@ from rota.values.durations import format_duration, in_micros, parse_duration, sp
 
 KINDS = ("job", "schedule")
 DECLARED = "code"
-"""The owner of expectations that come with the declaration of their job or schedule."""
+"""Owner of expectations that are declared with their job or schedule."""
 
 _DURATIONS = ("start_within", "finish_within", "success_every", "max_duration")
 _NUMBERS = ("max_consecutive_failures", "min_success_rate")
@@ -45,7 +45,7 @@ class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 OPTIONS = Expectations.__struct_fields__
 EXPECTED = (*_DURATIONS, *_NUMBERS)
-"""What can be breached."""
+"""Options that can be breached."""
 
 
 class Since(msgspec.Struct, frozen=True):
@@ -266,7 +266,7 @@ def _rate_of_success(expect: Expectations, least: float, ends: Sequence[End]) ->
     if not ends or len(ends) < expect.at_least:
         return None
     well = sum(end.well for end in ends)
-    if well >= least * len(ends) - 1e-9:  # 0.95 of 20 runs are 19, whatever floating point makes of it
+    if well >= least * len(ends) - 1e-9:  # tolerance for floating point: 0.95 of 20 runs are 19
         return None
     message = f"{well} of the last {len(ends)} runs succeeded; min_success_rate is {least:.4g}"
     return Breach("min_success_rate", ends[0].at, message, {"value": round(well / len(ends), 4), "limit": least})

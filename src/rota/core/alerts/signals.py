@@ -17,11 +17,11 @@ WORDS = {
     "breached": "breached",
     "met": "met",
 }
-"""What a signal says, and what people listen for."""
+"""Type of a signal → word that people listen for."""
 
 WEBHOOK_JOB, EMAIL_JOB = "rota.webhook", "rota.email"
 OWN_JOBS = (WEBHOOK_JOB, EMAIL_JOB)
-"""By which we tell people. Nobody is told of their ends, or there would be no end to it."""
+"""Jobs that send notifications. Their own ends are not notified: that would never stop."""
 
 
 class Signal(msgspec.Struct, frozen=True, gc=False):

@@ -18,7 +18,7 @@ from rota.values.names import checked_name
 from rota.values.scope import Scope
 
 EXTERNAL = "external"
-"""The kind of jobs that have no code here."""
+"""Kind of jobs that external workers execute."""
 
 MOST_CLAIMED = 100
 MOST_LINES_AT_ONCE = 1_000

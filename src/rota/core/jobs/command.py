@@ -12,7 +12,7 @@ from rota.core.jobs.placeholders import Facts, check_places, filled_text
 from rota.errors import Invalid
 
 TRY_AGAIN = 75
-"""EX_TEMPFAIL: a program's own word for it."""
+"""EX_TEMPFAIL, by which a program asks for a retry."""
 _MOST_WORDS = 1_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 

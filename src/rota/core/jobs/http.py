@@ -103,7 +103,7 @@ def checked_url(url: str) -> str:
         raise Invalid(f"a url has no spaces, backslashes or control characters, and at most {_LONGEST_URL} characters")
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError as error:
         raise Invalid(f"{url!r:.80} is no url: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -186,7 +186,7 @@ def has_places(request: HttpRequest) -> bool:
 def filled(request: HttpRequest, facts: Facts, payload: str) -> Filled:
     """Fill the placeholders for one run; `payload` is its JSON text. Raises `Invalid` where it does not fit."""
     headers = {name: _header_value(name, filled_text(value, facts)) for name, value in request.headers.items()}
-    url = checked_url(filled_text(request.url, facts, for_url))
+    url = checked_url(filled_text(request.url, facts, for_url))  # again: filling may have made it too long
     body = filled_text(request.body, facts) if isinstance(request.body, str) else filled_json(request.body, facts)
     return Filled(url, *_content(request, headers, body, payload))
 

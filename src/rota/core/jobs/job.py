@@ -53,7 +53,7 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
     steps: tuple[StepDefinition, ...] = ()
-    requirements: Requirements = msgspec.field(default=Requirements(), name="needs")  # as it is stored
+    requirements: Requirements = msgspec.field(default=Requirements(), name="needs")  # the stored name
     replicas: Replicas | None = None
     expect: Expectations | None = None
     enabled: bool = True

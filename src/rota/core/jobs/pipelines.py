@@ -13,7 +13,7 @@ from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import checked_name
 
 PIPELINE = "pipeline"
-"""The kind of jobs that consist of others."""
+"""Kind of jobs that consist of other jobs."""
 
 MOST_PARTS = 100
 PLACE = re.compile(r"\{((?:payload|steps)(?:\.[A-Za-z0-9_.-]*)?)\}")

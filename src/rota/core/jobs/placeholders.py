@@ -15,7 +15,7 @@ WORDS = ("payload", "plan_time", "scope.kind", "scope.id", "run_id", "attempt", 
 _PLACE = re.compile(r"\{((?:payload|plan|scope|run|attempt|idempotency)[A-Za-z0-9_.-]*)\}")
 
 Facts = Mapping[str, Any]
-"""What each word stands for; that of `payload` is the whole of it."""
+"""Value of each word; that of `payload` is the whole payload."""
 
 
 def places_in(value: Any, place: re.Pattern[str] = _PLACE) -> Iterator[str]:

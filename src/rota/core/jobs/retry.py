@@ -126,7 +126,7 @@ def _exponential(fields: Mapping[str, Any], what: str) -> Exponential:
 
 
 def _checked(backoff: Exponential, what: str) -> Exponential:
-    sane = backoff.factor >= 1 and 0 <= backoff.jitter <= 1  # which NaN is not
+    sane = backoff.factor >= 1 and 0 <= backoff.jitter <= 1  # false for NaN
     if not sane or min(backoff.base, backoff.cap) < timedelta(0):
         raise Invalid(f"{what}, if exponential, needs factor ≥ 1, jitter 0..1, and no negative durations")
     return backoff

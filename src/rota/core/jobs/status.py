@@ -79,7 +79,7 @@ _AFTER = {
     RunState.CANCELLED: JobState.CANCELLED,
 }
 RETRIED_BY_HAND = frozenset({RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED, RunState.CANCELLED})
-"""How the newest run of a job has to have ended for the job to be retried."""
+"""Final states of a job's newest run from which the job can be retried by hand."""
 
 
 def job_state(facts: JobFacts) -> JobState:

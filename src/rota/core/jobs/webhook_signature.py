@@ -38,7 +38,7 @@ def verify(
     if abs(now - int(timestamp)) > tolerance.total_seconds():
         return False
     wanted = signature(secret, id, int(timestamp), body).encode()
-    found = given.get("webhook-signature", "").split()  # one for each secret while they are being changed
+    found = given.get("webhook-signature", "").split()  # several during key rotation
     return any(hmac.compare_digest(wanted, one.encode()) for one in found)
 
 

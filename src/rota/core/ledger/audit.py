@@ -15,7 +15,7 @@ KINDS = ("run", "job", "schedule", "queue", "worker", "token", "quota", "notific
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
 EXTERNAL, CONDUCTOR, MESSENGER = "external", "conductor", "messenger"
-"""Who acts when no person does, besides workers and policies."""
+"""Actors that are neither people nor workers nor policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"
 HANDED_OVER, STEP_ENDED, ADVANCED = "handed_over", "step_ended", "advanced"
@@ -117,6 +117,7 @@ def life_of(run: RunFacts) -> list[Event]:
     steps = [step for tried in run.tried for step in _attempt(run, tried)]
     conducts = {note.fence for note in written if note.type == CONDUCTS}
     steps += [_noted(note, run.tried, conducts) for note in written]
+    # Not by time: the clocks of hosts differ, and may go back. Fences only grow.
     steps.sort(key=lambda step: (step.fence, step.phase, step.seq))
     steps.insert(0, _creation(run, steps))
     changes = list(_replayed(run, steps))
@@ -127,13 +128,13 @@ def _creation(run: RunFacts, following: Sequence[_Step]) -> _Step:
     retried = next((note for note in run.notes if note.type == RETRIED), None)
     made_by = run.made_by if retried is None else retried.actor
     made = _Step(fence=0, phase=_CLAIM, at=run.created_at, type="created", actor=made_by, details=run.made_of)
-    if run.state is _S.SKIPPED and not run.fence and not following:  # decided before it was anything else
+    if run.state is _S.SKIPPED and not run.fence and not following:  # it was inserted as skipped
         details = {**run.made_of, "reason": run.reason}
         actor = run.cancelled_by or made_by
         return msgspec.structs.replace(made, type="skipped", after=run.state, actor=actor, details=details)
     due_at = next((note.details["first_due_at"] for note in run.notes if note.type == REPLACED), run.run_at)
     begins_as = next((step.before for step in following if step.before is not None), run.waits_as)
-    waits = due_at > run.created_at or begins_as is _S.SCHEDULED  # for its time, or for other runs
+    waits = due_at > run.created_at or begins_as is _S.SCHEDULED  # for its time, or for its predecessors
     state = _S.SCHEDULED if waits else _S.QUEUED
     return msgspec.structs.replace(made, after=state, due_at=due_at)
 

@@ -15,7 +15,7 @@ from rota.core.states import RunState
 from rota.values.scope import Scope
 
 RAN = ("none", "failed", "all")
-"""Which plan times that have a run get another: none, those whose run did not succeed, or all."""
+"""Plan times with a run that get another: none, those whose run did not succeed, or all."""
 MOST_RUNS = 10_000
 MOST_LOOKED_AT = 200_000
 SAMPLE = 10

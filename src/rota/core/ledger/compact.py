@@ -10,7 +10,7 @@ from rota.core.ledger.verify import Range
 from rota.values.scope import Scope
 
 RAN, MISSED = "ran", "missed"
-"""The reasons of pruned ranges."""
+"""Reasons of pruned ranges."""
 
 
 class ForgottenRun(msgspec.Struct, frozen=True):

@@ -347,7 +347,7 @@ def _ended(facts: RunFacts) -> list[str]:
     match run.state:
         case RunState.SUCCEEDED:
             took = span(run.finished_at - run.started_at) if run.started_at else span(timedelta(0))
-            if run.worker_id is None:  # it was claimed by nobody: its replicas were
+            if run.worker_id is None:  # only its replicas were claimed
                 return [f"It succeeded at {at}, done by several workers, after {took}."]
             return [f"It succeeded at {at} on worker {run.worker_id}, in {attempts}, after {took}."]
         case RunState.SKIPPED:

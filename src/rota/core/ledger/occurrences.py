@@ -12,7 +12,7 @@ from rota.core.states import RunState
 from rota.values.instants import instant, micros_at
 from rota.values.scope import Scope
 
-_MOST_TOLD = 1_000_000  # of one plan time: one for each scope
+_MOST_TOLD = 1_000_000  # occurrences of one plan time: one per scope
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
 
 
@@ -146,7 +146,7 @@ def occurrences(
         found += _pending(history, wanted, room, next_plan)
     found = [pair for pair in found if pair[0] >= wanted.past]
     found.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
-    told = min(wanted.told, sum(at == wanted.past for at, _ in found))  # what is gone meanwhile hides nothing else
+    told = min(wanted.told, sum(at == wanted.past for at, _ in found))  # if some were pruned meanwhile, skip no others
     return [occurrence for _, occurrence in found[told : told + wanted.limit]]
 
 

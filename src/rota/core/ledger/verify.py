@@ -16,15 +16,15 @@ from rota.values.instants import instant
 from rota.values.scope import Scope
 
 BACKFILL = "backfill"
-"""The tag by which people find runs that a backfill made; their rows say so by themselves."""
+"""Tag of backfilled runs, for searches; their rows have a column for it."""
 UNNAMED = "backfilled"
-"""The reason of a pruned range of such runs: it accounts for nothing."""
+"""Reason of a range of pruned backfilled runs: it accounts for no plan time."""
 
 _UTC = ("UTC", "Etc/UTC", "Etc/GMT", "GMT")
 _SHOWN = 5
 
 Lane = tuple[Scope, int, int]
-"""A scope, and the plan times that it counts for: after the first instant, up to the second."""
+"""Scope, and its interval of plan times: after the first instant, up to and including the second."""
 
 
 class Stretch(msgspec.Struct, frozen=True):

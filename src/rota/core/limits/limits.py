@@ -16,7 +16,7 @@ from rota.values.scope import Scope
 
 WHEN_FULL = ("queue", "skip", "reject", "cancel_oldest")
 UNLIMITED = 2**30
-"""As many at once as there are workers for: only how many wait is limited."""
+"""No limit of runs at once: only the number of waiting runs is limited."""
 
 LONGEST_PERIOD = timedelta(days=30)
 MOST_IN_A_PERIOD = 100_000
@@ -338,5 +338,5 @@ def _next(
         elif all(wider in left for wider in found.wider):
             return found
         else:
-            blocked[key] = None  # nobody knows yet
+            blocked[key] = None  # another transaction has the wider limit locked: not known yet
     return None

@@ -17,7 +17,7 @@ MOST_BUCKETS = 1_000
 _USUAL = 96
 _DAY = 24 * HOUR
 MINUTES_KEPT = 2 * _DAY
-"""What was counted by the minute or by five of them."""
+"""Retention of counters per minute and per five minutes."""
 _NICE = [
     *(count * MINUTE for count in (1, 2, 5, 10, 15, 30)),
     *(count * HOUR for count in (1, 2, 3, 6, 12)),

@@ -15,7 +15,7 @@ K = TypeVar("K", str, int)
 MINUTE, HOUR = 60_000_000, 3_600_000_000
 FEW_MINUTES = 5 * MINUTE
 SPANS = {60: MINUTE, 300: FEW_MINUTES, 3_600: HOUR}
-"""How long a row counts, in seconds as it is stored, and in microseconds. The longer, the fewer make up a chart."""
+"""Spans of counter rows: stored seconds → microseconds. With longer spans a chart reads fewer rows."""
 
 
 class Counted(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,7 +35,7 @@ class Counted(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Rows = dict[tuple[int, int], Counted]
-"""Of one process: (span, when it began) → what it has counted of that."""
+"""Counter rows of one process: (span, start) → counts."""
 
 _MOST_QUEUES = 100
 _OTHERS = "*"

@@ -19,9 +19,9 @@ LARGE_WAL = 128 * MIB
 OLD_TRANSACTION = timedelta(minutes=10)
 MANY_DEAD = 100_000
 SAFE_SQLITE = (3, 51, 3)
-"""Before that, two connections that write and checkpoint the same WAL file may lose what was committed."""
+"""In older versions, two connections that write and checkpoint the same WAL file may lose commits."""
 OLDEST_POSTGRES = 12
-_LAST_YEAR = 2012  # a release 18 is maintained until November 2030, and so on
+_LAST_YEAR = 2012  # release 18 is maintained until November 2030, 19 until 2031
 _NOVEMBER = 11
 _SHOWN = 5
 

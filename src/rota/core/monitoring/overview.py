@@ -29,7 +29,7 @@ from rota.core.monitoring.doctor import (
 from rota.values.instants import instant
 
 LATE = 10_000_000
-"""Due for longer than that, in microseconds, and not begun."""
+"""Microseconds after its due time from which a run that has not begun is late."""
 _SHOWN = 20
 
 

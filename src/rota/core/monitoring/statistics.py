@@ -16,10 +16,10 @@ _DAY = 86_400_000_000
 _DIGITS = 2
 MOST_DAYS = 400
 BEFORE_ALL_DAYS = 0
-"""The day under which everything older than the newest days is kept."""
+"""Day number of the row that sums up all older days."""
 
 
-_LATE = 900_000_000
+_LATE = 900_000_000  # µs: ids carry the time at which the client made them, not when the run was inserted
 
 
 class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -117,7 +117,7 @@ def countable_until(now: int) -> int:
 
 def tally_of(run: Ended) -> Tally:
     took = None if run.started_at is None else max(0, run.finished_at - run.started_at)
-    # Nobody knows when a lost attempt began; that there was one is known when it is given up.
+    # The start of a lost attempt is not recorded: the time when it was given up stands for it.
     given_up = run.finished_at if run.state == RunState.EXPIRED else None
     counts = run.state != RunState.SKIPPED
     return Tally(

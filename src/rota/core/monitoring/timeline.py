@@ -15,7 +15,7 @@ from rota.values.instants import instant, maybe_instant, micros_at
 BY = ("schedule", "job", "worker", "queue")
 MOST_ATTEMPTS = 5_000
 MOST_FIRES = 100
-"""Of one schedule, that are to come."""
+"""Most plan times to come that are shown of one schedule."""
 _FURTHEST = 400 * 24 * HOUR
 
 
@@ -171,10 +171,10 @@ def _times(one: Upcoming, since: int, until: int) -> list[int]:
     room = None if one.definition.max_runs is None else one.definition.max_runs - one.fired
     only_next = [one.next_plan] if since <= one.next_plan <= until and room != 0 else []
     if one.definition.follows is not None or one.definition.awaited is not None:
-        return only_next  # what comes then depends on how long runs take
+        return only_next  # later ones depend on how long runs take
     try:
         times = one.definition.times(one.name)
-    except BadTrigger:  # a zone that is not known here: the next one was told by somebody who knows it
+    except BadTrigger:  # a zone unknown here; another process computed the next plan time
         return only_next
     at: int | None = one.next_plan
     if one.next_plan < since:

@@ -98,7 +98,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RawLine = tuple[int, int, str, str]
-"""As it is stored: age in microseconds, level, logger, text."""
+"""Log line as stored: age in microseconds, level, logger, text."""
 
 _LEVELS = {10: "debug", 20: "info", 30: "warning", 40: "error", 50: "critical"}
 

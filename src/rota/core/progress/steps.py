@@ -34,7 +34,7 @@ STEP_STATE_WORDS: dict[StepState, str] = {
     StepState.CANCELLED: "it was open when its run was cancelled",
 }
 RECORDED = frozenset(StepState) - {StepState.PENDING}
-"""What an attempt records; that a step is pending is concluded from its absence."""
+"""States that an attempt records; a step without a record is pending."""
 
 
 class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -61,7 +61,7 @@ class BulkResult(msgspec.Struct, frozen=True):
 
 
 SoFar = Callable[[BulkResult], None]
-"""Told after each bite how far it is."""
+"""Callback that gets the intermediate result after each batch."""
 
 
 def to_cancel(wanted: RunFilter, *, everything: bool = False) -> RunFilter:

@@ -14,7 +14,7 @@ from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import checked_name
 
 ORDER, SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL, ANY_END, REPLICA = range(5)
-"""What a run waits for in another, as `rota_wait.kind` has it."""
+"""Kinds of dependency, as stored in `rota_wait.kind`."""
 
 NEEDS_SUCCESS = (SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL)
 MOST_FOLLOWED = 1_000
@@ -156,7 +156,7 @@ class DependencyGraph(msgspec.Struct, frozen=True):
 
     order: Sequence[int]
     follows: Sequence[Mapping[int | str, int]]
-    """With the kind of each."""
+    """Predecessor → kind, for each run."""
 
 
 def link(
@@ -168,6 +168,7 @@ def link(
         known: dict[int | str, int] = {}
         for dependency in dependencies:
             whom = places[dependency.run] if dependency.run in places else found.get(dependency.run, dependency.run)
+            # `rota_wait` has one row per pair of runs, so there cannot be two kinds.
             if known.setdefault(whom, dependency.kind) != dependency.kind:
                 raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="say it once")
         follows.append(known)
@@ -240,7 +241,7 @@ def unnamed(reason: str) -> str:
 
 
 Edge = tuple[str, str, int]
-"""(run, whom it follows, kind)"""
+"""(run, its predecessor, kind)"""
 
 
 def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: Iterable[Edge]) -> list[Unmet]:
@@ -254,7 +255,7 @@ def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: It
         followers.setdefault(edge[1], []).append(edge)
     ends: dict[str, Unmet] = {}
     waiting = sorted(failed)
-    for run, after, kind in waiting:  # grows as it goes
+    for run, after, kind in waiting:  # the loop appends to it: dependents of dependents
         if run not in ends:
             state = RunState.SKIPPED if kind == SUCCESS_OR_SKIP else RunState.CANCELLED
             how = ends[after].state.value if after in ends else states.get(after)

@@ -15,8 +15,8 @@ _LONGEST = 400
 _FRAME = re.compile(r'File "([^"\n]+)", line \d+, in (\S+)')
 _OURS = (PurePath(__file__).parents[2], PurePath(hashlib.__file__).parent)
 _FOREIGN = re.compile(r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python\d|^<", re.IGNORECASE)
-"""Installed packages and the standard library, also those of other machines; and what no file holds. `_OURS`: rota
-itself, and the standard library here."""
+"""Frames of installed packages and the standard library, also those of other machines, and of code without a file.
+`_OURS`: rota itself, and the standard library of this machine."""
 
 _QUOTED = re.compile(r"""(?<!\w)(?:'[^'\n]*'|"[^"\n]*"|`[^`\n]*`|“[^”\n]*”|«[^»\n]*»)(?!\w)""")
 _ADDRESS = re.compile(r"(?<![\w.+-])(?:[a-z][a-z0-9+.-]*://[^\s<>]+|[\w.+-]+@[\w.:-]+)", re.IGNORECASE)

@@ -139,7 +139,7 @@ def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> Re
 
 def _overrides(definition: JobDefinition, policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | None:
     timeout = options.get("timeout")
-    if definition.pipeline:  # workers know the jobs of its parts, not its own policies
+    if definition.pipeline:  # workers know the jobs of its parts, not the pipeline's policies
         policy, timeout = policy or definition.retry, timeout or definition.timeout
     overrides = Overrides(
         retry=policy,
@@ -183,7 +183,7 @@ def key_holds(
         holds.append(KeyHold(once_key(definition.name, scope), once=True))
     unique = checked_unique(unique_of(options["unique"]), definition) if "unique" in options else definition.unique
     if unique is None and key is not None and options.get("unique") is not False:
-        unique = Unique()  # a key names a piece of work: enqueued twice, it is the same work
+        unique = Unique()  # a key identifies the work: the second enqueue means the same run
     if unique is not None:
         name = (
             unique_key(definition.name, scope, key)
@@ -222,7 +222,7 @@ def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, unlimited
     if not limits:
         return ()
     content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}
-    # A rate before a limit of the same runs at once: an end of one of them does not touch it.
+    # A rate comes before a concurrency limit of the same runs: the end of a run does not change it.
     named = sorted(
         zip(limits, rate_prefixes(limits), strict=True), key=lambda one: (-len(one[0].by), one[0].per is None)
     )

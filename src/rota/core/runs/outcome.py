@@ -77,8 +77,9 @@ def is_handed_over(lease: Lease, report: Report) -> bool:
 def after_report(lease: Lease, report: Report) -> Requeue | End:
     """Decide the next state of the run from its locked lease and the worker's report."""
     outcome = report.outcome
-    if outcome is Outcome.SUCCEEDED:  # also while cancelling: it is what happened
+    if outcome is Outcome.SUCCEEDED:  # also while cancelling: the work is done
         return End(RunState.SUCCEEDED, lease.fence)
+    # A hand-back or a loss takes the lease away. The fence grows, so that a late report of the old holder is refused.
     taken_away = lease.fence + (outcome in (Outcome.HANDED_BACK, Outcome.LOST))
     if lease.cancel_at is not None or outcome is Outcome.CANCELLED:
         return End(RunState.CANCELLED, taken_away)
@@ -86,7 +87,7 @@ def after_report(lease: Lease, report: Report) -> Requeue | End:
         if report.began and lease.on_lost == "fail":
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt - 1, taken_away, keeps_place=True)
-    if outcome is Outcome.LOST:  # costs its attempt, and is queued again at once
+    if outcome is Outcome.LOST:  # costs an attempt, and is queued again without delay
         if lease.on_lost == "fail" or lease.attempt >= lease.max_attempts:
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt, taken_away, keeps_place=True)

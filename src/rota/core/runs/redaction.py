@@ -18,7 +18,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ANYWHERE = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "authorization"}
 _AT_THE_END = {"token", "cookie", "jwt", "apikey", "pwd"}  # `token_count` and `max_tokens` are numbers
 _KEYS = {"api", "access", "private", "signing", "encryption", "auth"}
-_SHORTEST = 4  # a shorter text would be found inside of harmless words
+_SHORTEST = 4  # a shorter text would also be masked inside harmless words
 
 
 @lru_cache(maxsize=4_096)

@@ -26,7 +26,7 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     unique: Unique | bool | None = None
-    requirements: Requirements | None = msgspec.field(default=None, name="needs")  # as it is stored
+    requirements: Requirements | None = msgspec.field(default=None, name="needs")  # the stored name
     pipeline: bool | None = None
 
 

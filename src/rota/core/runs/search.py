@@ -93,5 +93,5 @@ def tells(run: Run, wanted: ShownFilter) -> bool:
 
 def _text_at(value: Any, path: Sequence[str]) -> str | None:
     for key in path:
-        value = value.get(key, UNSET) if isinstance(value, dict) else UNSET
+        value = value.get(key, UNSET) if isinstance(value, dict) else UNSET  # None is a value: JSON null
     return None if value is UNSET or isinstance(value, dict | list) else scalar_text(value, ".".join(path))

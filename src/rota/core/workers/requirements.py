@@ -15,8 +15,8 @@ from rota.values.names import checked_name
 REQUIREMENT_OPTIONS = ("only_workers", "labels", "min_worker_version")
 
 CONDUCTS, REPLICA, OF_WORKER = "+", "*", "@"
-"""How a need is marked in the tables: that of a run which conducts, that of its replicas, and replicas that only the
-worker of this name may have. Without a mark it is the need of an ordinary run."""
+"""Prefixes of requirement ids in the tables: of a run that conducts replicas, of its replicas, and of replicas that
+only the worker of this name may have. An ordinary run's id has no prefix."""
 
 _MOST = 100
 _DOTTED = re.compile(r"\d{1,9}(\.\d{1,9})*")

@@ -17,11 +17,11 @@ MOST_WEIGHT = 1_000
 SHORTEST_HEARTBEAT = timedelta(milliseconds=100)
 SHORTEST_POLL = timedelta(milliseconds=10)
 SILENCE = timedelta(days=1)
-"""A worker that was silent for so long is forgotten."""
-_LEASE = timedelta(seconds=30)  # of a worker too old to tell its own
+"""A worker that was silent for so long is deleted."""
+_LEASE = timedelta(seconds=30)  # of an older worker, which does not report its own
 
 Queues = Mapping[str, int] | Iterable[str]
-"""Names, or names and weights: a queue of weight 3 gets three places where one of weight 1 gets one."""
+"""Names, or names with weights: a queue of weight 3 gets three slots where one of weight 1 gets one."""
 
 
 class WorkerState(StrEnum):
