@@ -31,8 +31,8 @@ class NotSignedIn(Denied):
 
     status, code = 401, "not-signed-in"
 
-    def __init__(self, problem: str = "nobody is signed in") -> None:
-        hint = "a token from `rota token create`: in ROTA_TOKEN for commands, else Authorization: Bearer rota_…"
+    def __init__(self, problem: str = "no token was given") -> None:
+        hint = "`rota token create` creates one; set ROTA_TOKEN for commands, or send Authorization: Bearer rota_…"
         super().__init__(problem, hint=hint)
 
 

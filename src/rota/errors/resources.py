@@ -16,7 +16,7 @@ class UnknownJob(NotFound):
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         names = list(known)
-        hint = did_you_mean(name, names) or "start a worker that has it once, so that the database knows it"
+        hint = did_you_mean(name, names) or "start a worker that declares it once: that stores it in the database"
         super().__init__(f"no job is called {name!r}", hint=hint)
 
 
@@ -35,8 +35,8 @@ class JobInUse(Conflict):
     code = "job-in-use"
 
     def __init__(self, name: str, schedules: int, runs: int) -> None:
-        hint = "force it: its schedules are disabled then, and its runs cancelled"
-        super().__init__(f"job {name!r} is needed by {schedules} schedules and {runs} live runs", hint=hint)
+        hint = "with force, its schedules are disabled and its runs cancelled"
+        super().__init__(f"job {name!r} is used by {schedules} schedules and {runs} live runs", hint=hint)
 
 
 class NotSchedulable(Conflict):
@@ -82,7 +82,7 @@ class NotTriggered(Conflict):
     code = "not-triggered"
 
     def __init__(self, schedule: str, reason: str) -> None:
-        hint = "try again when the runs in its way have ended"
+        hint = "try again when the conflicting runs have ended"
         super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint=hint)
 
 
@@ -93,8 +93,8 @@ class FollowingRing(Invalid):
 
     def __init__(self, schedule: str, path: Iterable[str]) -> None:
         super().__init__(
-            f"schedule {schedule!r} would close a ring: {' → '.join(path)}",
-            hint="each job would start the next for ever; let one of them run at its own times",
+            f"schedule {schedule!r} would create a cycle: {' → '.join(path)}",
+            hint="the jobs would start each other for ever; give one of them a trigger of its own",
         )
 
 
@@ -104,7 +104,9 @@ class UnreadableSchedule(Unavailable):
     code = "unreadable-schedule"
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"a schedule's definition cannot be read: {problem}", hint="written by a newer rota? upgrade")
+        super().__init__(
+            f"a schedule's definition cannot be read: {problem}", hint="a newer rota may have written it: upgrade"
+        )
 
 
 class ChangedMeanwhile(Conflict):
@@ -113,7 +115,7 @@ class ChangedMeanwhile(Conflict):
     status, code = 412, "changed-meanwhile"
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} was changed meanwhile", hint="look at it again, and decide anew")
+        super().__init__(f"{what} was changed meanwhile", hint="read it again, and repeat the change")
 
 
 class UnknownWorker(NotFound):
@@ -160,6 +162,4 @@ class NotExpected(NotFound):
     code = "not-expected"
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(
-            f"nothing is expected of {kind} {name!r}", hint="rota expectation ls tells of whom something is"
-        )
+        super().__init__(f"{kind} {name!r} has no expectations", hint="`rota expectation ls` lists all expectations")

@@ -16,7 +16,7 @@ class UnknownRun(NotFound):
     code = "unknown-run"
 
     def __init__(self, run_id: str) -> None:
-        hint = "give the beginning or the end of an id; it may have been pruned; `rota run ls` lists runs"
+        hint = "give the beginning or the end of an id; the run may have been pruned; `rota run ls` lists runs"
         super().__init__(f"there is no run {run_id!r}", hint=hint)
 
 
@@ -37,7 +37,7 @@ class LeaseLost(Conflict):
 
     def __init__(self, run_id: str, fence: int, state: str | None = None) -> None:
         hint = "stop: another attempt owns it" if state is None else f"stop: the run is {state}"
-        super().__init__(f"fence {fence} of run {run_id} is not current any more", hint=hint)
+        super().__init__(f"fence {fence} of run {run_id} is no longer current", hint=hint)
         self.run_id = run_id
         self.fence = fence
 
@@ -48,7 +48,9 @@ class AlreadyReported(Conflict):
     code = "already-reported"
 
     def __init__(self, run_id: str, fence: int, outcome: str) -> None:
-        super().__init__(f"run {run_id} was reported as {outcome} under fence {fence} already", hint="that stands")
+        super().__init__(
+            f"run {run_id} was reported as {outcome} under fence {fence} already", hint="the first report stands"
+        )
 
 
 class NotHandedOver(Conflict):
@@ -57,8 +59,8 @@ class NotHandedOver(Conflict):
     code = "not-handed-over"
 
     def __init__(self, run_id: str, worker_id: str) -> None:
-        told = f"run {run_id} is still in the hands of worker {worker_id}"
-        super().__init__(told, hint="it is yours when its handler has ended: try again in a moment")
+        hint = "try again in a moment, when its handler has ended"
+        super().__init__(f"worker {worker_id} still holds run {run_id}", hint=hint)
 
 
 class NotAsked(Conflict):
@@ -120,7 +122,7 @@ class NothingToRetry(Conflict):
         elif state is None:
             super().__init__(f"run {run_id} of job {job!r} has not ended", hint="wait until it has, or cancel it first")
         else:
-            hint = f"to do it again all the same: `rota run retry {run_id}`"
+            hint = f"to run it again anyway: `rota run retry {run_id}`"
             super().__init__(f"the newest run of job {job!r}, {run_id}, has {state}: it did not fail", hint=hint)
 
 
@@ -140,7 +142,7 @@ class BulkMismatch(Conflict):
     code = "bulk-mismatch"
 
     def __init__(self, expected: int, what: str = "runs") -> None:
-        hint = "nothing was done; count again, and expect what you find"
+        hint = "nothing was changed; count again, and pass the new number"
         super().__init__(f"more {what} match than the {expected} that were expected", hint=hint)
 
 
@@ -150,7 +152,7 @@ class LimitReached(Conflict):
     code: ClassVar[str] = "limit-reached"
 
     def __init__(self, job: str, key: str, most: int, reason: str) -> None:
-        super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when one of them has ended")
+        super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when a run has ended")
         self.key = key
         self.max = most
 
@@ -167,7 +169,7 @@ class NotRepeatable(Conflict):
     code = "not-repeatable"
 
     def __init__(self, name: str, holder: str) -> None:
-        super().__init__(f"job {name!r} is not repeatable and run {holder} has done it, or is doing it")
+        super().__init__(f"job {name!r} is not repeatable, and run {holder} has succeeded or is in progress")
         self.holder = holder
 
 
@@ -189,7 +191,7 @@ class UnknownStep(Invalid):
 
     def __init__(self, step: str, known: Iterable[str]) -> None:
         names = list(known)
-        known_ones = f"there is {', '.join(map(repr, names[:10]))}" if names else "there are no steps"
+        known_ones = f"known: {', '.join(names[:10])}" if names else "there are no steps"
         hint = did_you_mean(step, names) or known_ones
         super().__init__(f"there is no step {step!r}", hint=hint)
 

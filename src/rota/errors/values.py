@@ -87,8 +87,8 @@ class FileReplaced(Unavailable):
 
     def __init__(self, path: str, what: str) -> None:
         hint = (
-            "this was not acknowledged, and may or may not be in the file: repeat it, with an idempotency key; "
-            "what is there now is opened; stop every process before you restore a backup"
+            "this write was not confirmed, and may or may not be in the file: repeat it with an idempotency key; "
+            "the new file is opened now; stop every process before you restore a backup"
         )
         super().__init__(f"{path}: {what}", hint=hint)
 
@@ -99,7 +99,7 @@ class PromotionUnfinished(Unavailable):
     exit_code, code = 78, "promotion-unfinished"
 
     def __init__(self, place: str) -> None:
-        hint = "`rota promote` goes on where it was, with the same --to; with --abandon it is taken back"
+        hint = "`rota promote` with the same --to continues it; --abandon reverts it"
         super().__init__(f"a promotion to {place} has begun, and is not finished", hint=hint)
 
 

@@ -93,7 +93,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         if option not in JOB_OPTIONS:
             raise UnknownOption(option, JOB_OPTIONS, where="a job")
     if fn.__name__ == "<lambda>" and "name" not in options:
-        raise Invalid("a lambda has no name to be known by", hint='give it one: app.job(name="…")')
+        raise Invalid("a lambda has no name", hint='give it one: app.job(name="…")')
     payload = PayloadType.of(fn, context_type)
     described = options.get("description", inspect.getdoc(fn) or "")
     named = {"name": fn.__name__, **options}
@@ -144,7 +144,7 @@ def defined(
     checked_unique(definition.unique, definition)
     check_limits(definition)
     if definition.replicas is not None and definition.limits:
-        raise Invalid(f"job {definition.name!r} has replicas, and limits", hint="leave one of them out")
+        raise Invalid(f"job {definition.name!r} cannot have both replicas and limits", hint="leave one of them out")
     return definition
 
 

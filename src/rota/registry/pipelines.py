@@ -20,7 +20,7 @@ _OF_ITS_PARTS = ("isolation", "cpu_limit", "memory_limit", "local_retries", "ste
 def declare_pipeline(registry: Registry, name: str, given: object, options: Mapping[str, Any]) -> Handler:
     for option in ("name", *_OF_ITS_PARTS):
         if option in options:
-            raise Invalid(f"{option} is nothing for a pipeline: {name!r:.80}", hint="its parts are jobs that have it")
+            raise Invalid(f"pipeline {name!r:.80} cannot have {option}", hint="declare it on the jobs of its parts")
     parts = parts_of(name, given)
     for part in parts:
         if part.job in registry and registry.newest(part.job).definition.kind == PIPELINE:
@@ -44,5 +44,5 @@ def declare_pipeline(registry: Registry, name: str, given: object, options: Mapp
         payload_schema=payload.schema(),
     )
     if kept.unique is not None and kept.unique.on_conflict == "replace":
-        raise Invalid("a pipeline cannot be replaced: some of it may be done", hint='on_conflict="existing"')
+        raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
     return Handler(kept, done_in_parts, payload)

@@ -21,10 +21,10 @@ def cpu_limit(options: Mapping[str, Any]) -> timedelta | None:
         return None
     _only_in_a_process(options, "cpu_limit")
     if importlib.util.find_spec("resource") is None:
-        raise Invalid("cpu_limit needs a system that can limit a process, which this one cannot")
+        raise Invalid("cpu_limit is not supported: this system cannot limit a process")
     span = parse_duration(options["cpu_limit"], "cpu_limit")
     if span <= timedelta(0):
-        raise Invalid("a cpu_limit must be longer than nothing", hint="leave it out for no limit")
+        raise Invalid("a cpu_limit must be longer than zero", hint="leave it out for no limit")
     return span
 
 
@@ -33,7 +33,7 @@ def memory_limit(options: Mapping[str, Any]) -> int | None:
         return None
     _only_in_a_process(options, "memory_limit")
     if sys.platform != "linux":
-        raise Invalid(f"memory_limit needs Linux; {sys.platform} does not hold a process to it")
+        raise Invalid(f"memory_limit needs Linux; {sys.platform} does not enforce it")
     size = parse_size(options["memory_limit"], "memory_limit")
     if size < _SMALLEST:
         hint = "it counts the whole process, the interpreter and its imports included"

@@ -40,7 +40,10 @@ def warn_of_unknown(schedule: str, name: str, providers: Mapping[str, ScopeProvi
     if name in providers:
         return
     near = did_you_mean(name, providers)
-    words = "schedule %r: no scope provider %r is registered in this process: only those that have it plan it%s"
+    words = (
+        "schedule %r: no scope provider %r is registered in this process: "
+        "only processes that have it plan the schedule%s"
+    )
     log.warning(words, schedule, name, f"; {near}" if near else "")
 
 

@@ -136,7 +136,7 @@ class PayloadType:
         return {name: rest.read(name, raw) for name, raw in others.items()}
 
     def _unexpected(self, name: str) -> BadPayload:
-        hint = "the worker gives it" if name == self.wants_context else did_you_mean(name, self._names)
+        hint = "the worker passes it" if name == self.wants_context else did_you_mean(name, self._names)
         return BadPayload(step("$", name), "is unexpected", hint=hint)
 
 

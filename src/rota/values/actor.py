@@ -17,5 +17,5 @@ def checked_actor(actor: str | None) -> str | None:
     What a policy cancels counts as nobody's failure, so a caller must not be able to pose as one.
     """
     if is_policy(actor):
-        raise Invalid(f"actor must not begin with {POLICY!r}: {actor!r:.80}", hint="that is how rota's policies sign")
+        raise Invalid(f"actor must not begin with {POLICY!r}: {actor!r:.80}", hint="rota's own policies use it")
     return actor

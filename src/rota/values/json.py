@@ -95,7 +95,7 @@ def _check_size(raw: bytes, limits: Limits) -> None:
         raise BadPayload(
             "$",
             f"is {len(raw)} bytes of JSON, the limit is {limits.max_bytes}",
-            hint="store the data elsewhere and pass where it is",
+            hint="store the data elsewhere, and pass a reference to it",
         )
 
 
@@ -137,11 +137,11 @@ def _inspect(value: object, path: str, room: int) -> None:
 
 def _inspect_text(text: str, path: str) -> None:
     if "\0" in text:
-        raise BadPayload(path, "has a NUL character", hint="encode binary data, for example as base64")
+        raise BadPayload(path, "contains a NUL character", hint="encode binary data, for example as base64")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadPayload(path, "has half a surrogate pair, which is no character") from None
+        raise BadPayload(path, "contains an unpaired surrogate") from None
 
 
 def _inspect_leaf(value: object, path: str, room: int) -> None:
@@ -169,7 +169,7 @@ def _parts(value: object, path: str) -> Iterator[tuple[str, object]] | None:
 def _entries(value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
     names = [key if type(key) is str else _key_text(key, path) for key in value]
     if len(set(names)) < len(names):
-        raise BadPayload(path, "two keys are the same once they are text", hint="JSON keys are strings")
+        raise BadPayload(path, "two keys become the same string", hint="JSON keys are strings")
     for name, item in zip(names, value.values(), strict=True):
         where = step(path, name)
         _inspect_text(name, where)

@@ -43,8 +43,8 @@ def signal(what: str = "failed", job: str = "crawl", schedule: str | None = None
         ({"to": HOOK, "jobs": 5}, "must be a list"),
         ({"to": HOOK, "at_most": 0}, "from 1 up"),
         ({"to": HOOK, "secret": ""}, "must be text"),
-        ({"to": HOOK, "secret": "env:not a name"}, "names no variable"),
-        ({"to": "mailto:a@example.com", "secret": "s"}, "means nothing"),
+        ({"to": HOOK, "secret": "env:not a name"}, "environment variable"),
+        ({"to": "mailto:a@example.com", "secret": "s"}, "has no meaning"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], said: str) -> None:

@@ -65,7 +65,7 @@ def test_options_that_are_refused(options: dict[str, Any]) -> None:
 
 
 def test_without_a_url_there_is_nothing_to_send() -> None:
-    with pytest.raises(Invalid, match="has a url"):
+    with pytest.raises(Invalid, match="needs a url"):
         request_of({})
 
 

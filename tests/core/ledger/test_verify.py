@@ -124,7 +124,7 @@ def test_counts_of_ranges_and_covers() -> None:
     ("at", "reason"),
     [
         (5 * MINUTE, None),
-        (5 * MINUTE + 1, "did not name it"),
+        (5 * MINUTE + 1, "does not have this plan time"),
         (15 * MINUTE, "was not active"),
         (101 * MINUTE, "not decided yet"),
         (0, "before the schedule"),
@@ -134,7 +134,7 @@ def test_where_no_run_can_be(at: int, reason: str | None) -> None:
     found = check_plan_time(PAUSED_BETWEEN, at)
     assert (found is None) if reason is None else (found is not None and reason in found)
     assert check_scope(PAUSED_BETWEEN, GLOBAL, at) == found
-    assert check_scope(PAUSED_BETWEEN, A, 5 * MINUTE) == "the schedule was not for shop/a then"
+    assert check_scope(PAUSED_BETWEEN, A, 5 * MINUTE) == "the schedule did not apply to shop/a then"
 
 
 def test_the_plan_times_that_nothing_is_known_of() -> None:

@@ -44,7 +44,7 @@ def test_what_people_write(written: object, meant: Limit) -> None:
         ({"max": 5, "per": "0s"}, "more than 0s"),
         ({"max": 5, "per": "31d"}, "at most 30d"),
         ({"max": 100_001, "per": "1d"}, "at most 100000"),
-        ({"max": 5, "per": "1m", "when_full": "skip"}, "only lets runs wait"),
+        ({"max": 5, "per": "1m", "when_full": "skip"}, "supports only"),
     ],
 )
 def test_what_is_refused(written: object, told: str) -> None:

@@ -63,7 +63,7 @@ def test_nothing_is_nothing() -> None:
         ([{"run": ID, "when": "end"}], "unknown option 'when'|no option"),
         ([{"run": ID, "on": "failure"}], "on of after cannot be 'failure'"),
         ([{"run": ID, "otherwise": "skp"}], "did you mean 'skip'"),
-        ([{"run": ID, "on": "end", "otherwise": "cancel"}], "has no otherwise"),
+        ([{"run": ID, "on": "end", "otherwise": "cancel"}], "otherwise means nothing"),
         ([ID] * (MOST_FOLLOWED + 1), "at most 1000"),
     ],
 )
@@ -117,7 +117,7 @@ def test_otherwise_the_order_is_as_it_was() -> None:
     [
         ({"a": ["a"]}, "'a' cannot follow itself"),
         ({"a": ["b"], "b": ["a"]}, "a → b → a"),
-        ({"start": ["a"], "a": ["b"], "b": ["c"], "c": ["a"], "d": []}, "ring: a → b → c → a"),
+        ({"start": ["a"], "a": ["b"], "b": ["c"], "c": ["a"], "d": []}, "cycle: a → b → c → a"),
     ],
 )
 def test_rings_are_shown(after: dict[str, list[str]], words: str) -> None:

@@ -46,7 +46,9 @@ class Identity(msgspec.Struct, frozen=True):
 
     def require(self, needed: Role) -> None:
         if not self.may(needed):
-            raise Forbidden(f"{self.actor} is {self.role.value}, which may not do this", f"it needs {needed.value}")
+            raise Forbidden(
+                f"{self.actor} has the role {self.role.value}, which may not do this", f"needs {needed.value}"
+            )
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,7 +121,7 @@ def expectations_of(value: object) -> Expectations:
         if name not in OPTIONS:
             raise UnknownOption(name, OPTIONS, where="expect")
     if not any(name in given for name in EXPECTED):
-        raise Invalid("expect says nothing", hint=_EXAMPLE)
+        raise Invalid("expect is empty", hint=_EXAMPLE)
     expect = Expectations(**{name: _READ[name](name, setting) for name, setting in given.items()})
     for name in ("over", "at_least"):
         if name in given and expect.min_success_rate is None:
@@ -133,7 +133,7 @@ def expectations_of(value: object) -> Expectations:
 def _duration(name: str, value: Any) -> timedelta:
     length = parse_duration(value, f"expect.{name}")
     if length <= timedelta(0):
-        raise Invalid(f"expect.{name} must be longer than nothing", hint="leave it out to expect nothing of the kind")
+        raise Invalid(f"expect.{name} must be longer than zero", hint="leave it out to expect nothing")
     return length
 
 
@@ -174,11 +174,11 @@ def _refuse_contradictions(expect: Expectations) -> None:
         raise Invalid(f"expect.{said}", hint="both count from when a run is due: finish_within is the longer one")
     if longest is not None and finish is not None and longest > finish:
         said = f"max_duration ({format_duration(longest)}) is longer than finish_within ({format_duration(finish)})"
-        raise Invalid(f"expect.{said}", hint="it could never be the first to be breached: leave one of them out")
+        raise Invalid(f"expect.{said}", hint="finish_within would always be breached first: leave one of them out")
     if expect.at_least > expect.over:
         raise Invalid(
             f"expect.at_least ({expect.at_least}) is more than over ({expect.over})",
-            hint="so many of the last `over` runs must have ended before the rate is looked at",
+            hint="at_least of the last `over` runs must have ended before the rate counts",
         )
 
 
@@ -213,11 +213,15 @@ def breaches(expect: Expectations, facts: Facts, now: int) -> list[Breach]:
 def _times(expect: Expectations, facts: Facts, now: int) -> Iterator[Breach | None]:
     waiting, live, running = facts.waiting, facts.live, facts.running
     if expect.start_within is not None and waiting is not None:
-        yield _longer("start_within", expect.start_within, waiting, facts.since, now, "due for {}, and has not begun")
+        yield _longer(
+            "start_within", expect.start_within, waiting, facts.since, now, "was due {} ago, and has not begun"
+        )
     if expect.finish_within is not None and live is not None:
-        yield _longer("finish_within", expect.finish_within, live, facts.since, now, "due for {}, and has not ended")
+        yield _longer(
+            "finish_within", expect.finish_within, live, facts.since, now, "was due {} ago, and has not ended"
+        )
     if expect.max_duration is not None and running is not None:
-        yield _longer("max_duration", expect.max_duration, running, 0, now, "going on for {}")
+        yield _longer("max_duration", expect.max_duration, running, 0, now, "has been running for {}")
     if expect.success_every is not None and not facts.over:
         yield _no_success(expect.success_every, facts, now)
 
@@ -229,7 +233,7 @@ def _longer(what: str, limit: timedelta, found: Since, earliest: int, now: int, 
     if passed <= in_micros(limit):
         return None
     took, allowed = span(timedelta(microseconds=passed)), format_duration(limit)
-    whose = "a plan time is" if found.run_id is None else f"run {found.run_id} is"
+    whose = "a plan time" if found.run_id is None else f"run {found.run_id}"
     message = f"{whose} {said.format(took)}; {what} is {allowed}"
     details = {"run_id": found.run_id, "value": took, "limit": allowed}
     return Breach(what, at + in_micros(limit), message, {k: v for k, v in details.items() if v is not None})

@@ -119,7 +119,7 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
         at_most=at_most,
     )
     if made.is_mail and made.secret:
-        raise Invalid("secret means nothing to an e-mail", hint="it signs webhooks")
+        raise Invalid("secret has no meaning for an e-mail", hint="it signs webhooks")
     return made
 
 
@@ -144,7 +144,7 @@ def _on(value: object) -> tuple[str, ...]:
 def _names(value: object, what: str) -> tuple[str, ...]:
     names = _listed(value, what)
     if len(names) > _MOST_NAMED:
-        raise Invalid(f"{what} are at most {_MOST_NAMED}, not {len(names)}", hint="name none to be told of all")
+        raise Invalid(f"{what} are at most {_MOST_NAMED}, not {len(names)}", hint="leave it out for all")
     return tuple(dict.fromkeys(checked_name(name, f"each of {what}") for name in names))
 
 
@@ -178,9 +178,12 @@ def _to(value: object) -> str:
 
 def _secret(value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > _LONGEST or not value.isprintable():
-        raise Invalid("secret must be text", hint='the text itself, or "env:NAME" for a variable of whoever sends it')
+        raise Invalid(
+            "secret must be text",
+            hint='the text itself, or "env:NAME" for an environment variable of the sending worker',
+        )
     if value.startswith(ENV) and not _ENV_NAME.fullmatch(value):
-        raise Invalid("secret names no variable of the environment", hint='as in "env:HOOK_SECRET"')
+        raise Invalid("secret must name an environment variable", hint='as in "env:HOOK_SECRET"')
     if not value.startswith(ENV):
         checked_secret(value)
     return value

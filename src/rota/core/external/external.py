@@ -122,10 +122,10 @@ def checked_error(error: object) -> RunError:
         error = msgspec.structs.replace(error, fingerprint=None)
     fields = msgspec.to_builtins(error) if isinstance(error, RunError | Mapping) else None
     if not isinstance(fields, dict) or not isinstance(fields.get("message"), str) or not fields["message"].strip():
-        raise Invalid(f"an error is a sentence, or has a message: not {error!r:.80}")
+        raise Invalid(f"an error must be text or have a message, not {error!r:.80}")
     unknown = set(fields) - set(_TOLD)
     if unknown or not all(value is None or isinstance(value, str) for value in fields.values()):
-        raise Invalid(f"an error has {', '.join(_TOLD)}, as text: not {error!r:.80}")
+        raise Invalid(f"an error has {', '.join(_TOLD)}, all text, not {error!r:.80}")
     code, traceback = fields.get("code"), fields.get("traceback")
     return RunError(
         type=storable(fields.get("type") or "Failed", LONGEST_LOGGER),
@@ -146,10 +146,10 @@ def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:
 def _line(line: object) -> RawLine:
     fields = {"text": line} if isinstance(line, str) else line
     if not isinstance(fields, Mapping) or not isinstance(fields.get("text"), str):
-        raise Invalid(f"a line is text, or has a text: not {line!r:.80}")
+        raise Invalid(f"a line must be text or have a text, not {line!r:.80}")
     logger = fields.get("logger", "external")
     if set(fields) - {"text", "level", "logger"} or not isinstance(logger, str):
-        raise Invalid(f"a line has text, level, logger: not {line!r:.80}")
+        raise Invalid(f"a line has text, level and logger, not {line!r:.80}")
     return (
         0,
         level_of(fields.get("level", "info")),

@@ -30,7 +30,7 @@ def networks_of(text: str) -> tuple[Network, ...]:
         try:
             found.append(ip_network(part))
         except ValueError as error:
-            raise Invalid(f"{part!r} is no network: {error}", hint="write 10.0.0.0/8, or 127.0.0.1") from None
+            raise Invalid(f"{part!r} is not a network: {error}", hint="write 10.0.0.0/8, or 127.0.0.1") from None
     return tuple(found)
 
 

@@ -50,22 +50,22 @@ def command_of(given: Mapping[str, Any]) -> CommandLine:
 
 def _argv(argv: object) -> tuple[str, ...]:
     if isinstance(argv, str):
-        raise Invalid("a command is a list of words, not a line for a shell", hint='["pg_dump", "-Fc", "shop"]')
+        raise Invalid("a command is a list of words, not a shell command line", hint='["pg_dump", "-Fc", "shop"]')
     if not isinstance(argv, Sequence) or not 1 <= len(argv) <= _MOST_WORDS:
         raise Invalid(f"a command is a list of 1 to {_MOST_WORDS} words, not {argv!r:.80}")
     words = tuple(_text(word, "a word of a command") for word in argv)
     if not words[0] or check_places(words[0], "the program"):
-        raise Invalid("the program of a command is named, not filled from the run")
+        raise Invalid("the program of a command must not contain placeholders")
     check_places(list(words), "the command")
     return words
 
 
 def _environment(env: object) -> dict[str, str]:
     if not isinstance(env, Mapping):
-        raise Invalid(f"env is names and values, not {env!r:.80}")
+        raise Invalid(f"env must map names to values, not {env!r:.80}")
     for name, value in env.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise Invalid(f"{name!r:.80} is no name of a variable")
+            raise Invalid(f"{name!r:.80} is not a valid name of a variable")
         if name.startswith("ROTA_"):
             raise Invalid(f"{name}: variables that begin with ROTA_ are set by rota itself")
         check_places(_text(value, f"env {name}"), f"env {name}")
@@ -78,7 +78,7 @@ def _text(value: object, what: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"{what} holds half a character") from None
+        raise Invalid(f"{what} contains an unpaired surrogate") from None
     return value
 
 
@@ -87,7 +87,7 @@ def _exit_codes(given: object) -> tuple[int, ...] | None:
         return None
     codes = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not all(isinstance(code, int) and not isinstance(code, bool) and 1 <= code <= 255 for code in codes):
-        raise Invalid(f"retry_exit_codes are numbers from 1 to 255, not {given!r:.80}")
+        raise Invalid(f"retry_exit_codes must be numbers from 1 to 255, not {given!r:.80}")
     return codes
 
 

@@ -73,7 +73,7 @@ def request_of(given: Mapping[str, Any]) -> HttpRequest:
     """Validate the HTTP options of a job; None counts as not given."""
     options = {name: given[name] for name in HTTP_OPTIONS if given.get(name) is not None}
     if "url" not in options:
-        raise Invalid("an HTTP job has a url", hint='url="https://example.com/hook"')
+        raise Invalid("an HTTP job needs a url", hint='url="https://example.com/hook"')
     return HttpRequest(
         url=_checked_template(options["url"]),
         method=_method(options.get("method", "GET")),
@@ -90,11 +90,11 @@ def request_of(given: Mapping[str, Any]) -> HttpRequest:
 def _checked_template(url: object) -> str:
     """Validate the URL. Its host must be literal: the job decides where requests go, never the payload."""
     if not isinstance(url, str):
-        raise Invalid(f"a url is text, not {url!r:.80}")
+        raise Invalid(f"a url must be text, not {url!r:.80}")
     check_places(url, "the url")
     authority = _AUTHORITY.match(url)
     if any(places_in(authority.group() if authority else url)):
-        raise Invalid("the host of a url cannot be filled from the run", hint="only its path and its query can")
+        raise Invalid("the host of a url must not contain placeholders", hint="only its path and its query may")
     return checked_url(url)
 
 
@@ -105,28 +105,28 @@ def checked_url(url: str) -> str:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError if it is not a number
     except ValueError as error:
-        raise Invalid(f"{url!r:.80} is no url: {error}") from None
+        raise Invalid(f"{url!r:.80} is not a url: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid(f"{url!r:.80} is no absolute http or https url", hint="https://example.com/path")
+        raise Invalid(f"{url!r:.80} is not an absolute http or https url", hint="https://example.com/path")
     if "@" in parts.netloc:
-        raise Invalid("a url holds no user or password", hint='put them into headers={"Authorization": …}')
+        raise Invalid("a url must not contain a user or a password", hint='put them into headers={"Authorization": …}')
     return url
 
 
 def _method(method: object) -> str:
     if not isinstance(method, str) or not _TOKEN.fullmatch(method) or method.upper() in ("CONNECT", "TRACE"):
-        raise Invalid(f"{method!r:.80} is no method", hint="GET, POST, PUT, PATCH, DELETE, HEAD")
+        raise Invalid(f"{method!r:.80} is not an HTTP method", hint="GET, POST, PUT, PATCH, DELETE, HEAD")
     return method.upper()
 
 
 def _headers(headers: object) -> dict[str, str]:
     if not isinstance(headers, Mapping):
-        raise Invalid(f"headers are names and values, not {headers!r:.80}")
+        raise Invalid(f"headers must map names to values, not {headers!r:.80}")
     if len(headers) > _MOST_HEADERS:
-        raise Invalid(f"there may be {_MOST_HEADERS} headers, not {len(headers)}")
+        raise Invalid(f"there may be at most {_MOST_HEADERS} headers, not {len(headers)}")
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-            raise Invalid(f"{name!r:.80} is no name of a header")
+            raise Invalid(f"{name!r:.80} is not a valid name of a header")
         if name.lower() in _OURS:
             raise Invalid(f"the header {name} is set by rota itself")
         check_places(_header_value(name, value), f"the header {name}")
@@ -140,7 +140,7 @@ def _header_value(name: str, value: object) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"the value of the header {name} holds half a character") from None
+        raise Invalid(f"the value of the header {name} contains an unpaired surrogate") from None
     return value
 
 
@@ -152,7 +152,7 @@ def _body(body: Any) -> Any:
 def _redirects(value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
-    raise Invalid(f"redirects is true or false, not {value!r:.80}")
+    raise Invalid(f"redirects must be true or false, not {value!r:.80}")
 
 
 def _statuses(value: StatusOption, what: str) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def check_template(payload: Any, *, after: bool = False) -> bool:
         nonlocal found
         for word in place.findall(text):
             if word not in words:
-                raise Invalid(f"the payload has {{{word}}}, which nothing fills", hint=did_you_mean(word, words))
+                raise Invalid(f"the payload has the unknown placeholder {{{word}}}", hint=did_you_mean(word, words))
             found = True
         return text
 

@@ -59,7 +59,7 @@ def is_pipeline(overrides: str | None) -> bool:
 def parts_of(name: str, given: object) -> tuple[Part, ...]:
     """Validate the parts given to `app.pipeline(name, …)`: dicts of `step, job, payload`."""
     if not isinstance(given, list | tuple) or not 1 <= len(given) <= MOST_PARTS:
-        raise Invalid(f"a pipeline has 1 to {MOST_PARTS} parts, in a list: {name!r:.80}")
+        raise Invalid(f"pipeline {name!r:.80} must be a list of 1 to {MOST_PARTS} parts")
     parts: list[Part] = []
     for one in given:
         part = _part_of(one)
@@ -78,15 +78,15 @@ def _part_of(given: object) -> Part:
         given = msgspec.structs.asdict(given)
     if not isinstance(given, Mapping) or "step" not in given or "job" not in given:
         hint = 'for example {"step": "fetch", "job": "fetch-page"}'
-        raise Invalid(f"a part of a pipeline names a step and a job: not {given!r:.80}", hint=hint)
+        raise Invalid(f"a part of a pipeline needs a step and a job, not {given!r:.80}", hint=hint)
     for option in given:
         if option not in _KNOWN:
             raise UnknownOption(str(option), _KNOWN, where="a part of a pipeline")
     step, payload = given["step"], given.get("payload")
     if not isinstance(step, str) or not _STEP.fullmatch(step):
-        raise Invalid(f"a step of a pipeline is called by letters, digits, - and _: not {step!r:.80}")
+        raise Invalid(f"the name of a step has only letters, digits, - and _, not {step!r:.80}")
     if payload is not None and not isinstance(payload, dict) and not _is_one_place(payload):
-        raise Invalid(f"the payload of step {step!r} is an object, or one place for an object: not {payload!r:.80}")
+        raise Invalid(f"the payload of step {step!r} must be an object or one placeholder, not {payload!r:.80}")
     return Part(step, checked_name(given["job"], "the job of a step"), payload)
 
 
@@ -98,7 +98,9 @@ def _check_places(part: Part, earlier: list[str]) -> None:
     for word in places_in(part.payload, PLACE):
         root, *path = word.split(".")
         if not all(path) or (root == "steps" and not path):
-            raise Invalid(f"step {part.step!r} has {{{word}}}, which nothing fills", hint="{payload.x}, {steps.id.x}")
+            raise Invalid(
+                f"step {part.step!r} has the unknown placeholder {{{word}}}", hint="{payload.x}, {steps.id.x}"
+            )
         if root == "steps" and path[0] not in earlier:
             hint = did_you_mean(path[0], earlier) if earlier else "there are no steps before it"
             raise Invalid(f"step {part.step!r} has {{{word}}}, and no step before it is called {path[0]!r}", hint=hint)
@@ -114,7 +116,7 @@ def payload_of(part: Part, payload: str, results: Mapping[str, str | None]) -> s
     steps = {step: None if result is None else msgspec.json.decode(result) for step, result in results.items()}
     filled = filled_json(part.payload, {"payload": msgspec.json.decode(payload), "steps": steps}, PLACE)
     if not isinstance(filled, dict):
-        raise Invalid(f"the payload of step {part.step!r} is {filled!r:.80}, and not an object")
+        raise Invalid(f"the payload of step {part.step!r} must be an object, not {filled!r:.80}")
     return msgspec.json.encode(filled).decode()
 
 

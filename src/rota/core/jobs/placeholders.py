@@ -36,7 +36,7 @@ def check_places(value: Any, where: str) -> bool:
     words = list(places_in(value))
     for word in words:
         if word not in WORDS and not word.startswith("payload."):
-            raise Invalid(f"{where} has {{{word}}}, which nothing fills", hint=did_you_mean(word, WORDS))
+            raise Invalid(f"{where} has the unknown placeholder {{{word}}}", hint=did_you_mean(word, WORDS))
     return bool(words)
 
 
@@ -77,8 +77,8 @@ def _value(word: str, facts: Facts) -> Any:
     value = facts[root]
     for name in path:
         if not isinstance(value, Mapping) or name not in value:
-            whose = "the payload has" if root == "payload" else "what the steps gave has"
-            raise Invalid(f"nothing fills {{{word}}}: {whose} no {name!r} there")
+            whose = "the payload has" if root == "payload" else "the results of the steps have"
+            raise Invalid(f"{{{word}}} cannot be filled: {whose} no {name!r} there")
         value = value[name]
     return value
 

@@ -27,13 +27,13 @@ class JobState(StrEnum):
 
 
 JOB_STATE_WORDS: dict[JobState, str] = {
-    JobState.PENDING: "it never ran, and nothing is planned",
-    JobState.SCHEDULED: "a run waits, or a schedule names the next plan time",
-    JobState.RUNNING: "a run is under way",
-    JobState.PAUSED: "somebody paused it; its runs wait",
-    JobState.COMPLETED: "nothing is planned, and its newest run succeeded",
-    JobState.FAILED: "nothing is planned, and its newest run failed, timed out or expired",
-    JobState.CANCELLED: "nothing is planned, and its newest run was cancelled",
+    JobState.PENDING: "it never ran, and no run is planned",
+    JobState.SCHEDULED: "a run waits, or a schedule has a next plan time",
+    JobState.RUNNING: "a run is in progress",
+    JobState.PAUSED: "it is paused; its runs wait",
+    JobState.COMPLETED: "no run is planned, and its newest run succeeded",
+    JobState.FAILED: "no run is planned, and its newest run failed, timed out or expired",
+    JobState.CANCELLED: "no run is planned, and its newest run was cancelled",
 }
 
 
@@ -117,7 +117,7 @@ def resume_mode(text: str) -> str:
     """Validate `catch_up` of a resume: what happens to the plan times that passed during the pause."""
     if text not in RESUME_MODES:
         hint = did_you_mean(text, RESUME_MODES)
-        raise Invalid(f"catch_up cannot be {text!r} when something is resumed", hint=hint)
+        raise Invalid(f"catch_up of a resume cannot be {text!r}", hint=hint)
     return text
 
 

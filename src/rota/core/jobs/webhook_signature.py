@@ -58,4 +58,4 @@ def _key(secret: str) -> bytes:
     try:
         return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        raise Invalid(f"a secret that begins with {_PREFIX} goes on in base64") from None
+        raise Invalid(f"a secret that begins with {_PREFIX} must continue in base64") from None

@@ -92,15 +92,15 @@ def explain_plan_time(facts: PlanTimeFacts) -> Explanation:
     if facts.covering:
         return _coalesced(facts)
     if missed:
-        words = f"It was missed: {missed[0].reason}. So were {missed[0].count} plan times from "
-        words += f"{_at(missed[0].from_at)} to {_at(missed[0].to_at)}."
+        words = f"It was missed, one of {missed[0].count} plan times from "
+        words += f"{_at(missed[0].from_at)} to {_at(missed[0].to_at)}: {missed[0].reason}."
         return _told("missed", facts, [words], reason=missed[0].reason, count=missed[0].count)
     if facts.at > facts.history.cursor:
         return _undecided(facts)
     stretch = facts.history.at(facts.at)
     if stretch is None:
         first = facts.history.revisions[0]
-        return _told("not_planned", facts, [f"The schedule plans from {_at(first.valid_from)} on."])
+        return _told("not_planned", facts, [f"The schedule begins at {_at(first.valid_from)}."])
     return _unnamed(facts, stretch) or _without_run(facts, stretch)
 
 
@@ -117,7 +117,7 @@ def _ran(facts: PlanTimeFacts) -> Explanation:
 
 def _run_words(found: PlanTimeRun, now: int) -> str:
     run, scope = found.run, _for(found.run.scope)
-    again = "" if run.again is None else f" Run {run.again.run_id}, made in its place, is {run.again.state}."
+    again = "" if run.again is None else f" Run {run.again.run_id}, which replaces it, is {run.again.state}."
     if run.state == "skipped":
         return f"It was skipped{scope}: {run.reason} (run {run.id}).{again}"
     words = f"Run {run.id}{scope} is {run.state}{_why_so(found)}"
@@ -126,7 +126,7 @@ def _run_words(found: PlanTimeRun, now: int) -> str:
     elif found.run_at > now:
         words += f"; it may begin at {_at(found.run_at)}"
     if run.covered:
-        words += f"; it stands for {run.covered} earlier plan times, too"
+        words += f"; it also covers {run.covered} earlier plan times"
     return f"{words}.{again}"
 
 
@@ -163,7 +163,7 @@ def _run_facts(found: PlanTimeRun) -> dict[str, Json]:
 def _coalesced(facts: PlanTimeFacts) -> Explanation:
     words = [
         f"It was coalesced{_for(run.scope)} into run {run.id} of {_at(run.plan_time)}, which is {run.state}: that run "
-        f"stands for {run.covered} earlier plan times."
+        f"covers {run.covered} earlier plan times."
         for run in facts.covering[:_SHOWN]
     ]
     told = [{"run_id": run.id, "scope": msgspec.to_builtins(run.scope), "state": run.state} for run in facts.covering]
@@ -174,7 +174,7 @@ def _unnamed(facts: PlanTimeFacts, stretch: Stretch) -> Explanation | None:
     """Explain an instant that the rule in force does not name; None if it does name it."""
     definition = stretch.revision.definition
     if definition.follows is not None:
-        told = "The schedule follows the ends of its own runs: it has no plan time there."
+        told = "The schedule plans each run after the end of the last one: this is not one of its plan times."
         return _told("not_planned", facts, [told])
     if definition.awaited is not None:
         told = f"The schedule runs {describe(definition.rule)}: it has no plan times of its own."
@@ -184,8 +184,8 @@ def _unnamed(facts: PlanTimeFacts, stretch: Stretch) -> Explanation | None:
     removed = _removed_by(definition.rule, facts.history.name, facts.at)
     words = [f"It is not a plan time: {removed}." if removed else "It is not a plan time."]
     before, after = stretch.times.prev(facts.at), stretch.times.next(facts.at)
-    words.append(f"The one before is {_at(before)}." if before is not None else "There is none before.")
-    words.append(f"The one after is {_at(after)}." if after is not None else "There is none after.")
+    words.append(f"The previous one is {_at(before)}." if before is not None else "There is no earlier one.")
+    words.append(f"The next one is {_at(after)}." if after is not None else "There is no later one.")
     return _told(
         "not_planned",
         facts,
@@ -218,9 +218,9 @@ def _without_run(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
         kind = folded[0].kind
         told = f"{folded[0].count} plan times from {_at(folded[0].from_at)} to {_at(folded[0].to_at)}"
         word = "pruned" if kind == "pruned" else f"skipped ({folded[0].reason})"
-        words = [f"What became of it is not known one by one any more: {told} were {word}."]
+        words = [f"Its own record was compacted: {told} were {word}."]
         return _told(kind, facts, words, reason=folded[0].reason, count=folded[0].count)
-    return _told("unknown", facts, ["Nothing is recorded of it, which cannot be: `rota doctor` tells more."])
+    return _told("unknown", facts, ["It has no record, which is an error in the ledger: run `rota doctor`."])
 
 
 def _resting(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
@@ -236,7 +236,7 @@ def _after_its_end(facts: PlanTimeFacts, rest: Inactivity) -> Explanation:
     stretch = facts.history.at(facts.at)
     definition = facts.schedule.definition if stretch is None else stretch.revision.definition
     had = "the only run" if definition.max_runs == 1 else f"the last of the {definition.max_runs} runs"
-    words = [f"It is not a plan time: the schedule ended at {_at(rest.since)}, with {had} that it may have."]
+    words = [f"It is not a plan time: the schedule ended at {_at(rest.since)}, after {had} that it may have."]
     return _told("not_planned", facts, words, max_runs=definition.max_runs, ended_at=_at(rest.since))
 
 
@@ -257,7 +257,7 @@ def _undecided(facts: PlanTimeFacts) -> Explanation:
         return _after_its_end(facts, rest)
     why = _why_resting(schedule)
     if why and facts.at <= facts.now:
-        words = [why, "It would be caught up with only if the schedule were resumed so."]
+        words = [why, "It gets a run only if the schedule is resumed with catch-up."]
         since = None if rest is None else _at(rest.since)
         reason, by = (schedule.pause_reason, schedule.paused_by) if rest is None else (rest.reason, rest.by)
         return _told("paused", facts, words, reason=reason, by=by, since=since)
@@ -268,7 +268,7 @@ def _undecided(facts: PlanTimeFacts) -> Explanation:
         return _told("not_planned", facts, words, max_runs=schedule.definition.max_runs, fired=schedule.fired)
     due = facts.at + in_micros(schedule.definition.delay)
     if due <= facts.now:
-        return _told("pending", facts, [f"It is due since {_at(due)}, and not planned yet.", *_why_late(facts)])
+        return _told("pending", facts, [f"It was due at {_at(due)}, and is not planned yet.", *_why_late(facts)])
     return _future(facts, due, why)
 
 
@@ -285,9 +285,9 @@ def _why_resting(schedule: Schedule) -> str | None:
 
 def _why_late(facts: PlanTimeFacts) -> list[str]:
     if facts.schedule.trouble:
-        return [f"The last try to plan it failed: {facts.schedule.trouble}."]
+        return [f"The last attempt to plan it failed: {facts.schedule.trouble}."]
     if facts.next_at is None or facts.now - facts.next_at < _LATE:
-        return ["A planner takes it up within a second; each server and worker has one."]
+        return ["A server or worker plans it within a second."]
     if facts.provider:
         words = f"It waits for a process that has the scope provider {facts.provider!r} registered."
         return [words, *_planners(facts)]
@@ -299,7 +299,7 @@ def _planners(facts: PlanTimeFacts) -> list[str]:
         alive = (
             "1 worker is alive, and plans" if facts.planners == 1 else f"{facts.planners} workers are alive, and plan"
         )
-        return [f"{alive} besides."]
+        return [f"{alive} other schedules."]
     return ["No worker is alive: start `rota server`, `rota dev` or `rota worker`."]
 
 
@@ -308,7 +308,7 @@ def _future(facts: PlanTimeFacts, due: int, why: str | None) -> Explanation:
     schedule = facts.schedule
     resumed = schedule.resume_at is not None and micros_at(schedule.resume_at) < facts.at
     if why and not resumed:
-        words = [why, "As things are, it will not run."]
+        words = [why, "Unless that changes, it will not run."]
     else:
         words = [*([why] if why else []), f"It will be planned at {_at(due)}."]
     moments = [(scope, eligible(facts.standing, scope, facts.at)) for scope in _few(facts.lanes)]
@@ -318,7 +318,7 @@ def _future(facts: PlanTimeFacts, due: int, why: str | None) -> Explanation:
         reason = _held_by(facts, facts.lanes[scope])
         if reason:
             held.append(reason)
-            words.append(f"If it were now, {reason}{_for(scope)}.")
+            words.append(f"If it were due now, {reason}{_for(scope)}.")
     eligible_at = [{"scope": msgspec.to_builtins(scope), "at": _at(moment)} for scope, moment in moments]
     return _told("future", facts, words, planned_at=_at(due), eligible_at=eligible_at, held_by=held)
 
@@ -333,7 +333,7 @@ def _held_by(facts: PlanTimeFacts, lane: Lane) -> str | None:
     if decision.after:
         return f"it would wait for run {decision.after[-1]}"
     if decision.supersedes:
-        return f"run {decision.supersedes[-1]} would give way to it"
+        return f"it would supersede run {decision.supersedes[-1]}"
     return None
 
 

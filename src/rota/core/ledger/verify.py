@@ -281,7 +281,7 @@ def _unequal(scope: Scope, group: Sequence[_Piece], expected: int, found: int) -
     kind = "too few" if found < expected else "too many"
     return Finding(
         problem="count",
-        words=f"{told} named {expected} plan times for {scope.kind}/{scope.id}, and {found} are recorded: {kind}",
+        words=f"{told}: {expected} plan times for {scope.kind}/{scope.id}, but {found} are recorded: {kind}",
         scope=scope,
         revisions=numbers,
         from_at=instant(group[0].after),
@@ -294,7 +294,7 @@ def _unequal(scope: Scope, group: Sequence[_Piece], expected: int, found: int) -
 def _strange(scope: Scope, found: Range) -> Finding:
     return Finding(
         problem="unnamed",
-        words=f"a {found.kind} range has {found.count} plan times of {scope.kind}/{scope.id} that no revision named",
+        words=f"a {found.kind} range has {found.count} plan times of {scope.kind}/{scope.id} that no revision has",
         scope=scope,
         from_at=instant(found.from_at),
         to_at=instant(found.to_at),
@@ -312,15 +312,15 @@ def check_ranges(history: History, ranges: Iterable[Range]) -> Iterator[Finding]
             continue
         expected = stretch.times.count(found.from_at - 1, found.to_at)
         if expected != found.count:
-            words = f"a missed range says {found.count} plan times ({found.reason}), and revision "
-            words += f"{stretch.revision.no} named {expected} there"
+            words = f"a missed range counts {found.count} plan times ({found.reason}), but revision "
+            words += f"{stretch.revision.no} has {expected} there"
             yield _of_range("range", words, found, expected, found.count)
     last: dict[Scope | None, Range] = {}
     for found in dense:
         before = [last[key] for key in ({None, found.scope} if found.scope else set(last)) if key in last]
         for other in before:
             if other.to_at >= found.from_at:
-                yield _of_range("double", "two missed ranges hold the same plan times", found, 1, 2)
+                yield _of_range("double", "two missed ranges contain the same plan times", found, 1, 2)
                 break
         if found.scope not in last or last[found.scope].to_at < found.to_at:
             last[found.scope] = found
@@ -334,7 +334,7 @@ def check_covers(history: History, covers: Iterable[tuple[int, int, int]]) -> It
             continue
         expected = stretch.times.count(first - 1, own - 1)
         if expected != count:
-            words = f"a run says that it covers {count} plan times, and revision {stretch.revision.no} named {expected}"
+            words = f"a run claims to cover {count} plan times, but revision {stretch.revision.no} has {expected}"
             yield Finding(
                 problem="range",
                 words=words,
@@ -350,18 +350,18 @@ def check_plan_time(history: History, plan_time: int) -> str | None:
     """Return why no run can belong to this instant; None if one can."""
     stretch = history.at(plan_time)
     if stretch is None:
-        return "it is not decided yet" if plan_time > history.cursor else "it is before the schedule"
+        return "it is not decided yet" if plan_time > history.cursor else "it is before the schedule's first revision"
     if not stretch.revision.active:
         return f"revision {stretch.revision.no} was not active ({stretch.revision.note})"
     if history.is_verifiable(stretch) and not stretch.times.is_time(plan_time):
-        return f"revision {stretch.revision.no} did not name it"
+        return f"revision {stretch.revision.no} does not have this plan time"
     return None
 
 
 def check_scope(history: History, scope: Scope, plan_time: int) -> str | None:
     reason = check_plan_time(history, plan_time)
     if reason is None and not history.names(scope, plan_time):
-        return f"the schedule was not for {scope.kind}/{scope.id} then"
+        return f"the schedule did not apply to {scope.kind}/{scope.id} then"
     return reason
 
 

@@ -57,10 +57,10 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not timedelta(0) < per <= LONGEST_PERIOD:
             raise Invalid(f"limit.per must be more than 0s and at most 30d, not {format_duration(per)}")
         if self.max > MOST_IN_A_PERIOD:
-            hint = "a smaller max in a shorter time"
+            hint = "use a smaller max and a shorter period"
             raise Invalid(f"limit.max of a rate is at most {MOST_IN_A_PERIOD}, not {self.max}", hint=hint)
         if self.when_full != "queue":
-            hint = 'a rate only lets runs wait: "queue", with max_queued if you like'
+            hint = 'a rate supports only "queue", optionally with max_queued'
             raise Invalid(f"limit.when_full cannot be {self.when_full!r} together with per", hint=hint)
 
     @property

@@ -82,7 +82,9 @@ def described(kind: str, id: str, quota: Quota, owner: str) -> QuotaOf:
 def checked_place(kind: str, id: str | None) -> tuple[str, str]:
     """Validate the kind and id under which a quota is stored."""
     if kind == GLOBAL.kind:
-        raise Invalid("runs without a scope are under no quota", hint="a limit of their job: limit, max_concurrency")
+        raise Invalid(
+            "runs without a scope cannot have a quota", hint="use a limit of their job: limit, max_concurrency"
+        )
     return checked_name(kind, "scope kind"), "" if id is None else checked_name(id, "scope id")
 
 

@@ -16,9 +16,9 @@ from rota.values.instants import instant
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _MOST_OFFSET = 1_000_000
 _SHOWN = 5
-REAPER_HINT = "the loops of a server or worker do that: is one alive?"
+REAPER_HINT = "a server or worker does that: check that one is alive"
 JOBS_HINT = "start a worker whose app declares them, or cancel their runs"
-MESSENGER_HINT = "the messenger of a server or worker takes them up: is one alive? what does its log say?"
+MESSENGER_HINT = "the messenger of a server or worker sends them: check that one is alive, and its log"
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ def check_symptoms(found: Symptoms) -> Iterator[Check]:
     yield _paused(found)
     yield _signals(found)
     yield _orphans("waits", found.orphaned_waits, "runs that wait for runs which have ended or are gone")
-    yield _orphans("limits", found.orphaned_limits, "places under limits whose runs have ended or are gone")
+    yield _orphans("limits", found.orphaned_limits, "slots of limits whose runs have ended or are gone")
     yield _skipped(found)
 
 
@@ -97,21 +97,23 @@ def _overdue(found: Symptoms) -> Check:
 def why_overdue(one: OverdueSchedule, found: Symptoms) -> str:
     """Return for how long a schedule is overdue, and why."""
     late = span(instant(found.now) - instant(one.next_at))
-    why = one.trouble or (f"no process with scope provider {one.provider!r} plans" if one.provider else "nobody plans")
+    why = one.trouble or (
+        f"no process with scope provider {one.provider!r} plans" if one.provider else "no process plans it"
+    )
     return f"for {late} ({why})"
 
 
 def planner_hint(found: Symptoms) -> str:
     if not found.workers:
         return "no worker is alive: start `rota server`, `rota dev` or `rota worker`"
-    return "register the provider in a process that runs, or look into its log"
+    return "register the provider in a running process, or read its log"
 
 
 def _stuck(found: Symptoms) -> Check:
     if not found.stuck:
         return Check(name="leases", level=OK, words="no lease is stuck")
     told = [f"{one.run_id} on {one.worker_id}" for one in found.stuck[:_SHOWN]]
-    words = f"{many(len(found.stuck), 'lease has', 'leases have')} ended and nobody took them away: " + ", ".join(told)
+    words = f"{many(len(found.stuck), 'lease has', 'leases have')} expired without being taken away: " + ", ".join(told)
     facts = {"runs": [one.run_id for one in found.stuck]}
     return Check(name="leases", level=PROBLEM, words=words, hint=REAPER_HINT, facts=facts)
 
@@ -136,7 +138,7 @@ def _queues(found: Symptoms) -> Check:
     left = unserved_queues(found)
     if not left:
         words = f"every queue with runs has a live worker ({many(len(found.workers), 'worker', 'workers')})"
-        words = words if found.workers else "nothing is queued that a worker should take"
+        words = words if found.workers else "no run waits for a worker"
         return Check(name="queues", level=OK, words=words)
     told = ", ".join(f"{queue} ({many(count, 'run', 'runs')})" for queue, count in left.items())
     words = f"no live worker takes from: {told}"
@@ -175,15 +177,17 @@ def _paused(found: Symptoms) -> Check:
 
 def _signals(found: Symptoms) -> Check:
     if not found.signals:
-        return Check(name="signals", level=OK, words="whatever somebody wants to know of is told")
-    words = f"{many(found.signals, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
+        return Check(name="signals", level=OK, words="no signal waits to be sent")
+    words = (
+        f"{many(found.signals, 'signal waits', 'signals wait')} for longer than a minute: notifications are not sent"
+    )
     return Check(name="signals", level=PROBLEM, words=words, hint=MESSENGER_HINT, facts={"count": found.signals})
 
 
 def _orphans(name: str, count: int, what: str) -> Check:
     if not count:
         return Check(name=name, level=OK, words=f"no {what}")
-    hint = "the reaper of a server or worker sweeps them up within seconds"
+    hint = "the reaper of a server or worker cleans them up within seconds"
     return Check(name=name, level=WARNING, words=f"{count} {what}", hint=hint, facts={"count": count})
 
 
@@ -191,10 +195,11 @@ def _skipped(found: Symptoms) -> Check:
     """Warn of runs that an older version ended with a wrong state; they stay as they are."""
     runs = found.begun_and_skipped
     if not runs:
-        return Check(name="skipped", level=OK, words="no run that has begun is called skipped")
+        return Check(name="skipped", level=OK, words="no run with attempts is marked as skipped")
     told = ", ".join(runs[:_SHOWN])
-    words = f"{many(len(runs), 'run is called skipped, and has', 'runs are called skipped, and have')} attempts: {told}"
-    hint = "an older version of rota ended them so when others superseded them; they go when they are pruned"
+    runs_have = many(len(runs), "run is marked as skipped, but has", "runs are marked as skipped, but have")
+    words = f"{runs_have} attempts: {told}"
+    hint = "an older version of rota marked superseded runs so; they disappear when they are pruned"
     return Check(name="skipped", level=WARNING, words=words, hint=hint, facts={"runs": list(runs)})
 
 
@@ -204,7 +209,7 @@ def check_clock(offset: int) -> Check:
     facts = {"offset_ms": offset // 1_000}
     if abs(offset) <= _MOST_OFFSET:
         return Check(name="clock", level=OK, words=f"{told}the database's", facts=facts)
-    hint = "nothing depends on it but what you see in logs: set up NTP"
+    hint = "only timestamps in logs are affected: set up NTP"
     return Check(name="clock", level=WARNING, words=f"{told}the database's", hint=hint, facts=facts)
 
 
@@ -212,13 +217,13 @@ def check_expectations(found: Sequence[Expected]) -> Check:
     """Check expectations. A breach is only a warning: rota itself may be well."""
     told = [(one, breach) for one in found for breach in one.breaches]
     if not told:
-        words = f"what is expected of {many(len(found), 'job or schedule', 'jobs and schedules')} is met"
-        return Check(name="expected", level=OK, words=words if found else "nothing is expected of anybody")
+        words = f"all expectations of {many(len(found), 'job or schedule', 'jobs and schedules')} are met"
+        return Check(name="expected", level=OK, words=words if found else "there are no expectations")
     said = "; ".join(f"{one.kind} {one.subject}: {breach.message}" for one, breach in told[:_SHOWN])
     words = f"{many(len(told), 'expectation is', 'expectations are')} breached: {said}"
     facts = {"breached": [[one.kind, one.subject, breach.what] for one, breach in told]}
     return Check(
-        name="expected", level=WARNING, words=words, hint="all of them: rota expectation ls --breached", facts=facts
+        name="expected", level=WARNING, words=words, hint="to list them: rota expectation ls --breached", facts=facts
     )
 
 
@@ -234,9 +239,9 @@ def check_ledgers(verified: Iterable[Verification], left_out: int) -> Iterator[C
                 words=f"schedule {one.schedule!r}: {finding.words}",
                 facts=msgspec.to_builtins(finding),
             )
-    left = f"; {left_out} more were not looked at" if left_out else ""
+    left = f"; {left_out} more were not checked" if left_out else ""
     words = f"{plan_times} plan times of {many(count, 'schedule', 'schedules')} were verified{left}"
-    hint = "all of them: rota doctor --all" if left_out else None
+    hint = "to check all of them: rota doctor --all" if left_out else None
     yield Check(name="ledger", level=WARNING if left_out else OK, words=words, hint=hint)
 
 

@@ -92,7 +92,7 @@ def _sqlite_version(ours: Versions) -> Check:
     if version_of(ours.sqlite) >= SAFE_SQLITE:
         return Check(name="sqlite", level=OK, words=f"SQLite {ours.sqlite}", facts={"version": ours.sqlite})
     words = f"SQLite {ours.sqlite} may lose committed work when two connections checkpoint at the same time"
-    hint = "install a newer apsw: SQLite 3.51.3 has it mended"
+    hint = "install a newer apsw: SQLite 3.51.3 fixes this"
     return Check(name="sqlite", level=PROBLEM, words=words, hint=hint, facts={"version": ours.sqlite})
 
 
@@ -104,7 +104,7 @@ def _postgres_version(server: ServerFacts, now: datetime) -> Check:
     facts = {"version": server.version}
     if server.major < OLDEST_POSTGRES:
         words = f"PostgreSQL {server.version} is too old for rota's statements"
-        return Check(name="postgres", level=PROBLEM, words=words, hint=f"take {OLDEST_POSTGRES} or newer", facts=facts)
+        return Check(name="postgres", level=PROBLEM, words=words, hint=f"use {OLDEST_POSTGRES} or newer", facts=facts)
     if (now.year, now.month) > (server.major + _LAST_YEAR, _NOVEMBER):
         words = f"PostgreSQL {server.version} is no longer maintained"
         return Check(name="postgres", level=WARNING, words=words, hint="plan an upgrade of the server", facts=facts)
@@ -117,8 +117,8 @@ def _program_versions(ours: Versions, workers: Sequence[Worker]) -> Check:
     if not others:
         return Check(name="versions", level=OK, words=f"rota {ours.rota}, Python {ours.python}", facts=facts)
     told = ", ".join(f"{version} ({many(count, 'worker', 'workers')})" for version, count in sorted(others.items()))
-    words = f"this is rota {ours.rota}, and there are live ones of {told}"
-    hint = "fine while you roll out; otherwise restart them"
+    words = f"this is rota {ours.rota}, but live workers have {told}"
+    hint = "fine during a rollout; otherwise restart them"
     return Check(name="versions", level=WARNING, words=words, hint=hint, facts=facts)
 
 
@@ -126,26 +126,26 @@ def _zone_data(ours: Versions) -> Check:
     facts = {"here": ours.zones, "planned_with": ours.planned_with}
     if ours.planned_with is None or ours.planned_with <= ours.zones:
         return Check(name="zones", level=OK, words=f"zone data {ours.zones}", facts=facts)
-    words = f"schedules were planned with zone data {ours.planned_with}, and this host has {ours.zones}"
-    hint = "upgrade the package tzdata here: a host with older data plans only what nobody else does"
+    words = f"schedules were planned with zone data {ours.planned_with}, but this host has {ours.zones}"
+    hint = "upgrade the package tzdata here: a host with older data plans only what no other host plans"
     return Check(name="zones", level=WARNING, words=words, hint=hint, facts=facts)
 
 
 def check_file(file: FileFacts) -> Check:
-    words = f"{size(file.size)} in the file, {size(file.wal)} in its WAL, room for {size(file.room)} more"
+    words = f"{size(file.size)} in the file, {size(file.wal)} in its WAL, {size(file.room)} of disk space free"
     facts = {"size": file.size, "wal": file.wal, "room": file.room}
     if file.room < LITTLE_ROOM:
         level = PROBLEM if file.room < NO_ROOM else WARNING
-        hint = "make room: without it nothing can be enqueued, claimed or reported"
+        hint = "free disk space: without it nothing can be enqueued, claimed or reported"
         return Check(name="disk", level=level, words=words, hint=hint, facts=facts)
     if file.wal > max(LARGE_WAL, file.size):
-        hint = "a process reads in one transaction for very long, and keeps the WAL from being carried over: end it"
+        hint = "a process has a long read transaction open, which prevents a checkpoint of the WAL: end it"
         return Check(name="disk", level=WARNING, words=words, hint=hint, facts=facts)
     return Check(name="disk", level=OK, words=words, facts=facts)
 
 
 def check_server(server: ServerFacts) -> Iterator[Check]:
-    words = f"{size(server.size)} in the database; the room left is known to its server only"
+    words = f"{size(server.size)} in the database; only its server knows the free disk space"
     yield Check(name="disk", level=OK, words=words, facts={"size": server.size})
     yield _vacuum(server)
 
@@ -159,7 +159,7 @@ def _vacuum(server: ServerFacts) -> Check:
     oldest = server.oldest
     if oldest is not None and oldest.age > OLD_TRANSACTION:
         who = f"{oldest.who} ({oldest.state})" if oldest.who else oldest.state
-        words = f"a transaction of {who} is open for {span(oldest.age)}: what was deleted since cannot be cleared away"
+        words = f"a transaction of {who} is open for {span(oldest.age)}: rows deleted since cannot be vacuumed"
         hint = f"end it: select pg_terminate_backend({oldest.pid})"
         return Check(name="vacuum", level=WARNING, words=words, hint=hint, facts={**facts, "pid": oldest.pid})
     bloated = [one for one in server.dead if one.dead > max(MANY_DEAD, 2 * one.live)]
@@ -167,7 +167,7 @@ def _vacuum(server: ServerFacts) -> Check:
         words = "; ".join(f"{one.table} has {one.dead} dead rows and {one.live} live ones" for one in bloated[:_SHOWN])
         hint = f"autovacuum does not keep up: vacuum {bloated[0].table}; then look at its settings"
         return Check(name="vacuum", level=WARNING, words=words, hint=hint, facts=facts)
-    return Check(name="vacuum", level=OK, words="autovacuum is on, and nothing holds it up", facts=facts)
+    return Check(name="vacuum", level=OK, words="autovacuum is on, and nothing blocks it", facts=facts)
 
 
 def check_workers(workers: Sequence[Worker], now: datetime) -> Check:
@@ -178,10 +178,8 @@ def check_workers(workers: Sequence[Worker], now: datetime) -> Check:
         words = alive if workers else "no worker is alive"  # a problem only if there is work
         return Check(name="workers", level=OK, words=words, facts=facts)
     told = ", ".join(f"{one.id} for {span(now - one.seen_at)}" for one in gone[:_SHOWN])
-    words = f"{many(len(gone), 'worker is', 'workers are')} silent, and did not stop in order: {told}"
-    hint = (
-        "they were killed, or are cut off from the database; their runs are taken over; a day later they are forgotten"
-    )
+    words = f"{many(len(gone), 'worker is', 'workers are')} silent without having shut down: {told}"
+    hint = "they were killed, or cannot reach the database; others take over their runs; they are deleted after a day"
     return Check(name="workers", level=WARNING, words=words, hint=hint, facts=facts)
 
 
@@ -195,8 +193,8 @@ def check_settings(pulse: HeartbeatSettings, workers: Sequence[Worker]) -> Check
     slow = [one for one in workers if one.heartbeat is not None and 3 * one.heartbeat > pulse.lease]
     if slow:
         named = ", ".join(f"{one.id} ({format_duration(one.heartbeat)})" for one in slow[:_SHOWN] if one.heartbeat)
-        words = f"with a lease of {format_duration(pulse.lease)} here, heartbeats of others are too rare: {named}"
-        hint = "give all processes the same ROTA_LEASE: else live workers are taken for gone"
+        words = f"the lease is {format_duration(pulse.lease)} here, too short for the heartbeats of {named}"
+        hint = "give all processes the same ROTA_LEASE: otherwise live workers count as gone"
         return Check(
             name="settings", level=WARNING, words=words, hint=hint, facts={"workers": [one.id for one in slow]}
         )

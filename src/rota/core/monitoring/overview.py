@@ -156,13 +156,13 @@ def _overdue(facts: Facts) -> Iterator[Attention]:
 
 def _stuck(facts: Facts) -> Iterator[Attention]:
     for one in facts.symptoms.stuck:
-        text = f"run {one.run_id}: its lease on {one.worker_id} has ended, and nobody took it away"
+        text = f"the lease of run {one.run_id} on {one.worker_id} has expired without being taken away"
         yield _told("run_stuck", one.run_id, one.expires_at, text, REAPER_HINT)
 
 
 def _lingering(facts: Facts) -> Iterator[Attention]:
     for one in facts.lingering:
-        text = f"run {one.run_id} was asked to stop, and its grace is over; {one.worker_id} has it still"
+        text = f"run {one.run_id} was asked to stop, and its grace period is over; {one.worker_id} still holds it"
         yield _told("run_lingering", one.run_id, one.expires_at, text, REAPER_HINT)
 
 
@@ -192,7 +192,7 @@ def _unknown(facts: Facts) -> Iterator[Attention]:
 
 def _untold(facts: Facts) -> Iterator[Attention]:
     if count := facts.symptoms.signals:
-        text = f"{many(count, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
+        text = f"{many(count, 'signal waits', 'signals wait')} for longer than a minute: notifications are not sent"
         yield _told("signals_untold", None, None, text, MESSENGER_HINT)
 
 
@@ -211,7 +211,7 @@ def _paused(facts: Facts) -> Iterator[Attention]:
 
 def _surroundings(facts: Facts) -> Iterator[Attention]:
     if facts.polls:
-        text = "a transaction pooler passes no notifications on: everything is found by polling, up to a second later"
+        text = "a transaction pooler blocks LISTEN/NOTIFY: work is found by polling, up to a second later"
         yield _told("polling", None, None, text, "let rota connect to PostgreSQL directly")
     clock = check_clock(facts.offset)
     if clock.level != OK:

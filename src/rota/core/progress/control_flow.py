@@ -53,7 +53,7 @@ class HandedOver(BaseException):
     """Raised by `ctx.wait_for_external()`: the handler ends, its run does not. Not an `Exception`."""
 
     def __init__(self, timeout: Duration, step: str | None = None) -> None:
-        super().__init__("handed over to somebody outside")
+        super().__init__("handed over to an external worker")
         self.timeout = checked_timeout(timeout)
         self.step = step
 

@@ -26,11 +26,11 @@ class StepState(StrEnum):
 
 
 STEP_STATE_WORDS: dict[StepState, str] = {
-    StepState.PENDING: "declared and not begun; or its attempt was lost, snoozed or handed back: the next one does it",
-    StepState.RUNNING: "open, in the attempt that has the run now",
+    StepState.PENDING: "not begun; or its attempt was lost, snoozed or handed back, and the next attempt runs it",
+    StepState.RUNNING: "open in the current attempt",
     StepState.SUCCEEDED: "done; its result is kept for later attempts",
-    StepState.FAILED: "it raised, took too long, or its attempt ended badly while it was open",
-    StepState.SKIPPED: "`ctx.skip_step(…)` said so; or the run ended before it came to that",
+    StepState.FAILED: "it raised, exceeded its timeout, or its attempt failed while it was open",
+    StepState.SKIPPED: "`ctx.skip_step(…)` skipped it; or the run ended before it began",
     StepState.CANCELLED: "it was open when its run was cancelled",
 }
 RECORDED = frozenset(StepState) - {StepState.PENDING}

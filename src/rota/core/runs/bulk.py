@@ -76,15 +76,15 @@ def to_retry(wanted: RunFilter, *, everything: bool = False) -> RunFilter:
     _require_choice(wanted, everything, "retry")
     _require_states(wanted, LIVE_STATES, "retried: it has not ended")
     if wanted.retried:
-        raise Invalid("what was retried already is not retried again", hint="retry the retry, or one run by its id")
+        raise Invalid("runs that were retried already are not retried again", hint="retry a single run by its id")
     states = _with_states(wanted, tuple(state for state in RunState if state in RETRIED_BY_HAND))
     return msgspec.structs.replace(states, retried=False)
 
 
 def _require_choice(wanted: RunFilter, everything: bool, act: str) -> None:
     if wanted == RunFilter() and not everything:
-        hint = "narrow it down, or say everything=True (--all)"
-        raise Invalid(f"a filter that matches every run is not enough to {act} them", hint=hint)
+        hint = "add a condition, or pass everything=True (--all)"
+        raise Invalid(f"the filter is empty, and would {act} every run", hint=hint)
 
 
 def _require_states(wanted: RunFilter, impossible: frozenset[RunState], why_not: str) -> None:

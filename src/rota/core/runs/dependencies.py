@@ -111,7 +111,7 @@ def _kind(on: object, otherwise: object) -> int:
             raise Invalid(f"{what} of after cannot be {value!r:.80}", hint=did_you_mean(str(value)[:80], known))
     if on == "end":
         if otherwise != "skip":
-            raise Invalid("a run that follows any end has no otherwise", hint='leave it out, or say on="success"')
+            raise Invalid('otherwise means nothing with on="end"', hint='leave it out, or use on="success"')
         return ANY_END
     return SUCCESS_OR_SKIP if otherwise == "skip" else SUCCESS_OR_CANCEL
 
@@ -170,7 +170,7 @@ def link(
             whom = places[dependency.run] if dependency.run in places else found.get(dependency.run, dependency.run)
             # `rota_wait` has one row per pair of runs, so there cannot be two kinds.
             if known.setdefault(whom, dependency.kind) != dependency.kind:
-                raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="say it once")
+                raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="keep one of them")
         follows.append(known)
     names = {place: ref for ref, place in places.items()}
     within = [[whom for whom in known if isinstance(whom, int)] for known in follows]
@@ -216,7 +216,7 @@ def _ring(left: Sequence[set[int]], name: _Name) -> Invalid:
     if len(ring) == 2:
         return Invalid(f"run {name(place)!r} cannot follow itself", hint="leave it out of its own after")
     words = " → ".join(name(one) for one in ring)
-    return Invalid(f"these runs follow each other in a ring: {words}", hint="each → reads “after”; leave one out")
+    return Invalid(f"these runs follow each other in a cycle: {words}", hint="read → as “after”; remove one of them")
 
 
 def is_met(kind: int, state: str | None) -> bool:

@@ -109,7 +109,8 @@ def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Depend
     after = followed_by(options.get("after"))
     if after and any(hold.on_conflict == "replace" for hold in holds):
         raise Invalid(
-            "a run that follows others cannot replace one", hint='unique={"on_conflict": "existing"}, or "reject"'
+            "a run that follows others cannot replace another run",
+            hint='unique={"on_conflict": "existing"}, or "reject"',
         )
     return after
 
@@ -191,7 +192,7 @@ def key_holds(
             else unique_fields(definition.name, scope, payload, unique.fields)
         )
         if definition.pipeline and unique.on_conflict == "replace":
-            raise Invalid("a pipeline cannot be replaced: some of it may be done", hint='on_conflict="existing"')
+            raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
         period = None if unique.period is None else in_micros(unique.period)
         holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
     return tuple(holds)

@@ -46,7 +46,7 @@ def shown_filter(wanted: RunFilter) -> RunFilter:
 def checked_values(payload: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
     """Return the text of each value by its path: `{"a.b": 5}` means 5 at b of a. Dots always separate names."""
     if len(payload) > _MOST_VALUES:
-        raise Invalid(f"at most {_MOST_VALUES} values of a payload can be asked for at once")
+        raise Invalid(f"a search takes at most {_MOST_VALUES} payload values")
     return {_path(name): scalar_text(value, name) for name, value in payload.items()}
 
 
@@ -57,7 +57,7 @@ def _path(name: str) -> tuple[str, ...]:
     for key in keys:
         checked_name(key, f"a name in payload.{name:.80}")
         if any(sign in key for sign in _UNSEARCHABLE):
-            raise Invalid(f"payload.{name:.80} has a quote or a backslash in it, and cannot be searched for")
+            raise Invalid(f"payload.{name:.80} contains a quote or a backslash, and cannot be searched for")
     return keys
 
 
@@ -80,7 +80,7 @@ def require_no_secret(payload: Mapping[str, Any]) -> None:
     """Refuse searches for redacted fields: a reader could find a secret by trying values."""
     for name in payload:
         if any(names_secret(key) for key in name.split(".")):
-            raise Forbidden(f"payload.{name:.80} names a secret, which only admins may look for")
+            raise Forbidden(f"payload.{name:.80} is a secret, which only admins may search for")
 
 
 def tells(run: Run, wanted: ShownFilter) -> bool:

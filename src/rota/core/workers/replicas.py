@@ -38,7 +38,7 @@ class Replicas(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.allowed_failures < 0:
             raise Invalid(f"replicas.allowed_failures must be a whole number from 0 up, not {self.allowed_failures}")
         if self.absent_after <= timedelta(0):
-            raise Invalid("replicas.absent_after must be longer than nothing")
+            raise Invalid("replicas.absent_after must be longer than zero")
 
 
 ReplicasOption = int | str | dict[str, Any] | Replicas | None

@@ -77,7 +77,7 @@ def requirements_of(options: Mapping[str, Any]) -> Requirements:
     given = {name: options.get(name) for name in REQUIREMENT_OPTIONS}
     least = given["min_worker_version"]
     if least is not None and (not isinstance(least, str) or not _DOTTED.fullmatch(least)):
-        raise Invalid(f"min_worker_version must be numbers with dots between them, not {least!r:.80}", hint='"1.4"')
+        raise Invalid(f"min_worker_version must be numbers separated by dots, not {least!r:.80}", hint='"1.4"')
     return Requirements(
         only_workers=_names(given["only_workers"], "only_workers"),
         labels=labels_of(given["labels"]),
@@ -101,7 +101,7 @@ def restricted_to(names: object) -> tuple[str, ...]:
     """Validate names of workers; None means any worker."""
     found = _names(names, "only_workers")
     if names is not None and not found:
-        raise Invalid("no worker is named", hint="None lets anybody have it")
+        raise Invalid("only_workers must name at least one worker", hint="None allows any worker")
     return found
 
 

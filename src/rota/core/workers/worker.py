@@ -36,8 +36,8 @@ class WorkerState(StrEnum):
 WORKER_STATE_WORDS: dict[WorkerState, str] = {
     WorkerState.WORKING: "it claims runs",
     WorkerState.DRAINING: "it finishes what it has, and claims nothing new",
-    WorkerState.STOPPING: "it was told to stop: its handlers have `shutdown_grace` left",
-    WorkerState.GONE: "it was not heard of for longer than its lease",
+    WorkerState.STOPPING: "it is shutting down: its handlers have `shutdown_grace` to finish",
+    WorkerState.GONE: "it sent no heartbeat for longer than its lease",
 }
 
 
@@ -158,7 +158,7 @@ def checked_settings(
         poll=_at_least(SHORTEST_POLL, "poll", poll),
     )
     if settings == WorkerSettings():
-        raise Invalid("nothing is to be set", hint="slots, queues, heartbeat or poll")
+        raise Invalid("no setting was given", hint="give slots, queues, heartbeat or poll")
     return settings
 
 
@@ -199,7 +199,7 @@ def also_asked(
 def require_one_to_resume(asked: Sequence[tuple[str, OperatorRequest]]) -> None:
     if asked and all(one.state is WorkerState.STOPPING for _, one in asked):
         hint = "start another one"
-        raise Conflict(f"worker {asked[0][0]} was asked to stop, which cannot be taken back", hint=hint)
+        raise Conflict(f"worker {asked[0][0]} was asked to stop, which cannot be undone", hint=hint)
 
 
 def read_asked(text: str | None) -> OperatorRequest:
