@@ -24,9 +24,10 @@ class BadDuration(Invalid):
     code = "bad-duration"
 
     def __init__(self, text: object, problem: str = "is not a duration", *, what: str | None = None) -> None:
-        said = f"{text!r} {problem}"
+        message = f"{text!r} {problem}"
         super().__init__(
-            said if what is None else f"{what}: {said}", hint='write a number and a unit: "90s", "15m", "6h", "1d"'
+            message if what is None else f"{what}: {message}",
+            hint='write a number and a unit: "90s", "15m", "6h", "1d"',
         )
 
 

@@ -95,17 +95,17 @@ def define_data_job(
     """Validate a data job; None counts as not given. `in_code`: options that only code may declare are accepted."""
     if kind not in KINDS:
         raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
-    given = {option: value for option, value in options.items() if value is not None}
+    values = {option: value for option, value in options.items() if value is not None}
     more = _IN_CODE[kind] if in_code else ()
     allowed = (*KIND_OPTIONS[kind], *DATA_OPTIONS, *more)
-    for option in given:
+    for option in values:
         if option not in allowed:
             raise UnknownOption(option, allowed, where=f"a job of kind {kind}")
-    request = request_of(given) if kind == "http" else None
-    command = command_of(given) if kind == "command" else None
+    request = request_of(values) if kind == "http" else None
+    command = command_of(values) if kind == "command" else None
     if request is not None:
-        given.setdefault("timeout", http.TIMEOUT)
-    own: dict[str, Any] = {option: given[option] for option in (*DATA_OPTIONS, *more) if option in given}
+        values.setdefault("timeout", http.TIMEOUT)
+    own: dict[str, Any] = {option: values[option] for option in (*DATA_OPTIONS, *more) if option in values}
     schema = own.pop("payload_schema", None)
     return defined(
         {"version": version, **own, "name": name},
@@ -135,11 +135,11 @@ def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:
 def _checked_schema(schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         raise Invalid(f"a payload_schema is a JSON Schema, as an object: not {schema!r:.80}")
-    kept = dict(schema)
-    encode_json(kept, Limits())
+    checked = dict(schema)
+    encode_json(checked, Limits())
     with contextlib.suppress(BadPayload):  # an empty payload may not match: only the schema itself is checked
-        check_schema(kept, "{}", Limits())
-    return kept
+        check_schema(checked, "{}", Limits())
+    return checked
 
 
 def changed_options(definition: JobDefinition, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,15 +168,15 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
         "replicas",
         "expect",
     )
-    found: dict[str, Any] = {option: getattr(definition, option) for option in same}
-    found |= {"max_attempts": definition.retry.max_attempts, "backoff": definition.retry.backoff}
-    found |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
-    found |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
-    found |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
-    found |= {name: getattr(definition.requirements, name) or None for name in REQUIREMENT_OPTIONS}
+    options: dict[str, Any] = {option: getattr(definition, option) for option in same}
+    options |= {"max_attempts": definition.retry.max_attempts, "backoff": definition.retry.backoff}
+    options |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
+    options |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
+    options |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
+    options |= {name: getattr(definition.requirements, name) or None for name in REQUIREMENT_OPTIONS}
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
-        found |= {name: getattr(part, name) for name in part.__struct_fields__}
+        options |= {name: getattr(part, name) for name in part.__struct_fields__}
     if definition.payload_schema != _schema(*parts):  # it was given, not derived
-        found["payload_schema"] = definition.payload_schema
-    return found
+        options["payload_schema"] = definition.payload_schema
+    return options

@@ -190,7 +190,7 @@ class Registry:
             return versions[version]
         if job in self.builtin:
             return self.builtin[job]
-        newer = [known for known in versions if known > version]
+        newer = [other for other in versions if other > version]
         return versions[min(newer)] if newer else None
 
     def known(self) -> dict[str, int]:
@@ -207,7 +207,9 @@ class Registry:
         return [handler for versions in self._handlers.values() for handler in versions.values()]
 
     def queues(self) -> list[str]:
-        return sorted({"default"} | {one.queue for one in self.definitions() if one.kind not in _NO_CODE})
+        return sorted(
+            {"default"} | {definition.queue for definition in self.definitions() if definition.kind not in _NO_CODE}
+        )
 
     def __contains__(self, name: str) -> bool:
         return name in self._handlers

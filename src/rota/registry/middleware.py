@@ -26,11 +26,11 @@ class Middleware:
 
     def add(self, around: Callable[..., Any]) -> None:
         """Add a generator function, or any callable that returns a context manager."""
-        made: Any = around
+        factory: Any = around
         if inspect.isclass(around) and hasattr(around, "__aenter__"):
-            self._coroutines.append(made)
+            self._coroutines.append(factory)
             if hasattr(around, "__enter__"):
-                self._functions.append(made)
+                self._functions.append(factory)
         elif inspect.isasyncgenfunction(inspect.unwrap(around)):
             plain = inspect.isasyncgenfunction(around)
             self._coroutines.append(contextlib.asynccontextmanager(around) if plain else around)

@@ -17,11 +17,11 @@ from rota.registry.jobs import Handler, Registry, declare
 _OF_ITS_PARTS = ("isolation", "cpu_limit", "memory_limit", "local_retries", "steps", "replicas")
 
 
-def declare_pipeline(registry: Registry, name: str, given: object, options: Mapping[str, Any]) -> Handler:
+def declare_pipeline(registry: Registry, name: str, items: object, options: Mapping[str, Any]) -> Handler:
     for option in ("name", *_OF_ITS_PARTS):
         if option in options:
             raise Invalid(f"pipeline {name!r:.80} cannot have {option}", hint="declare it on the jobs of its parts")
-    parts = parts_of(name, given)
+    parts = parts_of(name, items)
     for part in parts:
         if part.job in registry and registry.newest(part.job).definition.kind == PIPELINE:
             raise Invalid(f"job {part.job!r} is a pipeline, and cannot be a part of {name!r}")
@@ -36,13 +36,13 @@ def declare_pipeline(registry: Registry, name: str, given: object, options: Mapp
     schema: dict[str, Any] = {"type": "object", "properties": {field: {} for field in names}}
     payload = SchemaPayload(schema | {"required": names} if names else schema)
     definition = declare(done_in_parts, type(None), {"description": "", **options, "name": name}).definition
-    kept = msgspec.structs.replace(
+    pipeline = msgspec.structs.replace(
         definition,
         kind=PIPELINE,
         pipeline=parts,
         steps=tuple(StepDefinition(part.step, part.job) for part in parts),
         payload_schema=payload.schema(),
     )
-    if kept.unique is not None and kept.unique.on_conflict == "replace":
+    if pipeline.unique is not None and pipeline.unique.on_conflict == "replace":
         raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
-    return Handler(kept, done_in_parts, payload)
+    return Handler(pipeline, done_in_parts, payload)

@@ -66,14 +66,14 @@ class Schedules:
                 handler.payload.encode(payload, Limits())
         except RotaError as error:
             raise error.within(f"schedule {name!r}") from None
-        made = self._declared[name] = declared(name, definition)
-        return made
+        schedule = self._declared[name] = declared(name, definition)
+        return schedule
 
     def _refuse_ring(self, name: str, definition: ScheduleDefinition) -> None:
         """Refuse a cycle among the schedules declared here; cycles with others are found when it is stored."""
         if definition.awaited is not None:
-            others = [(one.definition.awaited, one.definition.job) for one in self]
-            path = ring([(by.job, job) for by, job in others if by], definition.awaited.job, definition.job)
+            triggers = [(schedule.definition.awaited, schedule.definition.job) for schedule in self]
+            path = ring([(by.job, job) for by, job in triggers if by], definition.awaited.job, definition.job)
             if path is not None:
                 raise FollowingRing(name, path)
 

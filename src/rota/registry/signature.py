@@ -154,8 +154,8 @@ class _Rest:
         try:
             return self._decode(raw)
         except UNREADABLE as failure:
-            found = unreadable(failure)
-            raise BadPayload(step("$", name) + found.path[1:], found.problem) from None
+            error = unreadable(failure)
+            raise BadPayload(step("$", name) + error.path[1:], error.problem) from None
 
 
 def check_schema(schema: dict[str, object], text: str | bytes, limits: Limits) -> None:
@@ -231,8 +231,8 @@ def _is_context(parameter: inspect.Parameter, context_type: type, namespace: dic
     if parameter.annotation is parameter.empty:
         return parameter.name == "ctx"
     try:
-        found = _resolve(parameter.annotation, namespace)
-        return isinstance(found, type) and issubclass(found, context_type)
+        annotation = _resolve(parameter.annotation, namespace)
+        return isinstance(annotation, type) and issubclass(annotation, context_type)
     except Exception:  # resolving evaluates any text; a Context imported under TYPE_CHECKING is matched by name
         return str(parameter.annotation).rpartition(".")[2] in {
             kind.__name__ for kind in (context_type, *context_type.__subclasses__())

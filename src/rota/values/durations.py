@@ -44,15 +44,15 @@ def parse_duration(value: Duration, what: str | None = None) -> timedelta:
 
 def format_duration(span: timedelta) -> str:
     """Return the shortest text that `parse_duration` reads back as the same span."""
-    rest = in_micros(span)
-    if rest == 0:
+    micros = in_micros(span)
+    if micros == 0:
         return "0s"
     out = ""
     for unit in ("d", "h", "m", "s", "ms"):
-        count, rest = divmod(rest, _MICROSECONDS[unit])
+        count, micros = divmod(micros, _MICROSECONDS[unit])
         if count:
             out += f"{count}{unit}"
-    return f"{out}{rest / 1_000:g}ms" if rest else out
+    return f"{out}{micros / 1_000:g}ms" if micros else out
 
 
 def in_micros(span: timedelta) -> int:

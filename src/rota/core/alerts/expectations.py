@@ -116,15 +116,15 @@ def expectations_of(value: object) -> Expectations:
         value = written(value)
     if not isinstance(value, Mapping):
         raise Invalid(f"expect must be a table, not {value!r:.80}", hint=_EXAMPLE)
-    given = {str(name): setting for name, setting in value.items() if setting is not None}
-    for name in given:
+    settings = {str(name): setting for name, setting in value.items() if setting is not None}
+    for name in settings:
         if name not in OPTIONS:
             raise UnknownOption(name, OPTIONS, where="expect")
-    if not any(name in given for name in EXPECTED):
+    if not any(name in settings for name in EXPECTED):
         raise Invalid("expect is empty", hint=_EXAMPLE)
-    expect = Expectations(**{name: _READ[name](name, setting) for name, setting in given.items()})
+    expect = Expectations(**{name: _READ[name](name, setting) for name, setting in settings.items()})
     for name in ("over", "at_least"):
-        if name in given and expect.min_success_rate is None:
+        if name in settings and expect.min_success_rate is None:
             raise Invalid(f"expect.{name} means nothing without min_success_rate")
     _refuse_contradictions(expect)
     return expect
@@ -170,11 +170,11 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
 def _refuse_contradictions(expect: Expectations) -> None:
     start, finish, longest = expect.start_within, expect.finish_within, expect.max_duration
     if start is not None and finish is not None and finish < start:
-        said = f"finish_within ({format_duration(finish)}) is shorter than start_within ({format_duration(start)})"
-        raise Invalid(f"expect.{said}", hint="both count from when a run is due: finish_within is the longer one")
+        problem = f"finish_within ({format_duration(finish)}) is shorter than start_within ({format_duration(start)})"
+        raise Invalid(f"expect.{problem}", hint="both count from when a run is due: finish_within is the longer one")
     if longest is not None and finish is not None and longest > finish:
-        said = f"max_duration ({format_duration(longest)}) is longer than finish_within ({format_duration(finish)})"
-        raise Invalid(f"expect.{said}", hint="finish_within would always be breached first: leave one of them out")
+        problem = f"max_duration ({format_duration(longest)}) is longer than finish_within ({format_duration(finish)})"
+        raise Invalid(f"expect.{problem}", hint="finish_within would always be breached first: leave one of them out")
     if expect.at_least > expect.over:
         raise Invalid(
             f"expect.at_least ({expect.at_least}) is more than over ({expect.over})",
@@ -184,19 +184,21 @@ def _refuse_contradictions(expect: Expectations) -> None:
 
 def written(expect: Expectations) -> dict[str, Any]:
     """Write expectations as values that `expectations_of` reads back."""
-    given = {name: getattr(expect, name) for name in EXPECTED if getattr(expect, name) is not None}
+    settings = {name: getattr(expect, name) for name in EXPECTED if getattr(expect, name) is not None}
     if expect.min_success_rate is not None:
         defaults = Expectations()
-        given |= {n: getattr(expect, n) for n in ("over", "at_least") if getattr(expect, n) != getattr(defaults, n)}
-    return {name: format_duration(value) if isinstance(value, timedelta) else value for name, value in given.items()}
+        settings |= {n: getattr(expect, n) for n in ("over", "at_least") if getattr(expect, n) != getattr(defaults, n)}
+    return {name: format_duration(value) if isinstance(value, timedelta) else value for name, value in settings.items()}
 
 
 def changed(expect: Expectations | None, changes: Mapping[str, Any]) -> Expectations:
     """Apply `changes`; None removes an expectation, and what is not given stays."""
-    given = {**({} if expect is None else written(expect)), **changes}
-    if given.get("min_success_rate") is None:
-        given = {name: value for name, value in given.items() if name not in ("over", "at_least") or name in changes}
-    return expectations_of(given)
+    settings = {**({} if expect is None else written(expect)), **changes}
+    if settings.get("min_success_rate") is None:
+        settings = {
+            name: value for name, value in settings.items() if name not in ("over", "at_least") or name in changes
+        }
+    return expectations_of(settings)
 
 
 def checked_kind(kind: str) -> str:
@@ -226,17 +228,17 @@ def _times(expect: Expectations, facts: Facts, now: int) -> Iterator[Breach | No
         yield _no_success(expect.success_every, facts, now)
 
 
-def _longer(what: str, limit: timedelta, found: Since, earliest: int, now: int, said: str) -> Breach | None:
+def _longer(name: str, limit: timedelta, run: Since, earliest: int, now: int, template: str) -> Breach | None:
     """Return a breach if more than `limit` has passed; time before `earliest`, not expected yet, does not count."""
-    at = max(found.at, earliest)
+    at = max(run.at, earliest)
     passed = now - at
     if passed <= in_micros(limit):
         return None
     took, allowed = span(timedelta(microseconds=passed)), format_duration(limit)
-    whose = "a plan time" if found.run_id is None else f"run {found.run_id}"
-    message = f"{whose} {said.format(took)}; {what} is {allowed}"
-    details = {"run_id": found.run_id, "value": took, "limit": allowed}
-    return Breach(what, at + in_micros(limit), message, {k: v for k, v in details.items() if v is not None})
+    whose = "a plan time" if run.run_id is None else f"run {run.run_id}"
+    message = f"{whose} {template.format(took)}; {name} is {allowed}"
+    details = {"run_id": run.run_id, "value": took, "limit": allowed}
+    return Breach(name, at + in_micros(limit), message, {k: v for k, v in details.items() if v is not None})
 
 
 def _no_success(every: timedelta, facts: Facts, now: int) -> Breach | None:

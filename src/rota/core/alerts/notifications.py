@@ -109,7 +109,7 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
     secret, at_most = options.get("secret"), options.get("at_most", AT_MOST)
     if not isinstance(at_most, int) or isinstance(at_most, bool) or not 1 <= at_most <= _MOST_AN_HOUR:
         raise Invalid(f"at_most must be a whole number from 1 up to {_MOST_AN_HOUR}, not {at_most!r:.40}")
-    made = Notification(
+    notification = Notification(
         on=_on(options.get("on", ("failure",))),
         to=_to(options.get("to")),
         jobs=_names(options.get("jobs") or (), "jobs"),
@@ -118,9 +118,9 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
         include_payload=bool(options.get("include_payload", False)),
         at_most=at_most,
     )
-    if made.is_mail and made.secret:
+    if notification.is_mail and notification.secret:
         raise Invalid("secret has no meaning for an e-mail", hint="it signs webhooks")
-    return made
+    return notification
 
 
 def checked_notification(name: str, options: Mapping[str, Any]) -> Notification:
@@ -217,10 +217,10 @@ def event_of(signal: Signal, run: Run | None, notification: Notification, id: st
     if held:
         event["held_back"] = held
     if run is not None:
-        told: dict[str, Json] = msgspec.to_builtins(run)
+        fields: dict[str, Json] = msgspec.to_builtins(run)
         if not notification.include_payload:
-            del told["payload"]
-        event["run"] = told
+            del fields["payload"]
+        event["run"] = fields
     return event
 
 
@@ -237,12 +237,14 @@ _SUBJECTS = {
 
 def mail_subject(event: Mapping[str, Json]) -> str:
     """Build the subject line of an e-mail."""
-    what = str(event["type"])
-    subject = event.get("schedule") if what.startswith("schedule.") else event.get("job")
-    said = _SUBJECTS.get(what, f"{{job}}: {what.partition('.')[2] or what}").format(job=subject or "rota")
+    event_type = str(event["type"])
+    subject = event.get("schedule") if event_type.startswith("schedule.") else event.get("job")
+    pattern = _SUBJECTS.get(event_type, f"{{job}}: {event_type.partition('.')[2] or event_type}")
+    sentence = pattern.format(job=subject or "rota")
     error = (event.get("run") or {}).get("error")
     why = f": {error['type']}: {error['message']}" if error else ""
-    return " ".join("".join(one if one.isprintable() else " " for one in f"[rota] {said}{why}").split())[:200]
+    printable = "".join(letter if letter.isprintable() else " " for letter in f"[rota] {sentence}{why}")
+    return " ".join(printable.split())[:200]
 
 
 def mail_text(event: Mapping[str, Json]) -> str:
@@ -261,9 +263,9 @@ def mail_text(event: Mapping[str, Json]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _facts(found: Mapping[str, Json], names: Iterable[str] | None = None) -> list[str]:
-    named = found if names is None else [name for name in names if found.get(name) is not None]
-    return [f"{name}: {found[name]}" for name in named]
+def _facts(fields: Mapping[str, Json], names: Iterable[str] | None = None) -> list[str]:
+    named = fields if names is None else [name for name in names if fields.get(name) is not None]
+    return [f"{name}: {fields[name]}" for name in named]
 
 
 class Window(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ LONGEST_POLL = timedelta(seconds=30)
 SHORTEST_LEASE, LONGEST_LEASE = timedelta(seconds=1), timedelta(hours=1)
 _LARGEST = 2**31 - 1
 _LONGEST_TRACEBACK = 20_000
-_TOLD = tuple(name for name in RunError.__struct_fields__ if name != "fingerprint")
+_ERROR_FIELDS = tuple(name for name in RunError.__struct_fields__ if name != "fingerprint")
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "id"}):
@@ -123,9 +123,9 @@ def checked_error(error: object) -> RunError:
     fields = msgspec.to_builtins(error) if isinstance(error, RunError | Mapping) else None
     if not isinstance(fields, dict) or not isinstance(fields.get("message"), str) or not fields["message"].strip():
         raise Invalid(f"an error must be text or have a message, not {error!r:.80}")
-    unknown = set(fields) - set(_TOLD)
+    unknown = set(fields) - set(_ERROR_FIELDS)
     if unknown or not all(value is None or isinstance(value, str) for value in fields.values()):
-        raise Invalid(f"an error has {', '.join(_TOLD)}, all text, not {error!r:.80}")
+        raise Invalid(f"an error has {', '.join(_ERROR_FIELDS)}, all text, not {error!r:.80}")
     code, traceback = fields.get("code"), fields.get("traceback")
     return RunError(
         type=storable(fields.get("type") or "Failed", LONGEST_LOGGER),
@@ -137,10 +137,10 @@ def checked_error(error: object) -> RunError:
 
 def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:
     """Encode log lines: texts, or `{"text": …, "level": "info", "logger": …}`."""
-    given = [lines] if isinstance(lines, str | Mapping) else list(lines)
-    if not 1 <= len(given) <= MOST_LINES_AT_ONCE:
-        raise Invalid(f"give 1 to {MOST_LINES_AT_ONCE} lines at once, not {len(given)}")
-    return encoded([_line(line) for line in given])
+    items = [lines] if isinstance(lines, str | Mapping) else list(lines)
+    if not 1 <= len(items) <= MOST_LINES_AT_ONCE:
+        raise Invalid(f"give 1 to {MOST_LINES_AT_ONCE} lines at once, not {len(items)}")
+    return encoded([_line(line) for line in items])
 
 
 def _line(line: object) -> RawLine:
@@ -164,7 +164,7 @@ def said_summary(summary: object) -> str | None:
 
 def names_told(names: Sequence[str] | str, what: str) -> tuple[str, ...]:
     """Validate one name or several, without duplicates, in their order."""
-    given = [names] if isinstance(names, str) else list(names)
-    if not given:
+    items = [names] if isinstance(names, str) else list(names)
+    if not items:
         raise Invalid(f"give at least one {what}")
-    return tuple(dict.fromkeys(checked_name(name, what) for name in given))
+    return tuple(dict.fromkeys(checked_name(name, what) for name in items))

@@ -25,13 +25,13 @@ _KINDS = (
 
 def networks_of(text: str) -> tuple[Network, ...]:
     """Parse networks and single addresses, separated by commas: `10.0.0.0/8, ::1`."""
-    found = []
+    networks = []
     for part in filter(None, (word.strip() for word in text.split(","))):
         try:
-            found.append(ip_network(part))
+            networks.append(ip_network(part))
         except ValueError as error:
             raise Invalid(f"{part!r} is not a network: {error}", hint="write 10.0.0.0/8, or 127.0.0.1") from None
-    return tuple(found)
+    return tuple(networks)
 
 
 def refusal(text: str, allowed: Iterable[Network]) -> str | None:
@@ -59,8 +59,8 @@ def _inside(address: Address) -> IPv4Address | None:
 
 
 def _kind(address: Address) -> str | None:
-    for kind, asked in _KINDS:
-        if getattr(address, asked, False):
+    for kind, attribute in _KINDS:
+        if getattr(address, attribute, False):
             return kind
     if isinstance(address, IPv4Address) and address in _SHARED:
         return "shared by a carrier (CGNAT)"

@@ -82,12 +82,12 @@ def _text(value: object, what: str) -> str:
     return value
 
 
-def _exit_codes(given: object) -> tuple[int, ...] | None:
-    if given is None:
+def _exit_codes(value: object) -> tuple[int, ...] | None:
+    if value is None:
         return None
-    codes = tuple(given) if isinstance(given, list | tuple) else (given,)
+    codes = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not all(isinstance(code, int) and not isinstance(code, bool) and 1 <= code <= 255 for code in codes):
-        raise Invalid(f"retry_exit_codes must be numbers from 1 to 255, not {given!r:.80}")
+        raise Invalid(f"retry_exit_codes must be numbers from 1 to 255, not {value!r:.80}")
     return codes
 
 

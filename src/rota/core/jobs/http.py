@@ -28,7 +28,7 @@ _MOST_HEADERS = 100
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _AUTHORITY = re.compile(r"[a-z]+://[^/?#]*", re.IGNORECASE)
 _STATUSES = re.compile(r"([1-5])xx|([1-5]\d\d)(?:-([1-5]\d\d))?", re.IGNORECASE)
-_OURS = (
+_RESERVED = (
     "host", "content-length", "transfer-encoding", "connection", "upgrade", "trailer", "te", "expect",
     "idempotency-key", "x-rota-run-id", "x-rota-attempt", "webhook-id", "webhook-timestamp", "webhook-signature",
 )  # fmt: skip
@@ -127,7 +127,7 @@ def _headers(headers: object) -> dict[str, str]:
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
             raise Invalid(f"{name!r:.80} is not a valid name of a header")
-        if name.lower() in _OURS:
+        if name.lower() in _RESERVED:
             raise Invalid(f"the header {name} is set by rota itself")
         check_places(_header_value(name, value), f"the header {name}")
     return dict(headers)
@@ -168,15 +168,15 @@ def _statuses(value: StatusOption, what: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1_000)
 def meant(words: tuple[str, ...]) -> frozenset[int]:
     """Return the statuses that these patterns match."""
-    found: set[int] = set()
+    statuses: set[int] = set()
     for word in words:
         match = _STATUSES.fullmatch(word)
         assert match
         if match[1]:
-            found.update(range(int(match[1]) * 100, int(match[1]) * 100 + 100))
+            statuses.update(range(int(match[1]) * 100, int(match[1]) * 100 + 100))
         else:
-            found.update(range(int(match[2]), int(match[3] or match[2]) + 1))
-    return frozenset(found)
+            statuses.update(range(int(match[2]), int(match[3] or match[2]) + 1))
+    return frozenset(statuses)
 
 
 def has_places(request: HttpRequest) -> bool:
@@ -224,6 +224,6 @@ def retry_after(value: str | None, now: datetime) -> timedelta | None:
     return min(max(wait, timedelta(0)), LONGEST_RETRY_AFTER)
 
 
-def same_origin(one: str, other: str) -> bool:
-    first, second = urlsplit(one), urlsplit(other)
+def same_origin(url: str, other: str) -> bool:
+    first, second = urlsplit(url), urlsplit(other)
     return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())

@@ -35,32 +35,32 @@ def check_template(payload: Any, *, after: bool = False) -> bool:
 
     `after`: the schedule follows another job; otherwise `{after…}` is plain text, too.
     """
-    found = False
+    has_places = False
     words, place = ((*WORDS, *AFTER_WORDS), _PLACE_AFTER) if after else (WORDS, _PLACE)
 
     def look(text: str) -> str:
-        nonlocal found
+        nonlocal has_places
         for word in place.findall(text):
             if word not in words:
                 raise Invalid(f"the payload has the unknown placeholder {{{word}}}", hint=did_you_mean(word, words))
-            found = True
+            has_places = True
         return text
 
     _walk(payload, look)
-    return found
+    return has_places
 
 
 def is_open(payload: Any) -> bool:
     """Return whether some value is the whole result of the followed run, so that its type is not known."""
-    found = False
+    has_result = False
 
     def look(text: str) -> str:
-        nonlocal found
-        found = found or text == "{after.result}"
+        nonlocal has_result
+        has_result = has_result or text == "{after.result}"
         return text
 
     _walk(payload, look)
-    return found
+    return has_result
 
 
 def filled(payload: Any, schedule: str, scope: Scope, plan_time: int, after: AfterRun | None = None) -> Any:

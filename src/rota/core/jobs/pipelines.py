@@ -56,13 +56,13 @@ def is_pipeline(overrides: str | None) -> bool:
     return overrides is not None and _MARK in overrides
 
 
-def parts_of(name: str, given: object) -> tuple[Part, ...]:
+def parts_of(name: str, items: object) -> tuple[Part, ...]:
     """Validate the parts given to `app.pipeline(name, …)`: dicts of `step, job, payload`."""
-    if not isinstance(given, list | tuple) or not 1 <= len(given) <= MOST_PARTS:
+    if not isinstance(items, list | tuple) or not 1 <= len(items) <= MOST_PARTS:
         raise Invalid(f"pipeline {name!r:.80} must be a list of 1 to {MOST_PARTS} parts")
     parts: list[Part] = []
-    for one in given:
-        part = _part_of(one)
+    for item in items:
+        part = _part_of(item)
         if part.job == name:
             raise Invalid(f"pipeline {name!r} cannot be a part of itself")
         earlier = [before.step for before in parts]
@@ -73,21 +73,21 @@ def parts_of(name: str, given: object) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _part_of(given: object) -> Part:
-    if isinstance(given, Part):
-        given = msgspec.structs.asdict(given)
-    if not isinstance(given, Mapping) or "step" not in given or "job" not in given:
+def _part_of(item: object) -> Part:
+    if isinstance(item, Part):
+        item = msgspec.structs.asdict(item)
+    if not isinstance(item, Mapping) or "step" not in item or "job" not in item:
         hint = 'for example {"step": "fetch", "job": "fetch-page"}'
-        raise Invalid(f"a part of a pipeline needs a step and a job, not {given!r:.80}", hint=hint)
-    for option in given:
+        raise Invalid(f"a part of a pipeline needs a step and a job, not {item!r:.80}", hint=hint)
+    for option in item:
         if option not in _KNOWN:
             raise UnknownOption(str(option), _KNOWN, where="a part of a pipeline")
-    step, payload = given["step"], given.get("payload")
+    step, payload = item["step"], item.get("payload")
     if not isinstance(step, str) or not _STEP.fullmatch(step):
         raise Invalid(f"the name of a step has only letters, digits, - and _, not {step!r:.80}")
     if payload is not None and not isinstance(payload, dict) and not _is_one_place(payload):
         raise Invalid(f"the payload of step {step!r} must be an object or one placeholder, not {payload!r:.80}")
-    return Part(step, checked_name(given["job"], "the job of a step"), payload)
+    return Part(step, checked_name(item["job"], "the job of a step"), payload)
 
 
 def _is_one_place(value: object) -> bool:
@@ -129,4 +129,4 @@ def steps_within(part: str | None, steps: Mapping[str, T]) -> dict[str, T]:
     """Return the steps of the part, under the ids that its handler uses."""
     if part is None:
         return dict(steps)
-    return {id.removeprefix(f"{part}/"): one for id, one in steps.items() if id.startswith(f"{part}/")}
+    return {id.removeprefix(f"{part}/"): step for id, step in steps.items() if id.startswith(f"{part}/")}

@@ -31,15 +31,15 @@ def verify(
     secret: str, headers: Mapping[str, str], body: bytes, *, now: float, tolerance: timedelta = _TOLERANCE
 ) -> bool:
     """Return whether `headers` sign this body, and are not older than `tolerance`; `now` in seconds. For receivers."""
-    given = {name.lower(): value for name, value in headers.items()}
-    id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
+    lowered = {name.lower(): value for name, value in headers.items()}
+    id, timestamp = lowered.get("webhook-id", ""), lowered.get("webhook-timestamp", "")
     if not (timestamp.isascii() and timestamp.isdigit()) or len(timestamp) > 15:
         return False
     if abs(now - int(timestamp)) > tolerance.total_seconds():
         return False
-    wanted = signature(secret, id, int(timestamp), body).encode()
-    found = given.get("webhook-signature", "").split()  # several during key rotation
-    return any(hmac.compare_digest(wanted, one.encode()) for one in found)
+    expected = signature(secret, id, int(timestamp), body).encode()
+    signatures = lowered.get("webhook-signature", "").split()  # several during key rotation
+    return any(hmac.compare_digest(expected, candidate.encode()) for candidate in signatures)
 
 
 def checked_secret(secret: object) -> str | None:

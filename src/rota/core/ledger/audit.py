@@ -25,8 +25,8 @@ TRIGGERED, BACKFILLED = "triggered", "backfilled"
 _S = RunState
 _HELD = (_S.RUNNING, _S.WAITING, _S.CANCELLING)
 _INSTANTS = ("_at", "plan_time")
-_UNTOLD = ("from", "to", "schedule_id", "first_due_at", "act")
-_TAKEN_AWAY = (Outcome.LOST, Outcome.HANDED_BACK)
+_OMITTED = ("from", "to", "schedule_id", "first_due_at", "act")
+_LEASE_TAKEN = (Outcome.LOST, Outcome.HANDED_BACK)
 _CLAIM, _WHILE_HELD, _END, _WHILE_WAITING = range(4)
 
 
@@ -127,16 +127,16 @@ def life_of(run: RunFacts) -> list[Event]:
 def _creation(run: RunFacts, following: Sequence[_Step]) -> _Step:
     retried = next((note for note in run.notes if note.type == RETRIED), None)
     made_by = run.made_by if retried is None else retried.actor
-    made = _Step(fence=0, phase=_CLAIM, at=run.created_at, type="created", actor=made_by, details=run.made_of)
+    creation = _Step(fence=0, phase=_CLAIM, at=run.created_at, type="created", actor=made_by, details=run.made_of)
     if run.state is _S.SKIPPED and not run.fence and not following:  # it was inserted as skipped
         details = {**run.made_of, "reason": run.reason}
         actor = run.cancelled_by or made_by
-        return msgspec.structs.replace(made, type="skipped", after=run.state, actor=actor, details=details)
+        return msgspec.structs.replace(creation, type="skipped", after=run.state, actor=actor, details=details)
     due_at = next((note.details["first_due_at"] for note in run.notes if note.type == REPLACED), run.run_at)
     begins_as = next((step.before for step in following if step.before is not None), run.waits_as)
     waits = due_at > run.created_at or begins_as is _S.SCHEDULED  # for its time, or for its predecessors
     state = _S.SCHEDULED if waits else _S.QUEUED
-    return msgspec.structs.replace(made, after=state, due_at=due_at)
+    return msgspec.structs.replace(creation, after=state, due_at=due_at)
 
 
 def _attempt(run: RunFacts, tried: Tried) -> Iterator[_Step]:
@@ -147,18 +147,18 @@ def _attempt(run: RunFacts, tried: Tried) -> Iterator[_Step]:
     )  # fmt: skip
     if tried.outcome is None or tried.ended_at is None:
         return
-    told = {note.type: note for note in run.notes if note.fence == fence}
-    handed_over = HANDED_OVER in told
+    notes = {note.type: note for note in run.notes if note.fence == fence}
+    handed_over = HANDED_OVER in notes
     ended_as = tried.outcome.value
-    if ADVANCED in told:
-        details = {**details, **told[ADVANCED].details}
+    if ADVANCED in notes:
+        details = {**details, **notes[ADVANCED].details}
         ended_as = RunState.CANCELLED if tried.left_as is RunState.CANCELLED else ADVANCED
     elif handed_over and tried.outcome is Outcome.SNOOZED:
         ended_as = STEP_ENDED
     yield _Step(
         fence=fence, phase=_END, at=tried.ended_at, type=ended_as,
         after=_left_as(run, tried), due_at=tried.due_at, actor=_ended_by(tried, handed_over),
-        details={**details, **_told_error(tried.error), **({"due_at": tried.due_at} if tried.due_at else {})},
+        details={**details, **_error_details(tried.error), **({"due_at": tried.due_at} if tried.due_at else {})},
     )  # fmt: skip
 
 
@@ -175,13 +175,13 @@ def _left_as(run: RunFacts, tried: Tried) -> RunState | None:
     """
     if tried.left_as is not None:
         return tried.left_as
-    taken_away = tried.outcome in _TAKEN_AWAY
+    taken_away = tried.outcome in _LEASE_TAKEN
     if run.state is not None and run.fence == tried.fence + taken_away:
         return run.state
     return _S.QUEUED if taken_away else None
 
 
-def _told_error(text: str | None) -> dict[str, Any]:
+def _error_details(text: str | None) -> dict[str, Any]:
     if not text:
         return {}
     error = msgspec.json.decode(text)
@@ -192,8 +192,8 @@ def _noted(note: Note, tried: Sequence[Tried], conducts: Collection[int | None])
     before, after = _changes(note)
     fence = note.fence
     if fence is None:
-        fence = max((one.fence for one in tried if one.claimed_at <= note.at), default=0)
-    held = fence in conducts or any(_holds(one, fence, note.at) for one in tried)
+        fence = max((attempt.fence for attempt in tried if attempt.claimed_at <= note.at), default=0)
+    held = fence in conducts or any(_holds(attempt, fence, note.at) for attempt in tried)
     held = before in _HELD if before is not None else held
     return _Step(
         fence=fence, phase=_phase(note, held=held), at=note.at, type=note.type, seq=note.seq,
@@ -220,7 +220,7 @@ def _is_due_by(run: RunFacts, due_at: int, following: Sequence[_Step]) -> bool:
     step = following[0]
     if step.before is not None or step.after is not None or step.phase == _END:
         return step.before is _S.QUEUED
-    begins_as = next((one.before for one in following if one.before is not None), run.waits_as)
+    begins_as = next((change.before for change in following if change.before is not None), run.waits_as)
     return begins_as is _S.QUEUED and due_at <= step.at
 
 
@@ -266,7 +266,7 @@ def _event(seq: int, run_id: str, was: RunState | None, step: _Step) -> Event:
         to_state=step.after if changed else None,
         fence=step.fence,
         actor=step.actor,
-        details=_told(step.details),
+        details=_shown_details(step.details),
     )
 
 
@@ -283,7 +283,7 @@ def event_of(note: Note, seq: int | None = None) -> Event:
         to_state=after if changed else None,
         fence=note.fence,
         actor=note.actor,
-        details=_told(note.details),
+        details=_shown_details(note.details),
     )
 
 
@@ -292,12 +292,12 @@ def _changes(note: Note) -> tuple[RunState | None, RunState | None]:
     return RunState(before) if before else None, RunState(after) if after else None
 
 
-def _told(details: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_details(details: Mapping[str, Any]) -> dict[str, Any]:
     """Prepare details for readers: convert instants, and drop keys that the event has as fields."""
     return {
         key: instant(value) if key.endswith(_INSTANTS) and isinstance(value, int) else value
         for key, value in details.items()
-        if key not in _UNTOLD and value is not None
+        if key not in _OMITTED and value is not None
     }
 
 
@@ -328,16 +328,16 @@ def type_of(note: str | None) -> str:
 def history_of(name: str, revisions: Iterable[Revised], notes: Iterable[Note]) -> list[Event]:
     """Merge a schedule's revisions with the notes that belong to no revision: one line for each act."""
     lines: list[tuple[tuple[int, int, int, int], Note]] = []
-    told, latest = set(), 0
+    noted, latest = set(), 0
     for note in sorted(notes, key=lambda note: note.seq):
         own = note.details.get("revision")
         latest = own or latest
-        told.add(own)
+        noted.add(own)
         lines.append(((note.at, latest, int(own is None), note.seq), note))
-    for one in revisions:
-        if one.no not in told:
-            details = {"revision": one.no, "note": one.note}
-            note = Note(0, one.made_at, "schedule", name, type_of(one.note), one.actor, None, details)
-            lines.append(((one.made_at, one.no, 0, 0), note))
+    for revision in revisions:
+        if revision.no not in noted:
+            details = {"revision": revision.no, "note": revision.note}
+            note = Note(0, revision.made_at, "schedule", name, type_of(revision.note), revision.actor, None, details)
+            lines.append(((revision.made_at, revision.no, 0, 0), note))
     lines.sort(key=lambda line: line[0])
     return [event_of(note, place) for place, (_, note) in enumerate(lines, 1)]

@@ -48,14 +48,14 @@ def range_of_gone(run: ForgottenRun, reason: str) -> Range:
 
 def joined(ranges: Iterable[tuple[str, Range]]) -> dict[tuple[str, Scope | None, str, str], Range]:
     """Merge ranges per schedule, scope, kind and reason: from the first plan time to the last, counts added up."""
-    found: dict[tuple[str, Scope | None, str, str], Range] = {}
-    for id, one in ranges:
-        key = (id, one.scope, one.kind, one.reason)
-        other = found.get(key, one)
-        found[key] = msgspec.structs.replace(
-            one,
-            from_at=min(one.from_at, other.from_at),
-            to_at=max(one.to_at, other.to_at),
-            count=one.count + (other.count if key in found else 0),
+    merged: dict[tuple[str, Scope | None, str, str], Range] = {}
+    for id, piece in ranges:
+        key = (id, piece.scope, piece.kind, piece.reason)
+        other = merged.get(key, piece)
+        merged[key] = msgspec.structs.replace(
+            piece,
+            from_at=min(piece.from_at, other.from_at),
+            to_at=max(piece.to_at, other.to_at),
+            count=piece.count + (other.count if key in merged else 0),
         )
-    return found
+    return merged

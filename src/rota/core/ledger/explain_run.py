@@ -129,8 +129,8 @@ def explain_run(facts: RunFacts) -> Explanation:
         words = _ended(facts)
     if facts.awaited_by:
         more["awaited_by"] = list(facts.awaited_by)
-        one = len(facts.awaited_by) == 1
-        words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if one else 'wait'} for it.")
+        single = len(facts.awaited_by) == 1
+        words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if single else 'wait'} for it.")
     if (at := facts.part) is not None and not run.state.is_final:
         words = [f"It is at step {at.step!r}, {at.no} of {at.of}, which is job {at.job!r}.", *words]
         more["part"] = msgspec.to_builtins(at)
@@ -177,11 +177,11 @@ def _waiting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     if not live:
         return ["The runs that it waited for have ended: it will be queued within seconds."]
     words = []
-    for what, ids in (
+    for event, ids in (
         ("the end", [id for id, kind in live if kind not in NEEDS_SUCCESS]),
         ("the success", [id for id, kind in live if kind in NEEDS_SUCCESS]),
     ):
-        words += [f"It waits for {what} of {_runs(ids)}."] if ids else []
+        words += [f"It waits for {event} of {_runs(ids)}."] if ids else []
     skipped = [kind == SUCCESS_OR_SKIP for _, kind in live if kind in NEEDS_SUCCESS]
     if skipped:
         end = "skipped" if all(skipped) else "skipped or cancelled" if any(skipped) else "cancelled"
@@ -274,16 +274,16 @@ def _claims_nothing(worker: LiveWorker) -> str:
 
 
 def _conducting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    run, counted = facts.run, [one for one in facts.replicas if one.counts]
-    more["replicas"] = {one.run_id: one.state.value for one in counted}
+    run, counted = facts.run, [replica for replica in facts.replicas if replica.counts]
+    more["replicas"] = {replica.run_id: replica.state.value for replica in counted}
     since = run.started_at or run.run_at
     words = [f"It began at {written(since)} ({age(since, facts.now)}) on several workers, with one replica on each."]
-    for one in counted[:_SHOWN]:
-        whose = f"worker {one.worker}" if one.worker else "any worker that has none"
-        why = f": {one.error}" if one.error else ""
-        words.append(f"Replica {one.run_id} for {whose} is {one.state.value}{why}.")
+    for replica in counted[:_SHOWN]:
+        whose = f"worker {replica.worker}" if replica.worker else "any worker that has none"
+        why = f": {replica.error}" if replica.error else ""
+        words.append(f"Replica {replica.run_id} for {whose} is {replica.state.value}{why}.")
     words += [f"There are {len(counted) - _SHOWN} more."] if len(counted) > _SHOWN else []
-    if any(one.state is RunState.QUEUED for one in counted):
+    if any(replica.state is RunState.QUEUED for replica in counted):
         words += _paused(facts, more) + _limited(facts, more)
     if run.state is RunState.CANCELLING:
         by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
@@ -322,11 +322,11 @@ def _external(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     assert run.wait_until is not None
     since = run.wait_since or run.started_at or run.run_at
     more |= {"since": written(since), "wait_until": written(run.wait_until), "fence": run.fence, "step": facts.step}
-    what = "it" if facts.step is None else f"its step {facts.step!r}"
+    subject = "it" if facts.step is None else f"its step {facts.step!r}"
     when = f"{written(since)} ({age(since, facts.now)})"
     words = [
         f"Worker {run.worker_id} handed it over at {when}.",
-        f"It waits for an external worker to end {what}, under fence {run.fence}.",
+        f"It waits for an external worker to end {subject}, under fence {run.fence}.",
     ]
     if run.wait_until < facts.now:
         words.append(f"It timed out at {written(run.wait_until)}: the attempt will be ended within seconds.")

@@ -66,13 +66,13 @@ class PagePosition(msgspec.Struct, frozen=True):
     told: int
 
 
-def place_after(found: Sequence[Occurrence], before: PagePosition | None = None) -> PagePosition | None:
+def place_after(page: Sequence[Occurrence], before: PagePosition | None = None) -> PagePosition | None:
     """Return where the next page begins; `before` is where this one began."""
-    if not found:
+    if not page:
         return before
-    at = _beginning(found[-1])
-    told = sum(_beginning(one) == at for one in found)
-    return PagePosition(at, told + before.told if before is not None and before.at == at else told)
+    at = _beginning(page[-1])
+    count = sum(_beginning(occurrence) == at for occurrence in page)
+    return PagePosition(at, count + before.told if before is not None and before.at == at else count)
 
 
 def written_place(from_at: datetime, to_at: datetime, place: PagePosition) -> str:
@@ -88,8 +88,8 @@ def read_place(text: str) -> tuple[datetime, datetime, PagePosition]:
     return instant(from_at), instant(to_at), PagePosition(instant(at), told)
 
 
-def _beginning(one: Occurrence) -> datetime:
-    at = one.plan_time or one.from_at
+def _beginning(occurrence: Occurrence) -> datetime:
+    at = occurrence.plan_time or occurrence.from_at
     assert at is not None
     return at
 
@@ -108,24 +108,24 @@ class OccurrenceQuery(msgspec.Struct, frozen=True):
         return self.limit + self.told
 
 
-def resting(history: History, wanted: OccurrenceQuery, *, now: int, active: bool) -> list[Stretch]:
+def resting(history: History, query: OccurrenceQuery, *, now: int, active: bool) -> list[Stretch]:
     """Return the inactive stretches within the range; their plan times have runs only by a backfill."""
     end = history.cursor if active else max(history.cursor, now)
     return [
         msgspec.structs.replace(
-            stretch, after=max(stretch.after, wanted.from_at - 1), until=min(stretch.until, wanted.to_at)
+            stretch, after=max(stretch.after, query.from_at - 1), until=min(stretch.until, query.to_at)
         )
         for stretch in history.up_to(end)
         if not stretch.revision.active
         and not history.ended(stretch)
-        and stretch.until >= wanted.from_at
-        and stretch.after < wanted.to_at
+        and stretch.until >= query.from_at
+        and stretch.after < query.to_at
     ]
 
 
 def occurrences(
     history: History,
-    wanted: OccurrenceQuery,
+    query: OccurrenceQuery,
     runs: Iterable[PlannedRun],
     ranges: Iterable[Range],
     held: Iterable[tuple[Stretch, Sequence[tuple[Scope, int]]]],
@@ -139,15 +139,15 @@ def occurrences(
     `runs` and `ranges` are those that touch the range; `held`: each inactive stretch with all its plan times that have
     a run, even those that are not on this page.
     """
-    found = [pair for run in runs for pair in _of_run(history, run)]
-    found += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
-    found += [pair for stretch, taken in held for pair in _paused(history, stretch, taken)]
+    pairs = [pair for run in runs for pair in _of_run(history, run)]
+    pairs += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
+    pairs += [pair for stretch, taken in held for pair in _paused(history, stretch, taken)]
     if active:
-        found += _pending(history, wanted, room, next_plan)
-    found = [pair for pair in found if pair[0] >= wanted.past]
-    found.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
-    told = min(wanted.told, sum(at == wanted.past for at, _ in found))  # if some were pruned meanwhile, skip no others
-    return [occurrence for _, occurrence in found[told : told + wanted.limit]]
+        pairs += _pending(history, query, room, next_plan)
+    pairs = [pair for pair in pairs if pair[0] >= query.past]
+    pairs.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
+    skipped = min(query.told, sum(at == query.past for at, _ in pairs))  # if some were pruned meanwhile, skip no others
+    return [occurrence for _, occurrence in pairs[skipped : skipped + query.limit]]
 
 
 def _order(scope: Scope | None) -> tuple[str, ...]:
@@ -186,15 +186,15 @@ def _of_run(history: History, run: PlannedRun) -> Iterator[tuple[int, Occurrence
     )
 
 
-def _of_range(history: History, found: Range) -> Occurrence:
-    first, last = history.at(found.from_at), history.at(found.to_at)
+def _of_range(history: History, gap: Range) -> Occurrence:
+    first, last = history.at(gap.from_at), history.at(gap.to_at)
     return Occurrence(
-        kind=found.kind,
-        from_at=instant(found.from_at),
-        to_at=instant(found.to_at),
-        count=found.count,
-        scope=found.scope,
-        reason=found.reason,
+        kind=gap.kind,
+        from_at=instant(gap.from_at),
+        to_at=instant(gap.to_at),
+        count=gap.count,
+        scope=gap.scope,
+        reason=gap.reason,
         revision=first.revision.no if first and first == last else None,
     )
 
@@ -226,27 +226,27 @@ def _paused(history: History, stretch: Stretch, runs: Sequence[tuple[Scope, int]
 
 
 def _pending(
-    history: History, wanted: OccurrenceQuery, room: int | None, next_plan: int | None
+    history: History, query: OccurrenceQuery, room: int | None, next_plan: int | None
 ) -> Iterator[tuple[int, Occurrence]]:
     revision = history.revisions[-1]
     if revision.definition.follows is not None:
         plans = iter([next_plan] if next_plan is not None else [])
     else:
-        plans = _following(history, wanted, room)
+        plans = _following(history, query, room)
     for at in plans:
-        if wanted.from_at <= at <= wanted.to_at:
+        if query.from_at <= at <= query.to_at:
             yield at, Occurrence(kind="pending", plan_time=instant(at), revision=revision.no)
 
 
-def _following(history: History, wanted: OccurrenceQuery, room: int | None) -> Iterator[int]:
+def _following(history: History, query: OccurrenceQuery, room: int | None) -> Iterator[int]:
     """Yield the next plan times, at most as many as the page takes and as `max_runs` allows."""
     times = history.revisions[-1].definition.times(history.name)
-    start = max(history.cursor, wanted.from_at - 1, wanted.past - 1)
-    left = wanted.most
+    start = max(history.cursor, query.from_at - 1, query.past - 1)
+    allowed = query.most
     if room is not None:
-        left = min(left, max(0, room - times.count(history.cursor, start)))
+        allowed = min(allowed, max(0, room - times.count(history.cursor, start)))
     at = times.next(start)
-    while at is not None and at <= wanted.to_at and left > 0:
+    while at is not None and at <= query.to_at and allowed > 0:
         yield at
         at = times.next(at)
-        left -= 1
+        allowed -= 1

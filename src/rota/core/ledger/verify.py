@@ -119,8 +119,8 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
     def ended(self, stretch: Stretch) -> bool:
         """Return whether the schedule had used up `max_runs` then: its rule continues, but it has no plan times."""
-        rest = self.rests.get(stretch.revision.no)
-        return rest is not None and rest.ended
+        inactivity = self.rests.get(stretch.revision.no)
+        return inactivity is not None and inactivity.ended
 
     def after_end(self, until: int) -> Iterator[tuple[int, int]]:
         """Yield the intervals from an end of the schedule to where it went on after all."""
@@ -205,19 +205,19 @@ def account(
     for scope, plan_time in backfilled:
         for piece in _touched(by_scope[scope], plan_time, plan_time):
             piece.found += 1
-    of_all = [found for found in ranges if found.scope is None]
+    of_all = [gap for gap in ranges if gap.scope is None]
     own: dict[Scope, list[Range]] = {}
-    for found in ranges:
-        if found.scope is not None and found.reason != UNNAMED:
-            own.setdefault(found.scope, []).append(found)
-    findings = [_strange(scope, found) for scope in own.keys() - by_scope.keys() for found in own[scope]]
+    for gap in ranges:
+        if gap.scope is not None and gap.reason != UNNAMED:
+            own.setdefault(gap.scope, []).append(gap)
+    findings = [_unknown_range(scope, gap) for scope in own.keys() - by_scope.keys() for gap in own[scope]]
     compared, counts = 0, _Counts()
     for scope, pieces in by_scope.items():
         for place, piece in enumerate(pieces):
             piece.group = place
-        findings += [_strange(scope, r) for r in own.get(scope, ()) if not _take(pieces, r)]
-        for found in of_all:
-            _take(pieces, found)
+        findings += [_unknown_range(scope, r) for r in own.get(scope, ()) if not _credit(pieces, r)]
+        for gap in of_all:
+            _credit(pieces, gap)
         count, wrong = _compare(history, scope, pieces, counts)
         compared += count
         findings += wrong
@@ -228,16 +228,16 @@ def _touched(pieces: Sequence[_Piece], from_at: int, to_at: int) -> list[_Piece]
     return [piece for piece in pieces if piece.after < to_at and from_at <= piece.until]
 
 
-def _take(pieces: Sequence[_Piece], found: Range) -> bool:
-    touched = _touched(pieces, found.from_at, found.to_at)
-    if len(touched) == 1 and (found.scope is not None or _within(touched[0], found)):
-        touched[0].found += found.count
-    elif found.is_dense:
+def _credit(pieces: Sequence[_Piece], gap: Range) -> bool:
+    touched = _touched(pieces, gap.from_at, gap.to_at)
+    if len(touched) == 1 and (gap.scope is not None or _within(touched[0], gap)):
+        touched[0].found += gap.count
+    elif gap.is_dense:
         for piece in touched:
-            first, last = max(found.from_at - 1, piece.after), min(found.to_at, piece.until)
+            first, last = max(gap.from_at - 1, piece.after), min(gap.to_at, piece.until)
             piece.found += piece.stretch.times.count(first, last)
     elif touched:
-        touched[0].found += found.count
+        touched[0].found += gap.count
         groups = {piece.group for piece in touched}
         for piece in pieces:
             if piece.group in groups:
@@ -245,8 +245,8 @@ def _take(pieces: Sequence[_Piece], found: Range) -> bool:
     return bool(touched)
 
 
-def _within(piece: _Piece, found: Range) -> bool:
-    return piece.after < found.from_at and found.to_at <= piece.until
+def _within(piece: _Piece, gap: Range) -> bool:
+    return piece.after < gap.from_at and gap.to_at <= piece.until
 
 
 class _Counts(dict[tuple[int, int, int], int]):
@@ -268,62 +268,62 @@ def _compare(history: History, scope: Scope, pieces: Sequence[_Piece], counts: _
         if not all(history.is_verifiable(piece.stretch) for piece in group):
             continue
         expected = sum(counts.of(piece) for piece in group)
-        found = sum(piece.found for piece in group)
+        recorded = sum(piece.found for piece in group)
         compared += expected
-        if expected != found:
-            findings.append(_unequal(scope, group, expected, found))
+        if expected != recorded:
+            findings.append(_wrong_count(scope, group, expected, recorded))
     return compared, findings
 
 
-def _unequal(scope: Scope, group: Sequence[_Piece], expected: int, found: int) -> Finding:
+def _wrong_count(scope: Scope, group: Sequence[_Piece], expected: int, recorded: int) -> Finding:
     numbers = tuple(piece.stretch.revision.no for piece in group)
-    told = f"revision {numbers[0]}" if len(numbers) == 1 else f"revisions {numbers[0]} to {numbers[-1]}"
-    kind = "too few" if found < expected else "too many"
+    revisions = f"revision {numbers[0]}" if len(numbers) == 1 else f"revisions {numbers[0]} to {numbers[-1]}"
+    kind = "too few" if recorded < expected else "too many"
     return Finding(
         problem="count",
-        words=f"{told}: {expected} plan times for {scope.kind}/{scope.id}, but {found} are recorded: {kind}",
+        words=f"{revisions}: {expected} plan times for {scope.kind}/{scope.id}, but {recorded} are recorded: {kind}",
         scope=scope,
         revisions=numbers,
         from_at=instant(group[0].after),
         to_at=instant(group[-1].until),
         expected=expected,
-        found=found,
+        found=recorded,
     )
 
 
-def _strange(scope: Scope, found: Range) -> Finding:
+def _unknown_range(scope: Scope, gap: Range) -> Finding:
     return Finding(
         problem="unnamed",
-        words=f"a {found.kind} range has {found.count} plan times of {scope.kind}/{scope.id} that no revision has",
+        words=f"a {gap.kind} range has {gap.count} plan times of {scope.kind}/{scope.id} that no revision has",
         scope=scope,
-        from_at=instant(found.from_at),
-        to_at=instant(found.to_at),
+        from_at=instant(gap.from_at),
+        to_at=instant(gap.to_at),
         expected=0,
-        found=found.count,
+        found=gap.count,
     )
 
 
 def check_ranges(history: History, ranges: Iterable[Range]) -> Iterator[Finding]:
     """Check missed ranges: they contain every plan time from first to last, so the count is known; none may overlap."""
-    dense = sorted((found for found in ranges if found.is_dense), key=lambda found: (found.from_at, found.to_at))
-    for found in dense:
-        stretch = history.at(found.from_at)
+    dense = sorted((gap for gap in ranges if gap.is_dense), key=lambda gap: (gap.from_at, gap.to_at))
+    for gap in dense:
+        stretch = history.at(gap.from_at)
         if stretch is None or not history.is_verifiable(stretch):
             continue
-        expected = stretch.times.count(found.from_at - 1, found.to_at)
-        if expected != found.count:
-            words = f"a missed range counts {found.count} plan times ({found.reason}), but revision "
+        expected = stretch.times.count(gap.from_at - 1, gap.to_at)
+        if expected != gap.count:
+            words = f"a missed range counts {gap.count} plan times ({gap.reason}), but revision "
             words += f"{stretch.revision.no} has {expected} there"
-            yield _of_range("range", words, found, expected, found.count)
+            yield _of_range("range", words, gap, expected, gap.count)
     last: dict[Scope | None, Range] = {}
-    for found in dense:
-        before = [last[key] for key in ({None, found.scope} if found.scope else set(last)) if key in last]
+    for gap in dense:
+        before = [last[key] for key in ({None, gap.scope} if gap.scope else set(last)) if key in last]
         for other in before:
-            if other.to_at >= found.from_at:
-                yield _of_range("double", "two missed ranges contain the same plan times", found, 1, 2)
+            if other.to_at >= gap.from_at:
+                yield _of_range("double", "two missed ranges contain the same plan times", gap, 1, 2)
                 break
-        if found.scope not in last or last[found.scope].to_at < found.to_at:
-            last[found.scope] = found
+        if gap.scope not in last or last[gap.scope].to_at < gap.to_at:
+            last[gap.scope] = gap
 
 
 def check_covers(history: History, covers: Iterable[tuple[int, int, int]]) -> Iterator[Finding]:
@@ -369,7 +369,7 @@ def unrecorded(
     stretch: Stretch, after: int, until: int, ranges: Iterable[Range], runs: Iterable[tuple[int, int]]
 ) -> tuple[datetime, ...]:
     """Return the first few plan times without a record; `runs` are (first covered or own, own plan time)."""
-    held = sorted([(found.from_at, found.to_at) for found in ranges] + list(runs))
+    held = sorted([(gap.from_at, gap.to_at) for gap in ranges] + list(runs))
     missing: list[datetime] = []
     at = stretch.times.next(after)
     for first, last in [*held, (until + 1, until + 1)]:
@@ -381,13 +381,13 @@ def unrecorded(
     return tuple(missing)
 
 
-def _of_range(problem: str, words: str, found: Range, expected: int, count: int) -> Finding:
+def _of_range(problem: str, words: str, gap: Range, expected: int, count: int) -> Finding:
     return Finding(
         problem=problem,
         words=words,
-        scope=found.scope,
-        from_at=instant(found.from_at),
-        to_at=instant(found.to_at),
+        scope=gap.scope,
+        from_at=instant(gap.from_at),
+        to_at=instant(gap.to_at),
         expected=expected,
         found=count,
     )

@@ -122,13 +122,13 @@ def limit_of(value: object) -> Limit:
         if name not in Limit.__struct_fields__:
             raise UnknownOption(str(name), Limit.__struct_fields__, where="limit")
     by, per = value.get("by", ()), value.get("per")
-    given = {
+    fields = {
         **value,
         "by": [by] if isinstance(by, str) else by,
         "per": None if per is None else parse_duration(per, "limit.per"),
     }
     try:
-        return msgspec.convert(given, Limit, strict=True)
+        return msgspec.convert(fields, Limit, strict=True)
     except msgspec.ValidationError as error:
         raise Invalid(f"limit: {error}", hint="max, by, when_full, max_queued, per") from None
 
@@ -142,8 +142,8 @@ def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
         return None
     for name, least in (("max_concurrency", 1), ("max_queued", 0)):
         number = options.get(name)
-        wanted = number is not None or name == "max_concurrency"
-        if wanted and (type(number) is not int or number < least):
+        is_set = number is not None or name == "max_concurrency"
+        if is_set and (type(number) is not int or number < least):
             raise Invalid(f"{name} must be a whole number from {least} up, not {number!r:.80}")
     more = {name: options[name] for name in ("when_full", "max_queued") if name in options}
     try:
@@ -157,8 +157,8 @@ def rate_of(value: object, what: str = "rate") -> Limit | None:
     if value is None or isinstance(value, Limit):
         return value
     pair: Any = value
-    if isinstance(value, str) and (found := _WRITTEN_RATE.fullmatch(value)):
-        pair = (int(found[1]), found[2])
+    if isinstance(value, str) and (match := _WRITTEN_RATE.fullmatch(value)):
+        pair = (int(match[1]), match[2])
     if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not int:
         raise Invalid(f"{what} cannot be {value!r:.80}", hint='"100/1m", or a pair (100, "1m")')
     per = parse_duration(pair[1], what)
@@ -178,7 +178,7 @@ def limits_of(value: Any) -> tuple[Limit, ...]:
     """Parse one limit or a list of them."""
     if value is None:
         return ()
-    return tuple(limit_of(one) for one in value) if isinstance(value, list | tuple) else (limit_of(value),)
+    return tuple(limit_of(item) for item in value) if isinstance(value, list | tuple) else (limit_of(value),)
 
 
 def job_key(job: str) -> str:
@@ -223,7 +223,7 @@ def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], pr
 def gates_of_schedule(schedule_id: str, limit: Limit | None, rate: Limit | None) -> tuple[Gate, ...]:
     key = f"schedule:{schedule_id}"
     named = ((f"rate:{key}", rate), (key, limit))
-    return tuple(gate_under(name, one) for name, one in named if one is not None)
+    return tuple(gate_under(name, bound) for name, bound in named if bound is not None)
 
 
 def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
@@ -232,8 +232,8 @@ def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
 
 
 def _width(key: str) -> int:
-    found = _RATE.match(key)
-    plain = key[found.end() :] if found else key
+    rate = _RATE.match(key)
+    plain = key[rate.end() :] if rate else key
     return next((width for width, kind in enumerate(_WIDTHS) if plain.startswith(kind)), -1)
 
 
@@ -312,9 +312,9 @@ def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int]
     queues = {key: list(reversed(candidates)) for key, candidates in waiting.items()}
     while slots > len(taken) and any(queues.values()):
         for key, candidates in queues.items():
-            if len(taken) < slots and (found := _next(key, candidates, left, blocked)):
-                taken.append(found)
-                for needed in (key, *found.wider):
+            if len(taken) < slots and (candidate := _next(key, candidates, left, blocked)):
+                taken.append(candidate)
+                for needed in (key, *candidate.wider):
                     left[needed] -= 1
     served = {candidate.key for candidate in taken}
     full = {key for key in waiting if left.get(key, 0) <= 0}
@@ -328,15 +328,15 @@ def _next(
 ) -> Candidate | None:
     """Return the first candidate for which all its limits have room; those before it are passed over."""
     while candidates:
-        found = candidates.pop()
+        candidate = candidates.pop()
         if left.get(key, 0) <= 0:
             candidates.clear()
             return None
-        full = [wider for wider in found.wider if left.get(wider, 1) <= 0]
+        full = [wider for wider in candidate.wider if left.get(wider, 1) <= 0]
         if full:
             blocked.setdefault(key, full[0])
-        elif all(wider in left for wider in found.wider):
-            return found
+        elif all(wider in left for wider in candidate.wider):
+            return candidate
         else:
             blocked[key] = None  # another transaction has the wider limit locked: not known yet
     return None

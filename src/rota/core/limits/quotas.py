@@ -35,13 +35,13 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def gates(self, scope: Scope) -> tuple[Gate, ...]:
         """Return the gates for each run of that scope; they are wider than all other limits."""
         key = f"quota:{scope.kind}/{scope.id}"
-        found = []
+        gates = []
         alone = self.max_concurrency is None
         if self.rate is not None:
-            found.append(gate_under(f"rate:{key}", _waiting(self.rate, self.max_queued if alone else None)))
+            gates.append(gate_under(f"rate:{key}", _waiting(self.rate, self.max_queued if alone else None)))
         if not alone or self.rate is None:
-            found.append(gate_under(key, _waiting(Limit(max=self.max_concurrency or UNLIMITED), self.max_queued)))
-        return tuple(found)
+            gates.append(gate_under(key, _waiting(Limit(max=self.max_concurrency or UNLIMITED), self.max_queued)))
+        return tuple(gates)
 
 
 def _waiting(limit: Limit, max_queued: int | None) -> Limit:
@@ -60,8 +60,8 @@ class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def quota_of(max_concurrency: object = None, max_queued: object = None, rate: RateOption = None) -> Quota:
-    given = {"max_concurrency": max_concurrency, "max_queued": max_queued}
-    for name, value in given.items():
+    numbers = {"max_concurrency": max_concurrency, "max_queued": max_queued}
+    for name, value in numbers.items():
         if value is not None and type(value) is not int:
             raise Invalid(f"{name} must be a whole number, not {value!r:.80}")
     return Quota(max_concurrency=max_concurrency, max_queued=max_queued, rate=rate_of(rate))  # type: ignore[arg-type]

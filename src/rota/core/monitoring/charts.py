@@ -103,14 +103,14 @@ def _checked(step: Duration, *, old: bool) -> int:
 
 def series_of(stretch: Stretch, rows: Iterable[tuple[int, str]]) -> Series:
     """Build the chart from `rows`: the start of each counter row, and its JSON."""
-    found: dict[int, list[Counted]] = {}
+    parts: dict[int, list[Counted]] = {}
     for at, text in rows:
-        found.setdefault((at - stretch.first) // stretch.step, []).append(msgspec.json.decode(text, type=Counted))
+        parts.setdefault((at - stretch.first) // stretch.step, []).append(msgspec.json.decode(text, type=Counted))
     return Series(
         from_at=instant(stretch.first),
         to_at=instant(stretch.to),
         step=timedelta(microseconds=stretch.step),
-        buckets=[_bucket(at, found.get(place, ())) for place, at in enumerate(stretch.begins)],
+        buckets=[_bucket(at, parts.get(place, ())) for place, at in enumerate(stretch.begins)],
     )
 
 
@@ -131,5 +131,5 @@ def _bucket(at: int, parts: Sequence[Counted]) -> Bucket:
 
 
 def _ms(counts: dict[int, int], share: float) -> int | None:
-    found = percentile(counts, share)
-    return None if found is None else round(found / 1_000)
+    micros = percentile(counts, share)
+    return None if micros is None else round(micros / 1_000)

@@ -61,9 +61,9 @@ def merged(parts: Iterable[Counted]) -> Counted:
     for part in parts:
         for state, count in part.runs.items():
             runs[state] = runs.get(state, 0) + count
-        for mine, others in ((durations, part.durations), (lag, part.lag)):
-            for low, count in others.items():
-                mine[low] = mine.get(low, 0) + count
+        for totals, counts in ((durations, part.durations), (lag, part.lag)):
+            for low, count in counts.items():
+                totals[low] = totals.get(low, 0) + count
         if part.levels:
             levels = max(levels, part.levels, key=_fullness)
     return Counted(runs, durations, lag, levels)
@@ -95,7 +95,7 @@ def added(rows: Rows, more: Counted, at: int) -> Rows:
     """
     after = dict(rows)
     for span, length in SPANS.items():
-        newest = max((begin for one, begin in rows if one == span), default=0)
+        newest = max((begin for other, begin in rows if other == span), default=0)
         key = span, max(at // length * length, newest)
         after[key] = merged([after.get(key, Counted()), more])
     return after
@@ -103,19 +103,19 @@ def added(rows: Rows, more: Counted, at: int) -> Rows:
 
 def newest(rows: Rows) -> Rows:
     """Return the rows that may still grow; the others may be forgotten once they are written."""
-    last = {span: max((begin for one, begin in rows if one == span), default=0) for span in SPANS}
+    last = {span: max((begin for other, begin in rows if other == span), default=0) for span in SPANS}
     return {(span, at): counted for (span, at), counted in rows.items() if last[span] == at}
 
 
-def levels_of(found: Iterable[QueueGauge]) -> Counted:
+def levels_of(gauges: Iterable[QueueGauge]) -> Counted:
     """Count the fullest queues by name, and all others together."""
     counts: dict[str, list[int]] = {}
-    for level in found:
+    for level in gauges:
         if level.state in _PLACES:
             counts.setdefault(level.name, [0, 0, 0])[_PLACES[level.state]] += level.runs
-    ordered = sorted(counts.items(), key=lambda one: (-sum(one[1]), one[0]))
+    ordered = sorted(counts.items(), key=lambda entry: (-sum(entry[1]), entry[0]))
     levels = {name: (queued, running, waiting) for name, (queued, running, waiting) in ordered[:_MOST_QUEUES]}
-    if others := [rest for _, rest in ordered[_MOST_QUEUES:]]:
-        queued, running, waiting = map(sum, zip(*others, strict=True))
+    if smaller := [numbers for _, numbers in ordered[_MOST_QUEUES:]]:
+        queued, running, waiting = map(sum, zip(*smaller, strict=True))
         levels[_OTHERS] = queued, running, waiting
     return Counted(levels=levels)

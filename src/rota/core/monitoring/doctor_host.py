@@ -112,12 +112,14 @@ def _postgres_version(server: ServerFacts, now: datetime) -> Check:
 
 
 def _program_versions(ours: Versions, workers: Sequence[Worker]) -> Check:
-    others = Counter(one.version for one in workers if one.state is not WorkerState.GONE and one.version != ours.rota)
+    others = Counter(
+        worker.version for worker in workers if worker.state is not WorkerState.GONE and worker.version != ours.rota
+    )
     facts: dict[str, Any] = {"rota": ours.rota, "python": ours.python, "others": dict(others)}
     if not others:
         return Check(name="versions", level=OK, words=f"rota {ours.rota}, Python {ours.python}", facts=facts)
-    told = ", ".join(f"{version} ({many(count, 'worker', 'workers')})" for version, count in sorted(others.items()))
-    words = f"this is rota {ours.rota}, but live workers have {told}"
+    versions = ", ".join(f"{version} ({many(count, 'worker', 'workers')})" for version, count in sorted(others.items()))
+    words = f"this is rota {ours.rota}, but live workers have {versions}"
     hint = "fine during a rollout; otherwise restart them"
     return Check(name="versions", level=WARNING, words=words, hint=hint, facts=facts)
 
@@ -151,7 +153,7 @@ def check_server(server: ServerFacts) -> Iterator[Check]:
 
 
 def _vacuum(server: ServerFacts) -> Check:
-    facts = {"dead": {one.table: one.dead for one in server.dead}}
+    facts = {"dead": {rows.table: rows.dead for rows in server.dead}}
     if not server.autovacuum or server.unvacuumed:
         where = "the server" if not server.autovacuum else ", ".join(server.unvacuumed[:_SHOWN])
         hint = "switch it on: without it tables only grow, and every claim gets slower"
@@ -162,23 +164,25 @@ def _vacuum(server: ServerFacts) -> Check:
         words = f"a transaction of {who} is open for {span(oldest.age)}: rows deleted since cannot be vacuumed"
         hint = f"end it: select pg_terminate_backend({oldest.pid})"
         return Check(name="vacuum", level=WARNING, words=words, hint=hint, facts={**facts, "pid": oldest.pid})
-    bloated = [one for one in server.dead if one.dead > max(MANY_DEAD, 2 * one.live)]
+    bloated = [rows for rows in server.dead if rows.dead > max(MANY_DEAD, 2 * rows.live)]
     if bloated:
-        words = "; ".join(f"{one.table} has {one.dead} dead rows and {one.live} live ones" for one in bloated[:_SHOWN])
+        words = "; ".join(
+            f"{rows.table} has {rows.dead} dead rows and {rows.live} live ones" for rows in bloated[:_SHOWN]
+        )
         hint = f"autovacuum does not keep up: vacuum {bloated[0].table}; then look at its settings"
         return Check(name="vacuum", level=WARNING, words=words, hint=hint, facts=facts)
     return Check(name="vacuum", level=OK, words="autovacuum is on, and nothing blocks it", facts=facts)
 
 
 def check_workers(workers: Sequence[Worker], now: datetime) -> Check:
-    gone = [one for one in workers if one.state is WorkerState.GONE]
-    facts = {"alive": len(workers) - len(gone), "gone": [one.id for one in gone]}
+    gone = [worker for worker in workers if worker.state is WorkerState.GONE]
+    facts = {"alive": len(workers) - len(gone), "gone": [worker.id for worker in gone]}
     if not gone:
         alive = f"{many(len(workers), 'worker is', 'workers are')} alive"
         words = alive if workers else "no worker is alive"  # a problem only if there is work
         return Check(name="workers", level=OK, words=words, facts=facts)
-    told = ", ".join(f"{one.id} for {span(now - one.seen_at)}" for one in gone[:_SHOWN])
-    words = f"{many(len(gone), 'worker is', 'workers are')} silent without having shut down: {told}"
+    names = ", ".join(f"{worker.id} for {span(now - worker.seen_at)}" for worker in gone[:_SHOWN])
+    words = f"{many(len(gone), 'worker is', 'workers are')} silent without having shut down: {names}"
     hint = "they were killed, or cannot reach the database; others take over their runs; they are deleted after a day"
     return Check(name="workers", level=WARNING, words=words, hint=hint, facts=facts)
 
@@ -189,20 +193,22 @@ def check_settings(pulse: HeartbeatSettings, workers: Sequence[Worker]) -> Check
     Our own settings are checked when they are read (a lease is at least three heartbeats), those of other processes may
     differ.
     """
-    told = f"lease {format_duration(pulse.lease)}, heartbeat {format_duration(pulse.heartbeat)}"
-    slow = [one for one in workers if one.heartbeat is not None and 3 * one.heartbeat > pulse.lease]
+    settings = f"lease {format_duration(pulse.lease)}, heartbeat {format_duration(pulse.heartbeat)}"
+    slow = [worker for worker in workers if worker.heartbeat is not None and 3 * worker.heartbeat > pulse.lease]
     if slow:
-        named = ", ".join(f"{one.id} ({format_duration(one.heartbeat)})" for one in slow[:_SHOWN] if one.heartbeat)
+        named = ", ".join(
+            f"{worker.id} ({format_duration(worker.heartbeat)})" for worker in slow[:_SHOWN] if worker.heartbeat
+        )
         words = f"the lease is {format_duration(pulse.lease)} here, too short for the heartbeats of {named}"
         hint = "give all processes the same ROTA_LEASE: otherwise live workers count as gone"
         return Check(
-            name="settings", level=WARNING, words=words, hint=hint, facts={"workers": [one.id for one in slow]}
+            name="settings", level=WARNING, words=words, hint=hint, facts={"workers": [worker.id for worker in slow]}
         )
     if pulse.deadline >= pulse.lease:
-        words = f"{told}, and a call to the database may take {format_duration(pulse.deadline)}"
+        words = f"{settings}, and a call to the database may take {format_duration(pulse.deadline)}"
         hint = "a heartbeat that waits that long comes too late: set ROTA_DEADLINE below ROTA_LEASE"
         return Check(name="settings", level=WARNING, words=words, hint=hint)
-    return Check(name="settings", level=OK, words=told)
+    return Check(name="settings", level=OK, words=settings)
 
 
 def size(count: int) -> str:

@@ -47,8 +47,8 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     def said_by(self, error: RunError | None, reason: str | None) -> ErrorGroup:
         """Return the group with the type and message of this error; with the run's reason if it has no error."""
-        said = reason if error is None else error.message
-        return msgspec.structs.replace(self, type=None if error is None else error.type, message=said)
+        message = reason if error is None else error.message
+        return msgspec.structs.replace(self, type=None if error is None else error.type, message=message)
 
 
 class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,28 +72,31 @@ def checked_window(since: datetime | None, until: datetime | None, now: datetime
     return begin, end
 
 
-def grouped(faults: Iterable[FailedRun], since: int, until: int) -> list[ErrorGroup]:
+def grouped(runs: Iterable[FailedRun], since: int, until: int) -> list[ErrorGroup]:
     groups: dict[tuple[str, str | None], list[FailedRun]] = {}
-    for fault in faults:
-        groups.setdefault((fault.job, fault.fingerprint), []).append(fault)
-    found = [_group(sorted(same, key=lambda one: (one.at, one.run_id)), since, until) for same in groups.values()]
-    return sorted(found, key=lambda group: (group.last_at, group.last_run_id), reverse=True)
+    for run in runs:
+        groups.setdefault((run.job, run.fingerprint), []).append(run)
+    result = [
+        _group(sorted(members, key=lambda member: (member.at, member.run_id)), since, until)
+        for members in groups.values()
+    ]
+    return sorted(result, key=lambda group: (group.last_at, group.last_run_id), reverse=True)
 
 
-def _group(same: Sequence[FailedRun], since: int, until: int) -> ErrorGroup:
+def _group(runs: Sequence[FailedRun], since: int, until: int) -> ErrorGroup:
     histogram, states = [0] * BUCKETS, dict.fromkeys(RunState, 0)
-    for fault in same:
-        histogram[(fault.at - since) * BUCKETS // (until - since)] += 1
-        states[RunState(fault.state)] += 1
+    for run in runs:
+        histogram[(run.at - since) * BUCKETS // (until - since)] += 1
+        states[RunState(run.state)] += 1
     return ErrorGroup(
-        fingerprint=same[0].fingerprint,
-        job=same[0].job,
+        fingerprint=runs[0].fingerprint,
+        job=runs[0].job,
         type=None,
         message=None,
-        count=len(same),
-        first_at=instant(same[0].at),
-        last_at=instant(same[-1].at),
-        last_run_id=same[-1].run_id,
+        count=len(runs),
+        first_at=instant(runs[0].at),
+        last_at=instant(runs[-1].at),
+        last_run_id=runs[-1].run_id,
         states={state.value: count for state, count in states.items() if count},
         histogram=histogram,
     )

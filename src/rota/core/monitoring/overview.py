@@ -130,40 +130,40 @@ def attention(facts: Facts) -> tuple[list[Attention], int]:
     """Return the first items of each kind, the gravest kind first, and the number of all items."""
     shown: list[Attention] = []
     total = 0
-    for look in (_overdue, _stuck, _lingering, _unserved, _unknown, _untold, _breached, _paused, _surroundings):
-        found = list(look(facts))
-        total += len(found)
-        shown += found[:_SHOWN]
+    for rule in (_overdue, _stuck, _lingering, _unserved, _unknown, _unsent, _breached, _paused, _environment):
+        items = list(rule(facts))
+        total += len(items)
+        shown += items[:_SHOWN]
     return shown, total
 
 
-def backlogs(found: Sequence[Backlog], of: str) -> dict[str, tuple[int, int]]:
+def backlogs(backlog: Sequence[Backlog], of: str) -> dict[str, tuple[int, int]]:
     """Sum the backlog by `queue` or by `job`: number of runs, and the due time of the oldest."""
     counted: dict[str, tuple[int, int]] = {}
-    for one in found:
-        name = getattr(one, of)
-        runs, oldest = counted.get(name, (0, one.oldest))
-        counted[name] = runs + one.runs, min(oldest, one.oldest)
+    for row in backlog:
+        name = getattr(row, of)
+        runs, oldest = counted.get(name, (0, row.oldest))
+        counted[name] = runs + row.runs, min(oldest, row.oldest)
     return counted
 
 
 def _overdue(facts: Facts) -> Iterator[Attention]:
-    found = facts.symptoms
-    for one in found.overdue:
-        text = f"schedule {one.name} is overdue {why_overdue(one, found)}"
-        yield _told("schedule_overdue", one.name, one.next_at, text, planner_hint(found))
+    symptoms = facts.symptoms
+    for schedule in symptoms.overdue:
+        text = f"schedule {schedule.name} is overdue {why_overdue(schedule, symptoms)}"
+        yield _item("schedule_overdue", schedule.name, schedule.next_at, text, planner_hint(symptoms))
 
 
 def _stuck(facts: Facts) -> Iterator[Attention]:
-    for one in facts.symptoms.stuck:
-        text = f"the lease of run {one.run_id} on {one.worker_id} has expired without being taken away"
-        yield _told("run_stuck", one.run_id, one.expires_at, text, REAPER_HINT)
+    for run in facts.symptoms.stuck:
+        text = f"the lease of run {run.run_id} on {run.worker_id} has expired without being taken away"
+        yield _item("run_stuck", run.run_id, run.expires_at, text, REAPER_HINT)
 
 
 def _lingering(facts: Facts) -> Iterator[Attention]:
-    for one in facts.lingering:
-        text = f"run {one.run_id} was asked to stop, and its grace period is over; {one.worker_id} still holds it"
-        yield _told("run_lingering", one.run_id, one.expires_at, text, REAPER_HINT)
+    for run in facts.lingering:
+        text = f"run {run.run_id} was asked to stop, and its grace period is over; {run.worker_id} still holds it"
+        yield _item("run_lingering", run.run_id, run.expires_at, text, REAPER_HINT)
 
 
 def _unserved(facts: Facts) -> Iterator[Attention]:
@@ -171,53 +171,53 @@ def _unserved(facts: Facts) -> Iterator[Attention]:
 
     Not at once, since a worker may be about to start. Paused queues have an item of their own.
     """
-    paused = {one.name for one in facts.held if one.kind == "queue"}
-    known = backlogs(facts.backlog, "queue")
+    paused = {pause.name for pause in facts.held if pause.kind == "queue"}
+    backlog = backlogs(facts.backlog, "queue")
     for queue, count in unserved_queues(facts.symptoms).items():
-        since = known[queue][1]
+        since = backlog[queue][1]
         if queue not in paused and facts.symptoms.now - since > LATE:
             text = f"no live worker takes from queue {queue}, where {many(count, 'run waits', 'runs wait')}"
-            yield _told("queue_unserved", queue, since, text, queues_hint([queue]))
+            yield _item("queue_unserved", queue, since, text, queues_hint([queue]))
 
 
 def _unknown(facts: Facts) -> Iterator[Attention]:
-    paused = {one.name for one in facts.held if one.kind == "job"}
-    known = backlogs(facts.backlog, "job")
+    paused = {pause.name for pause in facts.held if pause.kind == "job"}
+    backlog = backlogs(facts.backlog, "job")
     for job, count in unknown_jobs(facts.symptoms).items():
-        since = known[job][1]
+        since = backlog[job][1]
         if job not in paused and facts.symptoms.now - since > LATE:
             text = f"no live worker knows job {job}, of which {many(count, 'run waits', 'runs wait')}"
-            yield _told("job_unknown", job, since, text, JOBS_HINT)
+            yield _item("job_unknown", job, since, text, JOBS_HINT)
 
 
-def _untold(facts: Facts) -> Iterator[Attention]:
+def _unsent(facts: Facts) -> Iterator[Attention]:
     if count := facts.symptoms.signals:
         text = f"{many(count, 'signal waits', 'signals wait')} for longer than a minute: notifications are not sent"
-        yield _told("signals_untold", None, None, text, MESSENGER_HINT)
+        yield _item("signals_untold", None, None, text, MESSENGER_HINT)
 
 
 def _breached(facts: Facts) -> Iterator[Attention]:
-    for one in facts.breaches:
-        text = f"{one.kind} {one.subject}: {one.message or one.what}"
-        yield _told("expectation_breached", f"{one.kind}/{one.subject}", one.since, text, None)
+    for breach in facts.breaches:
+        text = f"{breach.kind} {breach.subject}: {breach.message or breach.what}"
+        yield _item("expectation_breached", f"{breach.kind}/{breach.subject}", breach.since, text, None)
 
 
 def _paused(facts: Facts) -> Iterator[Attention]:
-    for one in facts.held:
-        count, _ = backlogs(facts.backlog, one.kind).get(one.name, (0, 0))
+    for pause in facts.held:
+        count, _ = backlogs(facts.backlog, pause.kind).get(pause.name, (0, 0))
         if count:
-            yield _told(f"{one.kind}_paused", one.name, one.since, held_words(one, count), resume_hint(one))
+            yield _item(f"{pause.kind}_paused", pause.name, pause.since, held_words(pause, count), resume_hint(pause))
 
 
-def _surroundings(facts: Facts) -> Iterator[Attention]:
+def _environment(facts: Facts) -> Iterator[Attention]:
     if facts.polls:
         text = "a transaction pooler blocks LISTEN/NOTIFY: work is found by polling, up to a second later"
-        yield _told("polling", None, None, text, "let rota connect to PostgreSQL directly")
+        yield _item("polling", None, None, text, "let rota connect to PostgreSQL directly")
     clock = check_clock(facts.offset)
     if clock.level != OK:
-        yield _told("clock", None, None, clock.words, clock.hint)
+        yield _item("clock", None, None, clock.words, clock.hint)
 
 
-def _told(kind: str, subject: str | None, since: int | None, text: str, hint: str | None) -> Attention:
+def _item(kind: str, subject: str | None, since: int | None, text: str, hint: str | None) -> Attention:
     at = None if since is None else instant(since)
     return Attention(kind=kind, subject=subject, since=at, text=text, hint=hint)

@@ -66,15 +66,15 @@ def scopes_each(scopes: Sequence[int], limit: int, most: int) -> int:
     return 1
 
 
-def recent_of(found: Iterable[Planned], limit: int) -> Recent:
+def recent_of(runs: Iterable[Planned], limit: int) -> Recent:
     """Take the newest `limit` of the runs, which are the newest ones of each scope."""
-    newest = sorted(found, key=lambda run: (run.plan_time, run.run_id))[-limit:]
-    told = [_told(run) for run in newest]
-    durations = sorted(one.duration_ms for one in told if one.duration_ms is not None)
-    return Recent(recent=told, p50_duration_ms=_at(durations, 0.5), p95_duration_ms=_at(durations, 0.95))
+    newest = sorted(runs, key=lambda run: (run.plan_time, run.run_id))[-limit:]
+    recent = [_recent_run(run) for run in newest]
+    durations = sorted(shown.duration_ms for shown in recent if shown.duration_ms is not None)
+    return Recent(recent=recent, p50_duration_ms=_at(durations, 0.5), p95_duration_ms=_at(durations, 0.95))
 
 
-def _told(run: Planned) -> RecentRun:
+def _recent_run(run: Planned) -> RecentRun:
     began = run.started_at if run.began_at is None else run.began_at
     return RecentRun(
         run_id=run.run_id,

@@ -84,11 +84,11 @@ def bucket_size(digits: int) -> int:
 
 def bucket_bounds(first: int, last: int) -> list[int]:
     """Return the lower bounds of the buckets from one power of ten to another."""
-    found: list[int] = []
+    bounds: list[int] = []
     while first <= last:
-        found += range(first, min(first * 10, last + 1), first // 10)
+        bounds += range(first, min(first * 10, last + 1), first // 10)
         first *= 10
-    return found
+    return bounds
 
 
 def _middle(low: int) -> float:
@@ -174,10 +174,10 @@ def days_kept(days: Iterable[int]) -> set[int]:
 
 def percentile(durations: dict[int, int], share: float) -> float | None:
     """Return the middle of the bucket below which this `share` of the durations lies."""
-    wanted = share * sum(durations.values())
+    missing = share * sum(durations.values())
     for low, count in sorted(durations.items()):
-        wanted -= count
-        if wanted <= 0:
+        missing -= count
+        if missing <= 0:
             return _middle(low)
     return None
 

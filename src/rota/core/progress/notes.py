@@ -64,8 +64,8 @@ class Notes(msgspec.Struct, frozen=True):
     @property
     def leases(self) -> list[tuple[str, int]]:
         """Leases (run id, fence) under which they are written, each once, sorted."""
-        told: list[ProgressNote | StepNote | LogNote] = [*self.progress, *self.steps, *self.logs]
-        return sorted({(note.run_id, note.fence) for note in told})
+        notes: list[ProgressNote | StepNote | LogNote] = [*self.progress, *self.steps, *self.logs]
+        return sorted({(note.run_id, note.fence) for note in notes})
 
     def under(self, current: set[tuple[str, int]]) -> Notes:
         """Return the notes whose lease is in `current`."""
@@ -110,8 +110,8 @@ def level_name(level: int) -> str:
 
 
 def level_of(name: object) -> int:
-    for number, known in _LEVELS.items():
-        if name == known:
+    for number, level in _LEVELS.items():
+        if name == level:
             return number
     raise Invalid(f"a level is one of {', '.join(_LEVELS.values())}, not {name!r:.40}")
 
@@ -124,15 +124,18 @@ def hundredths(percentage: object) -> int:
     return round(percentage * 100)
 
 
-def progress_of(said: Progress | None, steps: Sequence[Step], state: RunState) -> Progress:
+def progress_of(reported: Progress | None, steps: Sequence[Step], state: RunState) -> Progress:
     """Combine the reported progress with that of the steps and of the run's state."""
-    percentage = said.percentage if said else None
+    percentage = reported.percentage if reported else None
     if state is RunState.SUCCEEDED:
         percentage = 100.0
     elif percentage is None:
         percentage = share_of(steps)
     return Progress(
-        percentage=percentage, summary=said.summary if said else None, at=said.at if said else None, steps=steps
+        percentage=percentage,
+        summary=reported.summary if reported else None,
+        at=reported.at if reported else None,
+        steps=steps,
     )
 
 

@@ -65,11 +65,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 StepOption = str | dict[str, Any] | StepDefinition
 
 
-def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
+def steps_of(options: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
     """Parse `@app.job(steps=…)`: ids, or dicts of `id, name, timeout, cancelable`."""
-    if isinstance(given, str | Mapping):
-        raise Invalid("steps are a list", hint=f"write steps=[{given!r:.40}]")
-    steps = tuple(_step_of(one) for one in given or ())
+    if isinstance(options, str | Mapping):
+        raise Invalid("steps are a list", hint=f"write steps=[{options!r:.40}]")
+    steps = tuple(_step_of(option) for option in options or ())
     ids = [step.id for step in steps]
     for id in ids:
         if ids.count(id) > 1:
@@ -79,24 +79,24 @@ def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
     return steps
 
 
-def _step_of(given: StepOption) -> StepDefinition:
-    if isinstance(given, StepDefinition):
-        return given
-    if isinstance(given, str):
-        return StepDefinition(checked_name(given, "step id"))
-    known = StepDefinition.__struct_fields__
-    for option in given:
-        if option not in known:
-            raise UnknownOption(option, known, where="a step")
-    if "id" not in given:
+def _step_of(value: StepOption) -> StepDefinition:
+    if isinstance(value, StepDefinition):
+        return value
+    if isinstance(value, str):
+        return StepDefinition(checked_name(value, "step id"))
+    fields = StepDefinition.__struct_fields__
+    for option in value:
+        if option not in fields:
+            raise UnknownOption(option, fields, where="a step")
+    if "id" not in value:
         raise Invalid("a step needs an id", hint='for example {"id": "fetch", "timeout": "1m"}')
-    cancelable = given.get("cancelable", True)
+    cancelable = value.get("cancelable", True)
     if not isinstance(cancelable, bool):
         raise Invalid(f"cancelable is true or false, not {cancelable!r}")
-    timeout = given.get("timeout")
+    timeout = value.get("timeout")
     return StepDefinition(
-        checked_name(given["id"], "step id"),
-        str(given.get("name", "")),
+        checked_name(value["id"], "step id"),
+        str(value.get("name", "")),
         None if timeout is None else checked_timeout(timeout),
         cancelable,
     )
@@ -155,8 +155,8 @@ def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, 
         else Step(id=step.id, name=step.name, state=absent)
         for step in declared
     ]
-    known = {step.id for step in declared}
-    return named + [step for id, step in opened.items() if id not in known]
+    ids = {step.id for step in declared}
+    return named + [step for id, step in opened.items() if id not in ids]
 
 
 def share_of(steps: Sequence[Step]) -> float | None:

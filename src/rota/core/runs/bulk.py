@@ -51,8 +51,8 @@ class BulkResult(msgspec.Struct, frozen=True):
         """Return the result after `handled` more runs, all done except those in `refusals` (run id → error)."""
         by_code = {refused.code: refused for refused in self.refused}
         for run_id, error in refusals.items():
-            known = by_code.get(error.code) or Refused(error.code, 0, error.message, ())
-            by_code[error.code] = known.with_one_more(run_id)
+            group = by_code.get(error.code) or Refused(error.code, 0, error.message, ())
+            by_code[error.code] = group.with_one_more(run_id)
         return BulkResult(self.matched, self.done + handled - len(refusals), tuple(by_code.values()))
 
     @property
@@ -64,34 +64,34 @@ SoFar = Callable[[BulkResult], None]
 """Callback that gets the intermediate result after each batch."""
 
 
-def to_cancel(wanted: RunFilter, *, everything: bool = False) -> RunFilter:
+def to_cancel(query: RunFilter, *, everything: bool = False) -> RunFilter:
     """Narrow the filter to runs that have not ended."""
-    _require_choice(wanted, everything, "cancel")
-    _require_states(wanted, FINAL_STATES, "cancelled: it is final")
-    return _with_states(wanted, tuple(state for state in RunState if state in LIVE_STATES))
+    _require_choice(query, everything, "cancel")
+    _require_states(query, FINAL_STATES, "cancelled: it is final")
+    return _with_states(query, tuple(state for state in RunState if state in LIVE_STATES))
 
 
-def to_retry(wanted: RunFilter, *, everything: bool = False) -> RunFilter:
+def to_retry(query: RunFilter, *, everything: bool = False) -> RunFilter:
     """Narrow the filter to runs that were not retried yet and did not succeed, or ended as the filter says."""
-    _require_choice(wanted, everything, "retry")
-    _require_states(wanted, LIVE_STATES, "retried: it has not ended")
-    if wanted.retried:
+    _require_choice(query, everything, "retry")
+    _require_states(query, LIVE_STATES, "retried: it has not ended")
+    if query.retried:
         raise Invalid("runs that were retried already are not retried again", hint="retry a single run by its id")
-    states = _with_states(wanted, tuple(state for state in RunState if state in RETRIED_BY_HAND))
+    states = _with_states(query, tuple(state for state in RunState if state in RETRIED_BY_HAND))
     return msgspec.structs.replace(states, retried=False)
 
 
-def _require_choice(wanted: RunFilter, everything: bool, act: str) -> None:
-    if wanted == RunFilter() and not everything:
+def _require_choice(query: RunFilter, everything: bool, act: str) -> None:
+    if query == RunFilter() and not everything:
         hint = "add a condition, or pass everything=True (--all)"
         raise Invalid(f"the filter is empty, and would {act} every run", hint=hint)
 
 
-def _require_states(wanted: RunFilter, impossible: frozenset[RunState], why_not: str) -> None:
-    for state in wanted.states:
+def _require_states(query: RunFilter, impossible: frozenset[RunState], why_not: str) -> None:
+    for state in query.states:
         if state in impossible:
             raise Invalid(f"a run that is {state.value} cannot be {why_not}")
 
 
-def _with_states(wanted: RunFilter, states: tuple[RunState, ...]) -> RunFilter:
-    return wanted if wanted.states else msgspec.structs.replace(wanted, states=states)
+def _with_states(query: RunFilter, states: tuple[RunState, ...]) -> RunFilter:
+    return query if query.states else msgspec.structs.replace(query, states=states)

@@ -160,14 +160,14 @@ def shares(
     hungry_ones = busy_of(queues, hungry)
     busy = hungry_ones or list(queues)
     looks = [queue for queue in queues if queue not in busy][: max(0, free - len(busy))]
-    left = free - len(looks)
+    slots = free - len(looks)
     if weights and hungry_ones:
-        split = _by_weight(left, due(left, busy, weights, owed))
+        split = _by_weight(slots, due(slots, busy, weights, owed))
     else:
-        each, rest = divmod(left, len(busy))
-        split = {queue: each + (place < rest) for place, queue in enumerate(busy)}
+        each, remainder = divmod(slots, len(busy))
+        split = {queue: each + (place < remainder) for place, queue in enumerate(busy)}
     split.update(dict.fromkeys(looks, 1))
-    return {queue: wanted for queue, wanted in split.items() if wanted}
+    return {queue: share for queue, share in split.items() if share}
 
 
 def busy_of(queues: Sequence[str], hungry: Mapping[str, bool]) -> list[str]:
@@ -191,18 +191,18 @@ def still_owed(
     made up for.
     """
     places = sum(split.get(queue, 0) for queue in busy)
-    rest = {queue: wanted - split.get(queue, 0) for queue, wanted in due(places, busy, weights, owed).items()}
-    return {**owed, **{queue: min(1.0, max(-1.0, left)) for queue, left in rest.items()}}
+    debts = {queue: share - split.get(queue, 0) for queue, share in due(places, busy, weights, owed).items()}
+    return {**owed, **{queue: min(1.0, max(-1.0, debt)) for queue, debt in debts.items()}}
 
 
-def _by_weight(places: int, wanted: Mapping[str, float]) -> dict[str, int]:
+def _by_weight(places: int, shares: Mapping[str, float]) -> dict[str, int]:
     """Round shares to whole slots by the largest remainder; at least one for each queue if there are enough."""
-    least = 1 if places >= len(wanted) else 0
-    split = {queue: max(least, int(share)) for queue, share in wanted.items()}
-    while (left := places - sum(split.values())) > 0:
-        split[max(split, key=lambda queue: wanted[queue] - split[queue])] += 1
-    while left < 0:
+    least = 1 if places >= len(shares) else 0
+    split = {queue: max(least, int(share)) for queue, share in shares.items()}
+    while (missing := places - sum(split.values())) > 0:
+        split[max(split, key=lambda queue: shares[queue] - split[queue])] += 1
+    while missing < 0:
         above = [queue for queue in split if split[queue] > least]
-        split[min(above, key=lambda queue: wanted[queue] - split[queue])] -= 1
-        left += 1
+        split[min(above, key=lambda queue: shares[queue] - split[queue])] -= 1
+        missing += 1
     return split

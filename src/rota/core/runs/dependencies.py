@@ -106,9 +106,9 @@ def _run_of(item: object) -> str:
 
 
 def _kind(on: object, otherwise: object) -> int:
-    for what, value, known in (("on", on, _ON), ("otherwise", otherwise, _OTHERWISE)):
-        if value not in known:
-            raise Invalid(f"{what} of after cannot be {value!r:.80}", hint=did_you_mean(str(value)[:80], known))
+    for option, value, choices in (("on", on, _ON), ("otherwise", otherwise, _OTHERWISE)):
+        if value not in choices:
+            raise Invalid(f"{option} of after cannot be {value!r:.80}", hint=did_you_mean(str(value)[:80], choices))
     if on == "end":
         if otherwise != "skip":
             raise Invalid('otherwise means nothing with on="end"', hint='leave it out, or use on="success"')
@@ -159,21 +159,21 @@ class DependencyGraph(msgspec.Struct, frozen=True):
     """Predecessor → kind, for each run."""
 
 
-def link(
-    afters: Sequence[Sequence[Dependency]], places: Mapping[str, int], found: Mapping[str, str]
-) -> DependencyGraph:
-    """Resolve the dependencies of one call; cycles are refused. `found` maps parts of ids to whole ids."""
+def link(afters: Sequence[Sequence[Dependency]], places: Mapping[str, int], ids: Mapping[str, str]) -> DependencyGraph:
+    """Resolve the dependencies of one call; cycles are refused. `ids` maps parts of ids to whole ids."""
     follows: list[dict[int | str, int]] = []
     for dependencies in afters:
-        known: dict[int | str, int] = {}
+        predecessors: dict[int | str, int] = {}
         for dependency in dependencies:
-            whom = places[dependency.run] if dependency.run in places else found.get(dependency.run, dependency.run)
+            predecessor = (
+                places[dependency.run] if dependency.run in places else ids.get(dependency.run, dependency.run)
+            )
             # `rota_wait` has one row per pair of runs, so there cannot be two kinds.
-            if known.setdefault(whom, dependency.kind) != dependency.kind:
+            if predecessors.setdefault(predecessor, dependency.kind) != dependency.kind:
                 raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="keep one of them")
-        follows.append(known)
+        follows.append(predecessors)
     names = {place: ref for ref, place in places.items()}
-    within = [[whom for whom in known if isinstance(whom, int)] for known in follows]
+    within = [[predecessor for predecessor in predecessors if isinstance(predecessor, int)] for predecessors in follows]
     return DependencyGraph(in_order(within, lambda place: names[place]), follows)
 
 
@@ -183,39 +183,39 @@ class _Name(Protocol):
 
 def in_order(follows: Sequence[Iterable[int]], name: _Name) -> list[int]:
     """Sort positions topologically, otherwise stably; a cycle is refused."""
-    left = [set(places) for places in follows]
+    unmet = [set(places) for places in follows]
     followers: dict[int, list[int]] = {}
-    for place, places in enumerate(left):
+    for place, places in enumerate(unmet):
         for first in places:
             followers.setdefault(first, []).append(place)
-    free = [place for place, places in enumerate(left) if not places]
+    free = [place for place, places in enumerate(unmet) if not places]
     order: list[int] = []
     while free:
         place = heapq.heappop(free)
         order.append(place)
         for follower in followers.get(place, ()):
-            left[follower].discard(place)
-            if not left[follower]:
+            unmet[follower].discard(place)
+            if not unmet[follower]:
                 heapq.heappush(free, follower)
-    if len(order) < len(left):
-        raise _ring(left, name)
+    if len(order) < len(unmet):
+        raise _ring(unmet, name)
     return order
 
 
-def _ring(left: Sequence[set[int]], name: _Name) -> Invalid:
+def _ring(unmet: Sequence[set[int]], name: _Name) -> Invalid:
     """Build the error that names one cycle.
 
     Every position that is left has a predecessor that is left, so following predecessors leads into a cycle.
     """
-    place = next(place for place, places in enumerate(left) if places)
+    place = next(place for place, places in enumerate(unmet) if places)
     path: list[int] = []
     while place not in path:
         path.append(place)
-        place = min(left[place])
+        place = min(unmet[place])
     ring = [*path[path.index(place) :], place]
     if len(ring) == 2:
         return Invalid(f"run {name(place)!r} cannot follow itself", hint="leave it out of its own after")
-    words = " → ".join(name(one) for one in ring)
+    words = " → ".join(name(member) for member in ring)
     return Invalid(f"these runs follow each other in a cycle: {words}", hint="read → as “after”; remove one of them")
 
 
@@ -232,12 +232,12 @@ _ENDED = {
     "skipped": "was skipped",
 }
 
-_SAID = re.compile(rf"\brun {_WHOLE_ID.pattern} (?P<how>{'|'.join(_ENDED.values())}|is gone)")
+_REASON = re.compile(rf"\brun {_WHOLE_ID.pattern} (?P<how>{'|'.join(_ENDED.values())}|is gone)")
 
 
 def unnamed(reason: str) -> str:
     """Remove run ids from a reason, for readers who may not see the run that was followed."""
-    return _SAID.sub(r"a run that it follows \g<how>", reason)
+    return _REASON.sub(r"a run that it follows \g<how>", reason)
 
 
 Edge = tuple[str, str, int]

@@ -36,8 +36,8 @@ def stored_error(error: RunError, *, telling: str | None = None) -> str:
 
 
 def fingerprint_of(error: RunError, telling: str | None = None) -> str:
-    said = lasting(error.message if telling is None else telling)
-    parts = (error.type, error.code or "", said, _place_in(error.traceback or ""))
+    message = lasting(error.message if telling is None else telling)
+    parts = (error.type, error.code or "", message, _place_in(error.traceback or ""))
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:_LENGTH]
 
 
@@ -49,9 +49,9 @@ def lasting(message: str) -> str:
     return _SPACE.sub(" ", _NUMBER.sub("<n>", text)).strip()[:_LONGEST]
 
 
-def _lasting_path(found: re.Match[str]) -> str:
+def _lasting_path(path: re.Match[str]) -> str:
     """Keep the names of folders, except generated ones: with a digit, long, or inside a temporary folder."""
-    parts = _SEPARATOR.split(found[0])
+    parts = _SEPARATOR.split(path[0])
     for place, part in enumerate(parts):
         made_up = any(sign.isdigit() for sign in part) or len(part) > _LONGEST_PART
         if made_up or (place and parts[place - 1].lower() in _TEMPORARY) or (part.startswith("tmp") and part != "tmp"):

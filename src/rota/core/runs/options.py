@@ -126,8 +126,8 @@ def carrying(run: NewRun, traceparent: str | None) -> NewRun:
     """Return the run with `traceparent` in its metadata, unless the caller set one."""
     if traceparent is None:
         return run
-    known: dict[str, Any] = msgspec.json.decode(run.metadata) if run.metadata else {}
-    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **known}), like=None)
+    metadata: dict[str, Any] = msgspec.json.decode(run.metadata) if run.metadata else {}
+    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **metadata}), like=None)
 
 
 def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> RetryPolicy | None:
@@ -225,7 +225,7 @@ def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, unlimited
     content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}
     # A rate comes before a concurrency limit of the same runs: the end of a run does not change it.
     named = sorted(
-        zip(limits, rate_prefixes(limits), strict=True), key=lambda one: (-len(one[0].by), one[0].per is None)
+        zip(limits, rate_prefixes(limits), strict=True), key=lambda pair: (-len(pair[0].by), pair[0].per is None)
     )
     return tuple(gate_of(definition.name, limit, scope, content, prefix) for limit, prefix in named)
 

@@ -66,8 +66,8 @@ class Discreet:
 
     def step(self, step: Step) -> Step:
         error = self._error(step.error) if isinstance(step.error, RunError) else self.value(step.error)
-        kept = {"result": self.value(step.result), "error": error, "summary": self.text(step.summary)}
-        return msgspec.structs.replace(step, **kept)
+        shown = {"result": self.value(step.result), "error": error, "summary": self.text(step.summary)}
+        return msgspec.structs.replace(step, **shown)
 
     def line(self, line: LogLine) -> LogLine:
         return msgspec.structs.replace(line, text=self.text(line.text))
@@ -123,16 +123,16 @@ def masked(text: str, secrets: Iterable[str]) -> str:
     Not with a regular expression: each run has its own secrets, and compiling a pattern takes longer than searching.
     """
     places = {secret: at for secret in secrets if (at := text.find(secret)) >= 0}
-    kept, begin = [], 0
+    parts, begin = [], 0
     while places:
         at, length = min((at, -len(secret)) for secret, at in places.items())
-        kept += [text[begin:at], MASK]
+        parts += [text[begin:at], MASK]
         begin = at - length
         for secret in [secret for secret, at in places.items() if at < begin]:
             places[secret] = text.find(secret, begin)
             if places[secret] < 0:
                 del places[secret]
-    return "".join([*kept, text[begin:]])
+    return "".join([*parts, text[begin:]])
 
 
 def _secrets_in(payload: Any) -> frozenset[str]:

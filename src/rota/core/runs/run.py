@@ -73,8 +73,8 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_special(self) -> bool:
         """Return whether inserting it takes more than one statement."""
-        known = self.holds or self.gates or self.retry_of or self.after or self.eligibility or self.pipeline
-        return bool(known) or self.droppable
+        extras = self.holds or self.gates or self.retry_of or self.after or self.eligibility or self.pipeline
+        return bool(extras) or self.droppable
 
     @property
     def may_be_refused(self) -> bool:

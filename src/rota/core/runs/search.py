@@ -36,11 +36,11 @@ class ShownFilter(RunFilter, frozen=True, kw_only=True):
     """
 
 
-def shown_filter(wanted: RunFilter) -> RunFilter:
+def shown_filter(query: RunFilter) -> RunFilter:
     """Return the filter for readers who may not see secrets; only `error` and `payload` can match redacted values."""
-    if wanted.error is None and not wanted.payload:
-        return wanted
-    return ShownFilter(**msgspec.structs.asdict(wanted))
+    if query.error is None and not query.payload:
+        return query
+    return ShownFilter(**msgspec.structs.asdict(query))
 
 
 def checked_values(payload: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
@@ -83,12 +83,12 @@ def require_no_secret(payload: Mapping[str, Any]) -> None:
             raise Forbidden(f"payload.{name:.80} is a secret, which only admins may search for")
 
 
-def tells(run: Run, wanted: ShownFilter) -> bool:
+def tells(run: Run, query: ShownFilter) -> bool:
     """Return whether the redacted run still shows the error and the values that the filter asks for."""
     payload, error = Discreet(run).told()
-    if wanted.error is not None and (error is None or wanted.error not in f"{error.type}: {error.message}"):
+    if query.error is not None and (error is None or query.error not in f"{error.type}: {error.message}"):
         return False
-    return all(_text_at(payload, path) == text for path, text in checked_values(wanted.payload).items())
+    return all(_text_at(payload, path) == text for path, text in checked_values(query.payload).items())
 
 
 def _text_at(value: Any, path: Sequence[str]) -> str | None:

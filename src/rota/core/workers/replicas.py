@@ -129,7 +129,7 @@ def wanted(policy: Replicas, replicas: Sequence[Replica]) -> int:
 
 def _names(replicas: Sequence[Replica]) -> set[str]:
     """Return the names of their workers; a replica of `all` without a worker is no longer needed."""
-    return {one.worker for one in replicas if one.worker is not None}
+    return {replica.worker for replica in replicas if replica.worker is not None}
 
 
 def decide(policy: Replicas, replicas: Sequence[Replica], *, cancelling: bool, stoppable: bool = True) -> Decision:
@@ -139,13 +139,13 @@ def decide(policy: Replicas, replicas: Sequence[Replica], *, cancelling: bool, s
     the run fails, once the others have stopped. A run for `all` workers none of which is left is cancelled.
     `stoppable`: its job supports cancellation of running replicas.
     """
-    counted = [one for one in replicas if one.counts]
-    live = [one for one in replicas if one.lives]
-    succeeded = sum(one.succeeded for one in counted)
-    failed = sum(one.failed for one in counted)
+    counted = [replica for replica in replicas if replica.counts]
+    live = [replica for replica in replicas if replica.lives]
+    succeeded = sum(replica.succeeded for replica in counted)
+    failed = sum(replica.failed for replica in counted)
     if cancelling or failed > policy.allowed_failures:
         if live:
-            needless = tuple(one.run_id for one in live if _may_stop(one, stoppable))
+            needless = tuple(replica.run_id for replica in live if _may_stop(replica, stoppable))
             return Stop(needless) if needless else Wait()
         if not cancelling:
             return Finish(RunState.FAILED)
@@ -172,9 +172,9 @@ def _may_stop(replica: Replica, stoppable: bool) -> bool:
 def done_share(policy: Replicas, replicas: Sequence[Replica]) -> tuple[int, str]:
     """Return the progress in hundredths of a percent, and in words."""
     whole = wanted(policy, replicas)
-    counted = [one for one in replicas if one.counts]
-    done = sum(one.succeeded for one in counted)
-    failed = sum(one.failed for one in counted)
+    counted = [replica for replica in replicas if replica.counts]
+    done = sum(replica.succeeded for replica in counted)
+    failed = sum(replica.failed for replica in counted)
     words = f"{done} of {whole} workers done" + (f", {failed} failed" if failed else "")
     over = done + failed if policy.all else done
     return (10_000 * over // whole if whole else 0), words
@@ -182,16 +182,18 @@ def done_share(policy: Replicas, replicas: Sequence[Replica]) -> tuple[int, str]
 
 def result_of(replicas: Sequence[Replica]) -> str:
     """Combine the results of the replicas, up to a size; the whole result of each is with its run."""
-    told: dict[str, dict[str, Any]] = {"replicas": {}, "failed": {}}
+    groups: dict[str, dict[str, Any]] = {"replicas": {}, "failed": {}}
     size = left_out = 0
-    for one in replicas:
-        if not one.counts or one.lives:
+    for replica in replicas:
+        if not replica.counts or replica.lives:
             continue
-        kind, said = ("replicas", one.result) if one.succeeded else ("failed", one.error or one.state.value)
-        size += len(msgspec.json.encode(said)) + len(one.worker or one.run_id) + 4
+        kind, content = (
+            ("replicas", replica.result) if replica.succeeded else ("failed", replica.error or replica.state.value)
+        )
+        size += len(msgspec.json.encode(content)) + len(replica.worker or replica.run_id) + 4
         if size > _LONGEST_RESULT:
             left_out += 1
         else:
-            told[kind][one.worker or one.run_id] = said
-    whole: dict[str, Any] = {name: said for name, said in told.items() if said or name == "replicas"}
+            groups[kind][replica.worker or replica.run_id] = content
+    whole: dict[str, Any] = {name: content for name, content in groups.items() if content or name == "replicas"}
     return msgspec.json.encode({**whole, "left_out": left_out} if left_out else whole).decode()

@@ -74,35 +74,35 @@ def requirements_of(options: Mapping[str, Any]) -> Requirements:
     """Parse requirements from options, in canonical order: equal requirements have equal text and id."""
     if options.keys().isdisjoint(REQUIREMENT_OPTIONS):
         return NOTHING
-    given = {name: options.get(name) for name in REQUIREMENT_OPTIONS}
-    least = given["min_worker_version"]
+    values = {name: options.get(name) for name in REQUIREMENT_OPTIONS}
+    least = values["min_worker_version"]
     if least is not None and (not isinstance(least, str) or not _DOTTED.fullmatch(least)):
         raise Invalid(f"min_worker_version must be numbers separated by dots, not {least!r:.80}", hint='"1.4"')
     return Requirements(
-        only_workers=_names(given["only_workers"], "only_workers"),
-        labels=labels_of(given["labels"]),
+        only_workers=_names(values["only_workers"], "only_workers"),
+        labels=labels_of(values["labels"]),
         min_worker_version=least,
     )
 
 
 def labels_of(value: object) -> tuple[str, ...]:
     """Parse labels, such as `gpu` or `zone=eu`; also several in one text, separated by commas."""
-    given = value.split(",") if isinstance(value, str) else value
-    if isinstance(given, list | tuple):
-        given = [label.strip() if isinstance(label, str) else label for label in given if label != ""]
-    found = _names(given, "labels")
-    for label in found:
+    items = value.split(",") if isinstance(value, str) else value
+    if isinstance(items, list | tuple):
+        items = [label.strip() if isinstance(label, str) else label for label in items if label != ""]
+    labels = _names(items, "labels")
+    for label in labels:
         if not label.partition("=")[0]:
             raise Invalid(f"a label needs a name before its value: {label!r:.80}", hint="gpu, or zone=eu")
-    return found
+    return labels
 
 
 def restricted_to(names: object) -> tuple[str, ...]:
     """Validate names of workers; None means any worker."""
-    found = _names(names, "only_workers")
-    if names is not None and not found:
+    workers = _names(names, "only_workers")
+    if names is not None and not workers:
         raise Invalid("only_workers must name at least one worker", hint="None allows any worker")
-    return found
+    return workers
 
 
 def _names(value: object, what: str) -> tuple[str, ...]:
@@ -144,15 +144,15 @@ def meets(worker: WorkerTraits, requirements: Requirements) -> bool:
     )
 
 
-def _has(labels: Iterable[str], wanted: str) -> bool:
+def _has(labels: Iterable[str], required: str) -> bool:
     """Return whether the labels include `wanted`; one without a value matches any value."""
-    return any(label == wanted or label.partition("=")[0] == wanted for label in labels)
+    return any(label == required or label.partition("=")[0] == required for label in labels)
 
 
 def version_of(text: str) -> tuple[int, ...]:
     """Parse a version as numbers: 1.10 is newer than 1.9, and 1.4 equals 1.4.0. A suffix is ignored."""
-    found = _DOTTED.match(text.removeprefix("v"))
-    numbers = [int(part) for part in found.group().split(".")] if found else []
+    match = _DOTTED.match(text.removeprefix("v"))
+    numbers = [int(part) for part in match.group().split(".")] if match else []
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)

@@ -127,14 +127,14 @@ def weights_of(queues: Queues) -> dict[str, int]:
     """Return every queue with its weight, which is 1 if only names are given."""
     if isinstance(queues, str):
         raise Invalid(f"queues must be a list of names, not {queues!r:.80}", hint=f"[{queues!r:.80}]")
-    given = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues, 1)
-    for queue, weight in given.items():
+    weights = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues, 1)
+    for queue, weight in weights.items():
         checked_name(queue, "queue")
         if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
             raise Invalid(f"the weight of queue {queue!r} must be 1 to {MOST_WEIGHT}, not {weight!r:.80}")
-    if not given:
+    if not weights:
         raise Invalid("a worker needs at least one queue")
-    return given
+    return weights
 
 
 def uneven(weights: Mapping[str, int]) -> dict[str, int]:
@@ -162,10 +162,10 @@ def checked_settings(
     return settings
 
 
-def _at_least(least: timedelta, what: str, given: Duration | None) -> timedelta | None:
-    if given is None:
+def _at_least(least: timedelta, what: str, value: Duration | None) -> timedelta | None:
+    if value is None:
         return None
-    span = parse_duration(given)
+    span = parse_duration(value)
     if span < least:
         raise Invalid(f"{what} must be at least {format_duration(least)}, not {format_duration(span)}")
     return span
@@ -175,10 +175,10 @@ def require_heartbeat_within(lease: timedelta | None, settings: WorkerSettings) 
     """Refuse a heartbeat that is too slow for the lease: a single lost heartbeat must not cost the lease."""
     lease = lease or _LEASE
     if settings.heartbeat is not None and lease < 3 * settings.heartbeat:
-        told = (
+        problem = (
             f"lease ({format_duration(lease)}) must be at least 3 × heartbeat ({format_duration(settings.heartbeat)})"
         )
-        raise Invalid(told, hint="one lost heartbeat must not cost a lease")
+        raise Invalid(problem, hint="one lost heartbeat must not cost a lease")
 
 
 def also_asked(
@@ -191,23 +191,23 @@ def also_asked(
     if state is not None and before.state is not WorkerState.STOPPING:
         before = msgspec.structs.replace(before, state=state)
     if settings is not None:
-        given = {name: value for name, value in msgspec.structs.asdict(settings).items() if value is not None}
-        before = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **given))
+        changes = {name: value for name, value in msgspec.structs.asdict(settings).items() if value is not None}
+        before = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **changes))
     return before
 
 
-def require_one_to_resume(asked: Sequence[tuple[str, OperatorRequest]]) -> None:
-    if asked and all(one.state is WorkerState.STOPPING for _, one in asked):
+def require_one_to_resume(requests: Sequence[tuple[str, OperatorRequest]]) -> None:
+    if requests and all(request.state is WorkerState.STOPPING for _, request in requests):
         hint = "start another one"
-        raise Conflict(f"worker {asked[0][0]} was asked to stop, which cannot be undone", hint=hint)
+        raise Conflict(f"worker {requests[0][0]} was asked to stop, which cannot be undone", hint=hint)
 
 
 def read_asked(text: str | None) -> OperatorRequest:
     return OperatorRequest() if text is None else msgspec.json.decode(text, type=OperatorRequest)
 
 
-def write_asked(asked: OperatorRequest) -> str:
-    return msgspec.json.encode(asked, order="deterministic").decode()
+def write_asked(request: OperatorRequest) -> str:
+    return msgspec.json.encode(request, order="deterministic").decode()
 
 
 def matching(who: str, workers: Iterable[tuple[str, str]]) -> list[str]:
@@ -215,15 +215,15 @@ def matching(who: str, workers: Iterable[tuple[str, str]]) -> list[str]:
 
     `workers` are (id, name).
     """
-    known = list(workers)
-    exact = [id for id, _ in known if id == who] or [id for id, name in known if name == who]
+    pairs = list(workers)
+    exact = [id for id, _ in pairs if id == who] or [id for id, name in pairs if name == who]
     if exact:
         return exact
-    begun = [id for id, _ in known if who and id.startswith(who)]
+    begun = [id for id, _ in pairs if who and id.startswith(who)]
     if len(begun) > 1:
         raise AmbiguousWorker(who, begun)
     if not begun:
-        raise UnknownWorker(who, {name for _, name in known})
+        raise UnknownWorker(who, {name for _, name in pairs})
     return begun
 
 
