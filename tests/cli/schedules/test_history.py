@@ -118,7 +118,7 @@ def test_the_run_that_made_up_for_a_skipped_one_is_named(an_hour_ago: Prepare) -
     assert line.split("\t")[2] == "skipped"
     assert line.endswith(f" is not over; run {made}, made in its place, is queued")
     assert answer("schedule", "occurrences", "twice", *span)["items"][0]["again"] == {"run_id": made, "state": "queued"}
-    assert f"Run {made}, made in its place, is queued." in rota("explain", "twice").stdout
+    assert f"Run {made}, which replaces it, is queued." in rota("explain", "twice").stdout
 
 
 def test_the_newest_plan_time_is_explained_though_the_schedule_has_ended(an_hour_ago: Prepare) -> None:

@@ -91,7 +91,7 @@ def test_lines_that_cannot_be_schedules_are_listed() -> None:
     assert "minute: '61' is out of range" in found[15]
     assert "too few fields" in found[16]
     assert "braces" in found[17]
-    assert "which nothing fills" in found[18]
+    assert "unknown placeholder" in found[18]
 
 
 def test_what_never_fires_is_listed() -> None:

@@ -87,5 +87,5 @@ async def test_how_long_a_planner_may_be_silent_is_configured() -> None:
         await harness.worker().heartbeat()
         harness.clock.advance("1h")
         told = await harness.client.schedules.explain("s", harness.clock.now())
-        assert "1 worker is alive, and plans besides" in str(told)
+        assert "1 worker is alive, and plans other schedules" in str(told)
         assert "No worker is alive" not in str(told)

@@ -1,4 +1,4 @@
-"""From a caller's wishes to a run about to be enqueued: every option, and what each refuses."""
+"""Run options: what each does, and what each refuses."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

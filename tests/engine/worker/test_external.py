@@ -508,7 +508,7 @@ async def test_once_it_is_final_nothing_is_written(either: Harness, verb: str) -
     await either.reaper.step()
     assert await either.state(held.run_id) is RunState.CANCELLED
     before = await everything(either)
-    with pytest.raises(Conflict, match="is not current any more"):
+    with pytest.raises(Conflict, match="is no longer current"):
         await VERBS[verb](either, held.run_id, held.fence)
     assert await everything(either) == before
 

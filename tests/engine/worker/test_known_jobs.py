@@ -115,7 +115,7 @@ async def test_a_worker_with_commands_runs_them(either: Harness, working: Start)
 async def test_dropped_by_force_its_runs_are_cancelled(either: Harness) -> None:
     await either.client.data_jobs.create("ping", "http", url="https://example.com")
     run = await either.enqueue("ping", {"delay": "1h"})
-    with pytest.raises(Conflict, match="is needed by"):
+    with pytest.raises(Conflict, match="is used by"):
         await either.client.data_jobs.delete("ping")
     await either.client.data_jobs.delete("ping", force=True, actor="me")
     ended = await either.run(run)

@@ -191,7 +191,7 @@ async def test_what_was_made_up_for_is_told_with_the_run_that_did(store: Store, 
     ]  # fmt: skip
     for minute, one in enumerate(again, 1):
         found = await store.ledger.explain("s", start + minute * MINUTE, LEASE_MICROS)
-        assert found.words[-1].endswith(f" Run {one.run_id}, made in its place, is {one.state}.")
+        assert found.words[-1].endswith(f" Run {one.run_id}, which replaces it, is {one.state}.")
         assert found.facts["runs"][0]["again"] == {"run_id": one.run_id, "state": one.state}
         assert found.verdict == records[minute - 1].kind
     assert (await store.ledger.verify("s")).ok

@@ -7,7 +7,7 @@ export interface ApplyBody {
   dry_run?: boolean;
 }
 
-/** A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again. `idempotency_key`: the same for every attempt, and every retry of the same work. */
+/** Run assigned to an external worker. `steps`: results of the steps that are done, which need not be repeated. `idempotency_key`: the same for every attempt and every retry of the same work. */
 export interface Assignment {
   id: string;
   fence: number;
@@ -24,7 +24,7 @@ export interface Assignment {
   steps: Record<string, unknown>;
 }
 
-/** `outcome` and `ended_at` are empty while it goes on. */
+/** Attempt of a run; `outcome` and `ended_at` are None while it is running. */
 export interface Attempt {
   no: number;
   fence: number;
@@ -40,7 +40,7 @@ export interface Attempt {
   counters: Record<string, number>;
 }
 
-/** One thing that somebody should look at: `kind` for programs, `text` for people; `subject` is a name or an id. */
+/** Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id. */
 export interface Attention {
   kind: string;
   subject: string | null;
@@ -59,7 +59,7 @@ export interface AuditQuery {
   actor?: string | null;
 }
 
-/** What a backfill did, or would do: `count` runs, `retried` of them for plan times that had one. Left alone are plan times that ran `already` or are part of a run that did, those of which only a folded range is `known`, those that are still `pending`, and those whose unique key another run has `held`: a dry run does not tell these apart. `plan_times` are the first of those that got a run. */
+/** Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one. Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a dry run does not count the latter separately. `plan_times` are the first of those that got a run. */
 export interface Backfill {
   schedule: string;
   count: number;
@@ -91,7 +91,7 @@ export interface BackoffBody {
   jitter?: number;
 }
 
-/** A breach, as it is told. */
+/** Breach as it is shown. */
 export interface Breached {
   what: string;
   since: string;
@@ -99,7 +99,7 @@ export interface Breached {
   details: Record<string, unknown>;
 }
 
-/** A step. `queued` and `running` are those of the fullest look at the queues in it; None: nobody looked. */
+/** Step of a chart. `queued` and `running` are the highest sample within it; None: there is no sample. */
 export interface Bucket {
   at: string;
   runs: Record<string, number>;
@@ -111,7 +111,7 @@ export interface Bucket {
   running: number | null;
 }
 
-/** Of `matched` runs, `done` are as was wanted; each of the others is in one of `refused`. */
+/** Result of a bulk operation: of `matched` runs, `done` were changed, the others are counted in `refused`. */
 export interface BulkResult {
   matched: number;
   done: number;
@@ -172,7 +172,7 @@ export interface CountQuery {
   most?: number;
 }
 
-/** Not `exact`: there are at least so many; it stopped counting there, or had counted for long enough. */
+/** Number of matching runs; a lower bound if not `exact`, because counting stopped at a limit or a timeout. */
 export interface Counted {
   count: number;
   exact: boolean;
@@ -222,7 +222,7 @@ export interface ErrorBody {
   traceback?: string | null;
 }
 
-/** Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were fingerprints have none, and are one group. */
+/** Failed runs of one job with the same error. `type` and `message` are those of the newest; `states` counts runs by final state; `histogram` counts them in 24 equal parts of the time range. Errors older than fingerprints have none, and form one group. */
 export interface ErrorGroup {
   fingerprint: string | null;
   job: string;
@@ -236,7 +236,7 @@ export interface ErrorGroup {
   histogram: number[];
 }
 
-/** The one that was seen last comes first. `truncated`: there were more faults than are looked at. */
+/** Error groups, the one seen last first. `truncated`: there were more failed runs than were read. */
 export interface ErrorGroups {
   items: ErrorGroup[];
   since: string;
@@ -254,7 +254,7 @@ export interface ErrorsQuery {
   limit?: number;
 }
 
-/** One line of the trail. `from_state` and `to_state` are a run's, where it changed; None, too, where an older program did not note them. `seq` orders the lines of one answer: from 1 in the trail of a run or of a schedule; in the audit log it is the line's own number, by which one asks for the page before. */
+/** Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known. An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run or a schedule; in the audit log it is the line's own number, the cursor for the page before. */
 export interface Event {
   seq: number;
   at: string;
@@ -332,7 +332,7 @@ export interface ExpectationQuery {
   breached?: boolean;
 }
 
-/** What is expected of a job or a schedule, by whom, and which of it is breached now. It rests while its subject is paused or disabled. */
+/** Expectations of a job or a schedule, their owner, and current breaches. They rest (`resting`) while their subject is paused or disabled. */
 export interface Expected {
   kind: string;
   subject: string;
@@ -347,7 +347,7 @@ export interface ExplainQuery {
   at?: string | null;
 }
 
-/** `verdict` is one word, `words` are sentences, `facts` the same for programs. */
+/** Explanation of a run or a plan time: `verdict` is one word, `words` are sentences, `facts` are for programs. */
 export interface Explanation {
   verdict: string;
   words: string[];
@@ -374,7 +374,7 @@ export interface FieldChange {
   after: unknown;
 }
 
-/** Something that is not as it must be: `expected` plan times or records, `found` so many. */
+/** Inconsistency: `expected` plan times or records, but `found` so many. */
 export interface Finding {
   problem: string;
   words: string;
@@ -396,7 +396,7 @@ export interface Fire {
   marks: string[];
 }
 
-/** `cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits. */
+/** Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then. For a run that waits, `lease_until` is its deadline. */
 export interface Heartbeat {
   cancelling: boolean;
   lease_until: string;
@@ -407,7 +407,7 @@ export interface HeldRun {
   fence: number;
 }
 
-/** Who asks, as it is kept with what they change; with a scope, only for runs of it. */
+/** Authenticated caller, as recorded with its changes; with a scope, restricted to runs of it. */
 export interface Identity {
   actor: string;
   role: Role;
@@ -482,10 +482,10 @@ export interface JobResumeBody {
   catch_up?: string;
 }
 
-/** What a job is at, taken as a whole. */
+/** State of a job as a whole. */
 export type JobState = "cancelled" | "completed" | "failed" | "paused" | "pending" | "running" | "scheduled";
 
-/** Of all runs of a job that ever ended, pruned ones included. */
+/** Statistics of all runs of a job that ever ended, pruned ones included. */
 export interface JobStats {
   job: string;
   total: number;
@@ -503,7 +503,7 @@ export interface JobStats {
   next_scheduled_at: string | null;
 }
 
-/** `running` and `waiting` count runs; `next_at` is when the next one is due, None while the job is paused. */
+/** State and counts of a job; `next_at` is when its next run is due, None while the job is paused. */
 export interface JobStatus {
   job: string;
   state: JobState;
@@ -516,7 +516,7 @@ export interface JobStatus {
   pause_reason: string | null;
 }
 
-/** Attempts, the newest first; plan times `coming`, the next first. `overlaps`: two attempts went on at once. */
+/** Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time. */
 export interface Lane {
   name: string;
   attempts: TimelineAttempt[];
@@ -524,13 +524,13 @@ export interface Lane {
   overlaps: boolean;
 }
 
-/** Runs that ended within the last 24 hours, by their state; as exact as charts are. `success_rate`: of those that succeeded, failed, timed out or expired. */
+/** Runs that ended within the last 24 hours, by state; as exact as charts are. `success_rate`: share of success among those that succeeded, failed, timed out or expired. */
 export interface LastDay {
   runs: Record<string, number>;
   success_rate: number | null;
 }
 
-/** Runs that are queued and due for longer than 10 s, and schedules that are due as long and not planned. */
+/** Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due. */
 export interface Late {
   runs: number;
   schedules: number;
@@ -542,7 +542,7 @@ export interface LineBody {
   logger?: string;
 }
 
-/** Runs that have not ended. `capped`: there are more queued or scheduled ones than were counted. */
+/** Runs that have not ended. `capped`: there are more queued or scheduled runs than were counted. */
 export interface Live {
   running: number;
   cancelling: number;
@@ -553,7 +553,7 @@ export interface Live {
   capped: boolean;
 }
 
-/** `cursor` is where to go on reading behind its row. */
+/** Log line; `cursor` is where to continue reading after its row. */
 export interface LogLine {
   at: string;
   level: string;
@@ -674,7 +674,7 @@ export interface NotificationChanges {
   enabled?: boolean;
 }
 
-/** A notification as people may see it: without its secrets. */
+/** Notification without its secrets, for people. */
 export interface NotificationView {
   name: string;
   on: string[];
@@ -694,7 +694,7 @@ export interface Now {
   now: string;
 }
 
-/** One plan time, or with `from_at` and `to_at` so many of them; without a scope, for all that there were. `run_id` is the run's that it got, or of the one that it was coalesced into. */
+/** Plan time, or `count` of them between `from_at` and `to_at`; without a scope, those of all scopes. `run_id` is the run that it got, or the one that it was coalesced into. */
 export interface Occurrence {
   kind: string;
   plan_time: string | null;
@@ -716,16 +716,16 @@ export interface OccurrenceQuery {
   cursor?: string | null;
 }
 
-/** All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing. */
+/** Sum of all that operators request of a worker, not the last request only. So it is idempotent: a worker may read it twice, or late. */
 export interface OperatorRequest {
   state: WorkerState;
   settings: WorkerSettings;
 }
 
-/** How one attempt ended. */
+/** Result of one attempt. */
 export type Outcome = "cancelled" | "failed" | "handed_back" | "lost" | "snoozed" | "succeeded" | "timed_out";
 
-/** `attention` has the first of each kind; `attention_count` says how many there are. */
+/** Content of the overview page; `attention` has the first of each kind, `attention_count` counts all. */
 export interface Overview {
   at: string;
   live: Live;
@@ -743,7 +743,7 @@ export interface OwnerQuery {
   owner?: string;
 }
 
-/** What an operator holds, since when, and why. */
+/** Pause of a job or queue by an operator: since when, by whom and why. */
 export interface Pause {
   name: string;
   paused_at: string;
@@ -774,7 +774,7 @@ export interface Problem {
   pointer: string | null;
 }
 
-/** How far a run says it is. `steps` are left out where many runs are listed. */
+/** Progress of a run as it reports it. `steps` are left out in lists of runs. */
 export interface Progress {
   percentage: number | null;
   summary: string | null;
@@ -806,7 +806,7 @@ export interface QuotaBody {
   rate?: string | null;
 }
 
-/** Without an id it is that of each scope of its kind that has none of its own. */
+/** Stored quota; without an id, the default of all scopes of its kind that have no quota of their own. */
 export interface QuotaOf {
   kind: string;
   id: string | null;
@@ -820,7 +820,7 @@ export interface RecentQuery {
   recent?: number | null;
 }
 
-/** So many runs for the same reason; `examples` are the ids of a few, `message` is what the first was told. */
+/** Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first. */
 export interface Refused {
   code: string;
   count: number;
@@ -828,7 +828,7 @@ export interface Refused {
   examples: string[];
 }
 
-/** A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`. */
+/** Predecessor or successor of a run. `job` and `state` are None if it was pruned. */
 export interface RelatedRun {
   id: string;
   job: string | null;
@@ -838,13 +838,13 @@ export interface RelatedRun {
   otherwise: string;
 }
 
-/** The newest run that was made in place of one that did not succeed, by a retry or a backfill. */
+/** Newest run that a retry or a backfill made in place of one that did not succeed. */
 export interface Replacement {
   run_id: string;
   state: string;
 }
 
-/** One of them, a run of its own. `worker` is the name of whose it is, None while anybody may have it; `cleared`: it was published again, and counts no more. */
+/** Replica, a run of its own. `worker` is the name of its worker, None while any may have it. `cleared`: the run was enqueued again, and this replica no longer counts. */
 export interface Replica {
   run_id: string;
   worker: string | null;
@@ -883,7 +883,7 @@ export interface RetryBody {
   from_step?: string | null;
 }
 
-/** `viewer` < `operator` < `admin`; `worker` and `enqueue` may do their one thing only. */
+/** Role of a token: `viewer` < `operator` < `admin`; `worker` and `enqueue` may do only that. */
 export type Role = "admin" | "enqueue" | "operator" | "viewer" | "worker";
 
 export interface Run {
@@ -949,7 +949,7 @@ export interface RunDetailQuery {
   steps?: boolean;
 }
 
-/** An error of a run or an attempt. `core/runs/error_fingerprint.py` says which errors have one `fingerprint`. */
+/** Error of a run or an attempt. `core/runs/error_fingerprint.py` defines which errors share a `fingerprint`. */
 export interface RunError {
   type: string;
   message: string;
@@ -1064,7 +1064,7 @@ export interface Sent {
   sent: unknown;
 }
 
-/** From the begin of the first step to the end of the last one, or to now. */
+/** Chart, from the start of its first step to the end of the last one, or to now. */
 export interface Series {
   from: string;
   to: string;
@@ -1121,7 +1121,7 @@ export interface Status {
   status: string;
 }
 
-/** `kept_from`: the run that did it, of which this one is a retry. */
+/** Step of a run; `kept_from`: the earlier run that completed it, of which this run is a retry. */
 export interface Step {
   id: string;
   name: string;
@@ -1156,7 +1156,7 @@ export interface StreamQuery {
   topics?: string;
 }
 
-/** `truncated`: there are older attempts that are not told. */
+/** Timeline; `truncated`: there are older attempts that are left out. */
 export interface Timeline {
   from: string;
   to: string;
@@ -1165,7 +1165,7 @@ export interface Timeline {
   truncated: boolean;
 }
 
-/** `state`: its outcome, or, while it goes on, `running`, `cancelling` or `waiting`. */
+/** Attempt; `state` is its outcome or, while it lasts, `running`, `cancelling` or `waiting`. */
 export interface TimelineAttempt {
   run_id: string;
   no: number;
@@ -1220,7 +1220,7 @@ export interface UniqueBody {
   clear?: string[];
 }
 
-/** `plan_times` were accounted for, of all scopes; `unverified` names stretches that cannot be computed any more. */
+/** Result for one schedule: `plan_times` compared, of all scopes; `unverified` stretches cannot be recomputed. */
 export interface Verification {
   schedule: string;
   plan_times: number;
@@ -1233,7 +1233,7 @@ export interface VerifyQuery {
   thorough?: boolean;
 }
 
-/** `runs` are the oldest of those that it holds; `held` counts all of them. */
+/** Worker; `held` counts all runs that it holds, `runs` are the oldest of them. */
 export interface Worker {
   id: string;
   name: string;
@@ -1256,7 +1256,7 @@ export interface Worker {
   app_version: string;
 }
 
-/** `stale`: silent for longer than a lease, and not stopped in order. `busy`: slots taken. */
+/** Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use. */
 export interface WorkerCounts {
   alive: number;
   stale: number;
@@ -1264,7 +1264,7 @@ export interface WorkerCounts {
   busy: number;
 }
 
-/** A run that a worker has claimed. */
+/** Run that a worker has claimed. */
 export interface WorkerRun {
   id: string;
   job: string;
@@ -1272,7 +1272,7 @@ export interface WorkerRun {
   claimed_at: string;
 }
 
-/** What may be changed while a worker works; None: as it was started. */
+/** Settings that may change while a worker runs; None: as it was started. */
 export interface WorkerSettings {
   slots: number | null;
   queues: Record<string, number> | null;
@@ -1288,5 +1288,5 @@ export interface WorkerSettingsBody {
   poll?: string | null;
 }
 
-/** `gone` is never a worker's own word: it has not been heard of for longer than its lease. */
+/** State of a worker. A worker never reports `gone`: it follows from a silence longer than its lease. */
 export type WorkerState = "draining" | "gone" | "stopping" | "working";
