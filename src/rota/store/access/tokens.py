@@ -1,4 +1,4 @@
-"""The store's operations on tokens and sessions; of their secrets it knows digests only."""
+"""Store operations on tokens and sessions. The database holds digests of their secrets only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
 
 _STALE = 60_000_000
-"""`used_at` is written at most so often: reading should not write."""
+"""Microseconds. `used_at` is written at most this often, so that reading a token rarely causes a write."""
 
 
 class NewToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class NewToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenRow(msgspec.Struct, frozen=True):
-    """`stale`: that it is in use should be written down again."""
+    """A token that is valid now. `stale`: `used_at` is due to be written again."""
 
     token: Token
     stale: bool
@@ -67,7 +67,11 @@ class TokenStore:
         return await self._database.read(body)
 
     async def revoke(self, who: str, actor: str | None) -> Token:
-        """By id or name; its sessions end with it. Once revoked, it stays as it was."""
+        """Revoke a token by id or name, and end its sessions.
+
+        Idempotent: a token that is revoked already stays as it was. An id wins over a name, an active token over
+        revoked ones of the same name, and of several revoked ones the newest.
+        """
 
         async def body(tx: Tx) -> Token:
             known = [_token(row) for row in await tx.fetch("tokens")]
@@ -85,7 +89,7 @@ class TokenStore:
         return await self._database.transact(body)
 
     async def find(self, credential: Credential) -> TokenRow | None:
-        """If it is good now."""
+        """Return the token of a credential, or None if it is unknown, expired or revoked, or the secret is wrong."""
 
         async def body(tx: Tx) -> TokenRow | None:
             rows = await tx.fetch("token_of", id=credential.id, stale=_STALE)

@@ -1,6 +1,7 @@
-"""Facts that tell whether expectations are met: of live runs, and of some of the newest that have ended.
+"""Facts that decide whether expectations are met: all live runs, and some of the newest that have ended.
 
-However many have ended, the cost is the same: indexes are walked from their newest end, and not far.
+The cost does not depend on how many runs have ended: indexes are walked from their newest end, for a bounded number of
+rows.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _WALK_BY_HAND = 5_000
 _MOST_LANES = 100
 _MOST_LATE = 20
 _MORE, _SUCCESSES = 50, 5
-"""Ends that are looked at besides: walks go by ids, and of two runs the older one may be the last to end."""
+"""Extra ended runs to read. Walks go by id, but of two runs the older one may be the last to end."""
 _NEVER = 0
 
 
 class ExpectationRow(msgspec.Struct, frozen=True):
-    """An expectation's row. `facts` are missing while it rests; `gone`: there is no such schedule any more."""
+    """An expectation with its facts. `facts` is None while the subject rests; `gone`: the schedule no longer exists."""
 
     subject: Subject
     expect: Expectations
@@ -54,13 +55,13 @@ class _Schedule(msgspec.Struct, frozen=True):
 
 
 async def observe(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
-    """Rows of `expectations`; all of it as of one instant, if the transaction has such a snapshot."""
+    """Read the facts for rows of `expectations`, as of one instant if the transaction has a snapshot."""
     watched = [*await _jobs(tx, rows, now), *await _schedules(tx, rows, now)]
     return sorted(watched, key=lambda one: (one.subject.kind, one.subject.name))
 
 
 async def awake(tx: Tx, rows: Sequence[Row]) -> set[tuple[str, str]]:
-    """Those that do not rest."""
+    """Return the subjects, as (kind, name), that are not resting: neither paused nor disabled."""
     jobs, schedules = [[(row[1],) for row in rows if row[0] == kind] for kind in ("job", "schedule")]
     paused = {row[0] for row in await tx.fetch("paused_of_jobs", jobs)} if jobs else set()
     known = [_schedule(row, 0) for row in await tx.fetch("expected_schedules", schedules)] if schedules else []
@@ -95,7 +96,7 @@ async def _jobs(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
 
 
 async def _late(tx: Tx, statement: str, asked: Iterable[tuple[str, int, timedelta | None]]) -> dict[str, Since]:
-    """The run that is due longest, of each job that has one which is due for longer than it may be."""
+    """Return, per job, the run that has been due longest, if it is overdue by more than its limit."""
     rows = [(job, now - in_micros(limit)) for job, now, limit in asked if limit is not None]
     found: dict[str, Since] = {}
     for job, run_id, run_at, released in await tx.fetch(statement, rows, most=_MOST_LATE) if rows else ():
@@ -104,7 +105,7 @@ async def _late(tx: Tx, statement: str, asked: Iterable[tuple[str, int, timedelt
 
 
 async def _held(tx: Tx, awake: dict[str, Expectations], now: int, live: dict[str, Since]) -> dict[str, Since]:
-    """The runs that go on for long; those that are due for long are added to the `live` ones."""
+    """Return, per job, the claimed run that has been going on longest. Add overdue claimed runs to `live`."""
     rows = []
     for job, expect in awake.items():
         longest, finish = expect.max_duration, expect.finish_within
@@ -136,7 +137,11 @@ async def _success_of_job(tx: Tx, job: str) -> int | None:
 
 
 async def _walked(tx: Tx, statement: str, job: str, count: int) -> list[Row]:
-    """From the newest run on. Behind very many that wait, those that have ended are just below the first of them."""
+    """Read ended runs of a job, newest first, in two bounded walks.
+
+    The first walk starts at the newest run. If too many waiting runs are in front, the second starts just below the
+    oldest waiting one, where ended runs begin.
+    """
     rows = list(await tx.fetch(statement, job=job, below=LAST_ID, walk=_WALK, count=count))
     if len(rows) < count:
         for (first,) in await tx.fetch("first_waiting", job=job):
@@ -194,7 +199,7 @@ def _pair(scope: Scope) -> tuple[str, str]:
 
 
 def _live_facts(schedule: _Schedule, rows: Iterable[Row], since: int, now: int) -> Facts:
-    """A plan time that is overdue, and has no run yet, has neither begun nor ended."""
+    """Build the facts about live runs. An overdue plan time without a run has neither begun nor ended."""
     waiting, live, running = dict[str, Since](), dict[str, Since](), dict[str, Since]()
     if schedule.overdue_since is not None:
         waiting[schedule.id] = live[schedule.id] = Since(schedule.overdue_since)
@@ -231,7 +236,7 @@ async def _with_ends(tx: Tx, schedule: _Schedule, expect: Expectations, facts: F
 async def _ends_of_schedule(
     tx: Tx, schedule: _Schedule, lanes: Iterable[Scope], what: str, count: int
 ) -> Iterable[Row]:
-    """By plan time in each lane; and those that were made by hand, if they are not too long ago."""
+    """Read ended runs of a schedule: by plan time in each lane, and recent ones that were triggered by hand."""
     by_hand = {"job": schedule.job, "id": schedule.id, "walk": _WALK_BY_HAND, "count": count}
     found = {str(row[0]): row for row in await tx.fetch(f"last_{what}_by_hand", **by_hand)}
     for scope in lanes:

@@ -1,4 +1,4 @@
-"""The store's operations on expectations, each one transaction that may be repeated."""
+"""Store operations on expectations. Each is one transaction and may be repeated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rota.values.instants import instant
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a look at one subject has changed: breaches begun, and what is met again."""
+    """Result of checking one subject: breaches begun, expectations met again, and whether the messenger has work."""
 
     subject: Subject
     breached: Sequence[Breach] = ()
@@ -35,7 +35,7 @@ class ExpectationStore:
         self._database = database
 
     async def update(self, kind: str, name: str, changes: Mapping[str, Any], owner: str) -> None:
-        """Only what is given changes; from now on all of it is the owner's."""
+        """Change the given fields of an expectation. From now on all of it belongs to `owner`."""
 
         async def body(tx: Tx) -> None:
             subject = await _subject(tx, kind, name)
@@ -54,7 +54,7 @@ class ExpectationStore:
         await self._database.transact(body)
 
     async def delete(self, kind: str, name: str, actor: str | None) -> bool:
-        """Whether anything was expected. What is breached ends."""
+        """Delete an expectation and end its breaches. Return whether there was one."""
 
         async def body(tx: Tx) -> bool:
             subject = await _subject(tx, kind, name)
@@ -78,11 +78,14 @@ class ExpectationStore:
         return await self._database.read(body)
 
     async def watch(self) -> Sequence[Change]:
-        """Looks at all of them; whatever has changed is looked at again, and written, in a transaction of its own."""
+        """Check all expectations and write what changed.
+
+        One read finds the candidates; each is checked again, and written, in its own transaction.
+        """
         return [change for subject in await self._astray() if (change := await self._settle(*subject)) is not None]
 
     async def _astray(self) -> Sequence[tuple[str, str]]:
-        """Subjects whose breaches are not as they should be."""
+        """Return the subjects, as (kind, name), whose recorded breaches differ from the actual ones."""
         if not await self._database.glance(lambda tx: tx.fetch("expectations")):
             return []
 
@@ -106,7 +109,11 @@ class ExpectationStore:
 
 
 async def _settled(tx: Tx, kind: str, name: str) -> Change | None:
-    """Read, decide, apply. On PostgreSQL, as of one instant: a run on its way from one table to another is in one."""
+    """Read, decide and apply for one subject, as of one instant.
+
+    On PostgreSQL this needs a snapshot: a run that moves from one table to another between two statements would be seen
+    in both or in neither.
+    """
     await snapshot(tx)
     rows = await tx.fetch("lock_expectation", kind=kind, subject=name)
     if not rows:

@@ -1,4 +1,4 @@
-"""Expectations written down: declared, set, dropped, counted anew; breaches begun and ended, each told once."""
+"""Rows of expectations and breaches. Each breach is opened, closed and signalled exactly once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DROPPED, RESTS, MET = "it is expected no longer", "it rests", None
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Of whom something is expected. `job` is that of a schedule, too, and `id` the schedule's."""
+    """The job or schedule that an expectation is about. `job` is a schedule's job, too; `id` is the schedule's id."""
 
     kind: str
     name: str
@@ -28,12 +28,12 @@ class Subject(msgspec.Struct, frozen=True):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a note in its trail says besides: which schedule of this name it was."""
+        """Extra details for audit notes: the schedule's id, because names are reused."""
         return {} if self.id is None else {"schedule_id": self.id}
 
 
 async def declare_job(tx: Tx, definition: JobDefinition) -> None:
-    """As its newest version says; what a person has set stays."""
+    """Store the expectation that a job's newest version declares. One that a person has set stays."""
     subject = Subject("job", definition.name, definition.name)
     await declare(tx, subject, definition.expect)
     await tx.fetch("rest_expectation", kind="job", subject=subject.name, rests=int(not definition.enabled))
@@ -48,7 +48,7 @@ async def declare(tx: Tx, subject: Subject, expect: Expectations | None) -> None
 
 
 async def delete(tx: Tx, subject: Subject, *, owner: str | None = None, actor: str | None = None) -> bool:
-    """Whatever is expected, or only what `owner` does. Its breaches end with it."""
+    """Delete the expectation, or only if it belongs to `owner`. Close its breaches. Return whether there was one."""
     if not await tx.fetch("drop_expectation", kind=subject.kind, subject=subject.name, owner=owner):
         return False
     await close(tx, subject, EXPECTED, DROPPED, actor or owner or WATCHMAN)
@@ -56,12 +56,15 @@ async def delete(tx: Tx, subject: Subject, *, owner: str | None = None, actor: s
 
 
 async def anew(tx: Tx, kind: str, name: str) -> None:
-    """It goes on after a rest: what passed meanwhile does not count."""
+    """Restart the expectation's clock after a rest, so that the time of the rest does not count."""
     await tx.fetch("expect_anew", kind=kind, subject=name)
 
 
 async def open_(tx: Tx, subject: Subject, found: Sequence[Breach]) -> tuple[list[Breach], bool]:
-    """Those that this transaction began, and whether anybody is to be told: the key of their rows makes it one."""
+    """Insert breaches. Return those that this transaction opened, and whether anybody listens for them.
+
+    Of two concurrent watchmen, the primary key lets only one open a breach.
+    """
     rows = [(breach.what, breach.since, _text(breach)) for breach in found]
     begun = {row[0] for row in await tx.fetch("open_breaches", rows, kind=subject.kind, subject=subject.name)}
     fresh = [breach for breach in found if breach.what in begun]
@@ -79,7 +82,7 @@ async def open_(tx: Tx, subject: Subject, found: Sequence[Breach]) -> tuple[list
 async def close(
     tx: Tx, subject: Subject, whats: Iterable[str], reason: str | None, actor: str = WATCHMAN
 ) -> tuple[list[str], bool]:
-    """Those that this transaction ended, and whether anybody is to be told."""
+    """Delete breaches. Return those that this transaction closed, and whether anybody listens for them."""
     rows = [(what,) for what in whats]
     ended = await tx.fetch("close_breaches", rows, kind=subject.kind, subject=subject.name)
     signals: list[tuple[str, Subject, dict[str, Any]]] = []

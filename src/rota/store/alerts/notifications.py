@@ -1,4 +1,4 @@
-"""Who is told of what: notifications made, changed and dropped, and the runs that tell of a signal."""
+"""Notifications: create, change and delete them, and enqueue the runs that deliver a signal."""
 
 from __future__ import annotations
 
@@ -33,11 +33,14 @@ _EVERYTHING = "*"
 _NOBODY = ""
 
 Stored = tuple[Notification, str, bool]
-"""What it says, whose it is, and whether it is in force."""
+"""A notification's definition, its owner, and whether it is enabled."""
 
 
 async def heed_schedule(tx: Tx, schedule: str, job: str | None = None) -> None:
-    """It was made, or has another job: whoever is told of it listens to the ends of that."""
+    """Listen to the ends of a schedule's job for every notification that names the schedule.
+
+    Called when a schedule is created, or gets another `job`.
+    """
     known = {name: found[0] for name, found in (await _all(tx)).items()}
     names = [name for name, found in known.items() if schedule in found.schedules]
     if names and job is not None:
@@ -49,7 +52,11 @@ async def heed_schedule(tx: Tx, schedule: str, job: str | None = None) -> None:
 async def tell(
     tx: Tx, heard: Sequence[tuple[Signal, Sequence[str]]], new_id: Callable[[], str], queues: set[str]
 ) -> int:
-    """A run of our own for each notification that a signal concerns; with each signal, the names of those to ask."""
+    """Enqueue a delivery run for each notification that matches a signal.
+
+    `heard` pairs each signal with the names of the notifications that listened. Return the number of runs; their queues
+    are added to `queues`.
+    """
     if not any(names for _, names in heard):
         return 0
     known = {name: found[0] for name, found in (await _all(tx)).items() if found[2]}
@@ -75,7 +82,10 @@ async def tell(
 
 
 async def _windows(tx: Tx, places: set[tuple[str, str]]) -> dict[tuple[str, str], Window]:
-    """Locked, in one order. One that is new is nobody's yet: at worst two messengers send one more than they may."""
+    """Lock and return the rate-limit windows of (notification, job) pairs.
+
+    A window that has no row yet cannot be locked: at worst two messengers send one message more than allowed.
+    """
     rows = await tx.fetch("told", sorted(places))
     return {(name, job): Window(since, told, held) for name, job, since, told, held in rows}
 
@@ -91,7 +101,7 @@ async def _runs(tx: Tx, signals: Sequence[Signal]) -> dict[str, Run]:
 
 
 async def _all(tx: Tx) -> dict[str, Stored]:
-    """Those that can be read: one that cannot is in nobody's way."""
+    """Return all notifications that can be decoded. One that cannot does not block the others."""
     found = {}
     for name, text, owner, enabled, *_ in await tx.fetch("notifications"):
         try:
@@ -102,7 +112,10 @@ async def _all(tx: Tx) -> dict[str, Stored]:
 
 
 async def _listen(tx: Tx, name: str, made: Notification) -> None:
-    """From now on; what it listened for already goes on without a gap."""
+    """Register what a notification listens for from now on.
+
+    Listeners that stay keep their rows, so that no signal between old and new is lost.
+    """
     wanted = [(job, LISTENER, name) for job in made.jobs]
     if not made.jobs and not made.schedules:
         wanted = [(_EVERYTHING, LISTENER, name)]
@@ -120,8 +133,11 @@ class NotificationStore:
     async def save(
         self, name: str, made: Notification, owner: str, actor: str | None, *, enabled: bool = True, new: bool
     ) -> None:
-        """`new`: one of this name is a Conflict, unless it is the same. Otherwise it is changed; code does not change
-        what a person made."""
+        """Create or change a notification.
+
+        With `new`, an existing one of this name is a Conflict, unless it is the same. Code (owner "code") does not
+        change what a person made.
+        """
         text = msgspec.json.encode(made, order="deterministic").decode()
 
         async def body(tx: Tx) -> None:
@@ -152,7 +168,7 @@ class NotificationStore:
         await audit.note(tx, "notification", name, what, actor, {"target": shown_to(made.to)})
 
     async def delete(self, name: str, actor: str | None) -> bool:
-        """Whether it was there."""
+        """Delete a notification. Return whether it existed."""
 
         async def body(tx: Tx) -> bool:
             rows = await tx.fetch("lock_notification", name=name)
@@ -167,7 +183,7 @@ class NotificationStore:
         return await self._database.transact(body)
 
     async def get(self, name: str) -> Stored:
-        """With its secret: for whoever sends it."""
+        """Return a notification with its secret, which only the sender needs."""
 
         async def body(tx: Tx) -> Stored:
             known = await _all(tx)

@@ -1,4 +1,4 @@
-"""Signals taken up: what follows from them and their deletion are one transaction, so nothing is told twice."""
+"""Delivery of signals. A signal's consequences and its deletion are one transaction, so nothing is delivered twice."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _DROPPED = "signal_dropped"
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """How many signals were taken, and how many notifications came of them."""
+    """Number of signals taken, and number of notifications enqueued for them."""
 
     signals: int
     notified: int = 0
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Whether there are signals, and whether there are notifications at all."""
+    """Result of a cheap check: whether signals wait, and whether any notification exists."""
 
     signals: bool
     notifications: bool
 
 
 class Undeliverable(Exception):
-    """A single signal that cannot be processed; the cause is what went wrong."""
+    """A single signal that cannot be processed. `__cause__` is the error."""
 
     def __init__(self, signal: Signal) -> None:
         super().__init__(f"signal {signal.no}: {signal.type} of {signal.kind} {signal.subject}")
@@ -45,7 +45,7 @@ class SignalStore:
         self._new_id = new_id
 
     async def look(self) -> Look:
-        """Cheap: it is asked all day."""
+        """Check for signals. Cheap, because the messenger polls it all day."""
 
         async def body(tx: Tx) -> Look:
             ((signals, known),) = await tx.fetch("anything_to_tell")
@@ -54,8 +54,10 @@ class SignalStore:
         return await self._database.glance(body)
 
     async def deliver(self, limit: int, besides: Collection[int] = ()) -> Delivered:
-        """A bite of signals, oldest first, without those set aside. Taken singly, one that cannot be processed is an
-        `Undeliverable`."""
+        """Deliver a batch of signals, oldest first, except those in `besides`.
+
+        With `limit` 1, a signal that cannot be processed raises `Undeliverable`.
+        """
         taken: list[Signal] = []
         queues: set[str] = set()
 
@@ -76,7 +78,7 @@ class SignalStore:
         return delivered
 
     async def drop(self, signal: Signal, trouble: str) -> None:
-        """Nothing can be done about it: that is noted, and it is in nobody's way any more."""
+        """Delete a signal that can never be processed, and note it, so that it no longer blocks the others."""
 
         async def body(tx: Tx) -> None:
             if await tx.fetch("drop_signals", [(signal.no,)]):
@@ -86,7 +88,7 @@ class SignalStore:
         await self._database.transact(body)
 
     async def add(self, signal: Signal) -> None:
-        """One that no end of a run leaves by itself; its number is given to it."""
+        """Insert a signal that no run's end produces. The database assigns its number."""
         details = msgspec.json.encode(signal.details).decode() if signal.details else None
         facts = {name: getattr(signal, name) for name in ("type", "kind", "subject", "job", "schedule")}
         await self._database.transact(lambda tx: tx.fetch("signal", **facts, details=details))
@@ -104,7 +106,7 @@ async def _deliver(tx: Tx, taken: Sequence[Signal], new_id: Callable[[], str], q
 
 
 async def _heard(tx: Tx, taken: Sequence[Signal]) -> list[tuple[Signal, list[str], list[str]]]:
-    """Each signal with the schedules and the notifications that listened when it happened."""
+    """Return each signal with the schedules and the notifications that listened when it happened."""
     jobs = sorted({signal.job for signal in taken if signal.job is not None})
     listeners = await tx.fetch("listeners_of", [(job,) for job in jobs])
     found = []

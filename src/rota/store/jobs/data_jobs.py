@@ -1,4 +1,4 @@
-"""Jobs that are data: made, changed and dropped; and what workers ask to hear of it."""
+"""Data jobs: create, update and delete them, and tell workers what changed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ _REMEMBERED = in_micros(timedelta(days=7))
 
 
 Seen = tuple[int, int, int]
-"""Tells whether anything has changed: how many there are, how many of them were dropped, when one was last made."""
+"""Fingerprint of all data jobs: number of versions, number of dropped ones, time of the newest."""
 
 
 class DataJobChanges(msgspec.Struct, frozen=True):
-    """`names`: of all there are; `definitions`: those that were not held, as text, for some may be of a newer rota."""
+    """Names of all data jobs, and the definitions that the caller did not hold yet.
+
+    Definitions are text, because a newer rota may have written some that this one cannot decode.
+    """
 
     seen: Seen
     names: set[str]
@@ -42,7 +45,7 @@ class DataJobChanges(msgspec.Struct, frozen=True):
 
 
 async def require_free(tx: Tx, names: Iterable[str]) -> None:
-    """Code does not take the name of a job that somebody made."""
+    """Raise a Conflict if code declares a job whose name a data job has."""
     rows = [(name,) for name in names]
     for (name,) in await tx.fetch("taken_jobs", rows) if rows else ():
         raise Conflict(
@@ -51,14 +54,14 @@ async def require_free(tx: Tx, names: Iterable[str]) -> None:
 
 
 class NewSchedule(msgspec.Struct, frozen=True):
-    """The schedule that comes with a job."""
+    """The schedule that is created together with a job."""
 
     name: str
     definition: ScheduleDefinition
 
 
 RunOf = Callable[[JobDefinition], NewRun]
-"""The first run of a job as it was stored: the same, with the same id, each time that it is asked for."""
+"""Builds the first run of a job as it was stored. Must return the same run, with the same id, each time (retries)."""
 
 
 class DataJobStore:
@@ -67,7 +70,10 @@ class DataJobStore:
         self._new_id = new_id
 
     async def changes(self, seen: Seen, held: Collection[tuple[str, int]]) -> DataJobChanges | None:
-        """None while nothing has changed since `seen`; `held` are versions that the asker has."""
+        """Return what changed since `seen`, or None if nothing did.
+
+        `held` are the (name, version) pairs that the caller has.
+        """
 
         async def body(tx: Tx) -> DataJobChanges | None:
             ((count, dropped, last),) = await tx.fetch("data_jobs_seen")
@@ -83,7 +89,7 @@ class DataJobStore:
         return await self._database.read(body)
 
     async def create(self, definition: JobDefinition, owner: str, actor: str | None) -> JobDefinition:
-        """Its version is the next one. Added again just the same, it is there already."""
+        """Store a job as its next version. Idempotent: creating the same definition again returns the stored one."""
         return (await self.create_with(definition, owner, actor)).job
 
     async def create_with(
@@ -95,9 +101,9 @@ class DataJobStore:
         schedule: NewSchedule | None = None,
         run: RunOf | None = None,
     ) -> MadeJob:
-        """The same with its own schedule and its first run, in one transaction: all of it or nothing.
+        """Like `create`, with the job's own schedule and its first run, in one transaction.
 
-        What an earlier request of the same words has made of it is there already.
+        Idempotent: whatever an earlier, equal request has created is kept.
         """
         schedule_id, queues, hints = self._new_id(), set[str](), set[str | None]()
 
@@ -119,7 +125,7 @@ class DataJobStore:
         return made
 
     async def get(self, name: str) -> JobDefinition:
-        """With its secrets."""
+        """Return the newest definition, with its secrets."""
 
         async def body(tx: Tx) -> JobDefinition:
             return _read((await _own(tx, name))[0][3])
@@ -127,7 +133,7 @@ class DataJobStore:
         return await self._database.read(body)
 
     async def update(self, definition: JobDefinition, actor: str | None) -> JobDefinition | None:
-        """A new version; None if the newest is not the one any more that `definition` was made from."""
+        """Store a new version. Return None if `definition` was not made from the newest version (lost update)."""
 
         async def body(tx: Tx) -> JobDefinition | None:
             await tx.fetch("lock_job", job=definition.name)
@@ -148,9 +154,10 @@ class DataJobStore:
         return made
 
     async def delete(self, name: str, actor: str | None, *, force: bool) -> list[str]:
-        """Its own schedule goes with it. Dropped twice, it was dropped the first time.
+        """Drop a job together with its own schedule. Idempotent.
 
-        With `force`, other schedules of it are disabled, and the answer are its runs that are yet to be cancelled.
+        With `force`, its other schedules are disabled, and the answer are its live runs, which the caller has to
+        cancel.
         """
 
         async def body(tx: Tx) -> list[str]:
@@ -179,7 +186,7 @@ async def _locked(tx: Tx, name: str) -> list[Row]:
 
 
 async def _own(tx: Tx, name: str) -> list[Row]:
-    """Its versions, the newest first."""
+    """Return the versions of a data job, newest first. Raise if it is unknown, dropped or declared in code."""
     rows = list(await tx.fetch("job_versions", job=name))
     live = [row for row in rows if row[2] is None]
     if not live:
@@ -190,7 +197,7 @@ async def _own(tx: Tx, name: str) -> list[Row]:
 
 
 async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
-    """The job's row; what follows from it is yet to be declared, if it is new."""
+    """Insert the job's row, or return the equal one that exists. The caller declares what follows from a new one."""
     for _ in range(2):  # a first one has no row to lock: whoever loses finds the other's the second time
         rows = await _locked(tx, definition.name)
         live = [row for row in rows if row[2] is None]
@@ -208,7 +215,7 @@ async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
 
 
 async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) -> None:
-    """The job's own schedule, or the same one that is there already."""
+    """Create the job's own schedule, or keep the equal one that exists."""
     name, definition = schedule.name, schedule.definition
     owner = schedules_of_job.own_owner(definition.job)
     try:
@@ -220,7 +227,10 @@ async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) 
 
 
 async def _insert(tx: Tx, definition: JobDefinition, rows: list[Row], owner: str) -> JobDefinition | None:
-    """The next version of a job; None if somebody else made it meanwhile, whose commit this has waited for."""
+    """Insert the next version of a job.
+
+    Return None if another transaction, whose commit this waited for, inserted it first.
+    """
     version = max((row[0] for row in rows), default=0) + 1
     made = msgspec.structs.replace(definition, version=version)
     text = msgspec.json.encode(made, order="deterministic").decode()
@@ -229,7 +239,7 @@ async def _insert(tx: Tx, definition: JobDefinition, rows: list[Row], owner: str
 
 
 async def _declare(tx: Tx, made: JobDefinition, actor: str | None, what: str, queues: set[str]) -> None:
-    """What follows from a new version; `queues` gets those where runs may begin because of it."""
+    """Apply what follows from a new version. Add the queues where runs may begin because of it to `queues`."""
     await admit.declare(tx, made)
     queues |= await restrict.declare(tx, made)
     await expectations.declare_job(tx, made)

@@ -1,4 +1,4 @@
-"""What is done to a job as a whole: paused, resumed, cancelled; and the facts that its state is derived from."""
+"""Operations on a job as a whole: pause, resume, cancel, and the facts that its state is derived from."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ _BITE = 200
 _ALL = 2**31 - 1
 _ROUNDS = 5
 _WALK = 50_000
-"""How many of a job's newest runs are looked at for one that has ended."""
+"""How many of a job's newest runs are searched for one that has ended."""
 
 
 async def pause(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
-    """Nothing is claimed from now on; its schedules follow in bites. What was cut short, another pause finishes."""
+    """Pause a job, and then its schedules in batches.
+
+    From the first transaction on nothing of it is claimed. If the rest is cut short, another pause finishes it.
+    """
 
     async def body(tx: Tx) -> None:
         await change.require_job(tx, job)  # one that was dropped meanwhile would be made again paused
@@ -48,7 +51,10 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
 
 
 async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
-    """Whether it was paused; if not, nothing changes. The pause itself goes last, so that it can be repeated."""
+    """Resume a job's schedules in batches, and then the job. Return whether it was paused.
+
+    The pause is deleted last, so that a resume which was cut short can be repeated.
+    """
     after: str | bool = NIL_ID
     while isinstance(after, str):
         after = await database.transact(
@@ -58,7 +64,7 @@ async def resume(database: Database, job: str, mode: str, actor: str | None, new
 
 
 async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | bool:
-    """Where to go on, or whether the job was paused."""
+    """Resume a batch of schedules. Return the id to continue after, or, at the end, whether the job was paused."""
     last = await schedules_of_job.resume_schedules_of(tx, job, after, mode, actor, new_id)
     if last is not None:
         return last
@@ -71,7 +77,7 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """Runs that ended at once, and that were asked to stop."""
+    """Number of runs that ended at once, and of those that were asked to stop."""
 
     ended: int = 0
     asked: int = 0
@@ -85,7 +91,10 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> Cancelled:
-    """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
+    """Cancel a job: its schedules first, so that no new runs come, then its live runs.
+
+    In batches, so that workers get their turn in between.
+    """
     order = _Order(job, reason, actor, new_id())
     after: str | None = NIL_ID
     while after is not None:
@@ -102,21 +111,24 @@ async def cancel(database: Database, job: str, reason: str | None, actor: str | 
 async def cancel_left(
     database: Database, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None, new_id: NewId
 ) -> None:
-    """These runs of a job that was dropped, and no others: there may be a new one of its name by now."""
+    """Cancel these runs of a job that was dropped, and no others: a new job may have its name by now."""
     order = _Order(job, reason, actor, new_id())
     for run_id in run_ids:
         await database.transact(partial(_cancel_all, rows=[(run_id,)], order=order))
 
 
 async def left_of(tx: Tx, job: str) -> list[str]:
-    """Its live runs that nobody has asked to stop."""
+    """Return the ids of the job's live runs that nobody has asked to stop."""
     ((last,),) = await tx.fetch("last_waiting") or [(NIL_ID,)]
     waiting = await tx.fetch("waiting_of", job=job, after=NIL_ID, last=str(last), limit=_ALL)
     return [str(row[0]) for row in (*await tx.fetch("running_of", job=job), *waiting)]
 
 
 class _Order(msgspec.Struct, frozen=True):
-    """A job's cancel. `act` names it, because it takes many transactions: the first that changes anything notes it."""
+    """One cancel of a job, which takes many transactions.
+
+    `act` identifies it: the first transaction that changes anything notes it.
+    """
 
     job: str
     reason: str | None
@@ -136,7 +148,10 @@ async def _disable_some(tx: Tx, order: _Order, after: str, new_id: NewId) -> str
 
 
 async def _cancel_running(database: Database, order: _Order) -> Cancelled:
-    """One transaction each: a completion holds many leases at once, in an order of its own."""
+    """Cancel claimed runs, one transaction each.
+
+    In one transaction this could deadlock: a completion locks many leases at once, in its own order.
+    """
     running = await database.read(lambda tx: tx.fetch("running_of", job=order.job))
     done = Cancelled()
     for row in running:
@@ -145,7 +160,10 @@ async def _cancel_running(database: Database, order: _Order) -> Cancelled:
 
 
 async def _cancel_waiting(database: Database, order: _Order) -> Cancelled:
-    """Those that are there at the beginning: whoever enqueues faster than this cancels does not keep it busy."""
+    """Cancel the runs that waited at the beginning.
+
+    Bounded by the newest of them, so that a client which enqueues faster than this cancels does not keep it busy.
+    """
     newest = await database.read(lambda tx: tx.fetch("last_waiting"))
     last = str(newest[0][0]) if newest else NIL_ID
     after, done = NIL_ID, Cancelled()
@@ -201,7 +219,7 @@ def _facts(row: Row) -> JobFacts:
 
 
 async def _with_end(tx: Tx, found: JobFacts, newest: Row | None, begun: int | None) -> JobFacts:
-    """`begun` is when an older one began, if the newest never did."""
+    """Add when the newest run began and how it ended. `begun` is when an older run began, if the newest never did."""
     if newest is None:  # it never ran, all of its runs were pruned, or too many wait after the last one that ended
         counted = await statistics.counted_tally(tx, found.job)
         return msgspec.structs.replace(found, began_at=counted.began_at, ended=counted.ended)
@@ -220,9 +238,9 @@ async def stats(tx: Tx, job: str) -> JobStats:
 
 
 async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqueue.Hints) -> Enqueued | None:
-    """None, and nothing is done, if the run that it repeats is not its job's newest any more.
+    """Enqueue a retry of the job's newest run. Return None, and do nothing, if it is not the newest any more.
 
-    Two that retry the same one wait for each other at the old run: the second finds the retry of the first.
+    Two retries of the same run wait for each other at the old run's row: the second finds the retry of the first.
     """
     await enqueue.hold_jobs(tx, [run])  # jobs before runs, as everybody
     await tx.fetch("lock_runs", [(run.retry_of,)])
@@ -239,6 +257,6 @@ async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqu
 
 
 async def newest_run(tx: Tx, job: str) -> tuple[str, RunState | None] | None:
-    """Its id and final state, None while it is live; skipped ones do not count."""
+    """Return the id and final state (None while it is live) of the job's newest run. Skipped runs do not count."""
     rows = await tx.fetch("newest_run", job=job)
     return (str(rows[0][0]), RunState(rows[0][1]) if rows[0][1] else None) if rows else None

@@ -1,4 +1,4 @@
-"""Claims of pipelines: whoever knows a part's job is given that part, with what it is to be done with."""
+"""Claims of pipelines: turn a claimed run into the claim of the part that it is at."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ async def claim_restricted(tx: Tx, request: RestrictedRequest) -> RestrictedClai
 
 
 async def parts(tx: Tx, claims: list[Claim]) -> list[Claim]:
-    """Those of pipelines as claims of their parts, in the transaction that made them; the others as they are.
+    """Replace claims of pipelines by claims of their parts, in the transaction that claimed them.
 
-    What belongs to a pipeline that is paused is put back. A part for which something is missing has failed, and would
-    again.
+    Other claims stay as they are. Runs of a paused pipeline are put back. A part whose input is missing fails, because
+    a retry would fail, too.
     """
     staged = [claim for claim in claims if is_pipeline(claim.overrides)]
     if not staged:

@@ -1,4 +1,4 @@
-"""The parts of pipelines: which one a run is at, and what the end of one makes of it."""
+"""Parts of pipelines: which one a run is at, and what the end of a part does to the run."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ _job = msgspec.json.Decoder(JobDefinition).decode
 
 
 async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> set[str]:
-    """The same of runs that were made after a model. Returns the queues where they wait."""
+    """Like `begin`, for runs that were made from a model. Return the queues where they wait."""
     plans = {id: model.pipeline for id, model in runs if model is not None and model.pipeline is not None}
     return await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items()}) if plans else set()
 
 
 async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
-    """Those that are pipelines, whose rows are there, wait for their first part. A retry is as what it repeats was."""
+    """Let new runs of pipelines, whose rows exist, wait for their first part.
+
+    A retry uses the plan of the run that it repeats.
+    """
     staged = {run.id: run for run in runs if is_pipeline(run.overrides)}
     if not staged:
         return
@@ -44,13 +47,13 @@ async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
 
 
 async def place(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> set[str]:
-    """These runs, which wait, wait for whoever does that part. Returns their queues."""
+    """Let waiting runs wait for this part. Return their queues."""
     await _put(tx, parts)
     return {row[0] for row in await tx.fetch("ready_for_parts", [(id,) for id in sorted(parts)])}
 
 
 async def go_on(tx: Tx, run_id: str) -> None:
-    """A retry that keeps what was done begins with the first part that was not."""
+    """Let a retry that keeps finished parts begin with the first unfinished one."""
     for (text,) in await tx.fetch("untouched_plan", id=run_id):
         plan = _decode(text)
         recorded = await tx.fetch("recorded_steps", id=run_id)
@@ -84,7 +87,7 @@ def _row(id: str, plan: Pipeline, part: Part, job: JobDefinition) -> Row:
 
 
 async def opened(tx: Tx, claims: Iterable[Claim]) -> None:
-    """That these parts are being done. They come before the steps that their handlers open."""
+    """Note that these parts are running, numbered before the steps that their handlers open."""
     begun = [
         StepNote(one.run_id, one.fence, one.attempt, one.part, number_of(one.fence, 0), StepState.RUNNING, 0)
         for one in claims
@@ -95,9 +98,10 @@ async def opened(tx: Tx, claims: Iterable[Claim]) -> None:
 
 
 async def advance(tx: Tx, reports: Sequence[Report]) -> Sequence[Report]:
-    """What these ends mean for their runs: a part is done, and if it was not the last, its run is put off for the next.
+    """Apply successful parts: record each as a step, and snooze runs that have a next part.
 
-    Those whose lease is gone stay as they are: nothing is written.
+    Returns the reports to apply instead. A report whose lease is gone is returned as it is, and nothing is written for
+    it.
     """
     ends = {report.run_id: report for report in reports if report.part and report.outcome is Outcome.SUCCEEDED}
     if not ends:
@@ -143,6 +147,6 @@ def _put_off(report: Report) -> Report:
 
 
 async def advanced_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str, int]]:
-    """Those of them that say again what was done."""
+    """Return the reports, as (run id, fence), that repeat an end of a part which was applied before."""
     told = [(report.run_id, report.fence) for report in reports if report.part and report.outcome is Outcome.SUCCEEDED]
     return {(str(id), fence) for id, fence in await tx.fetch("advanced_before", told)} if told else set()

@@ -1,4 +1,4 @@
-"""The audit trail: acts noted in their own transaction, and trails read back."""
+"""The audit trail: acts are noted in their own transaction, and read back as events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _COLUMNS = "seq, at, kind, subject, type, actor, fence, details"
 async def note(
     tx: Tx, kind: str, subject: str, what: str, actor: str | None, details: Details, *, fence: int | None = None
 ) -> None:
-    """Only for what really changes something: whoever repeats it changes nothing, and notes nothing."""
+    """Note an act.
+
+    Call it only when something really changed: a repetition changes nothing, and must note nothing.
+    """
     facts = {"kind": kind, "subject": subject, "type": what, "actor": actor, "fence": fence}
     await tx.fetch("note_event", **facts, details=_text(details))
 
@@ -31,20 +34,23 @@ async def note(
 async def note_once(
     tx: Tx, kind: str, subject: str, what: str, actor: str | None, details: Details, *, fence: int | None = None
 ) -> None:
-    """For acts whose repetition cannot be told from another such act but by their name, `act` in the details."""
+    """Note an act unless it was noted before, for acts whose repetition cannot be recognized by its effect.
+
+    `details["act"]` identifies the act.
+    """
     facts = {"kind": kind, "subject": subject, "type": what, "actor": actor, "fence": fence}
     await tx.fetch("note_event_once", **facts, act=details["act"], details=_text(details))
 
 
 async def note_runs(tx: Tx, what: str, rows: Iterable[tuple[str, str | None, int | None, Details]]) -> None:
-    """One statement for however many: run, actor, fence, details."""
+    """Note one type of event for any number of runs, in one statement. `rows` are (run id, actor, fence, details)."""
     written = [(id, actor, fence, _text(details)) for id, actor, fence, details in rows]
     if written:
         await tx.fetch("note_events", written, kind="run", type=what)
 
 
 def waiting_state(hold: int) -> RunState:
-    """That of a run in `rota_ready`."""
+    """Return the state of a run in `rota_ready` from its hold."""
     return RunState.QUEUED if hold in (0, 2, 6) else RunState.SCHEDULED
 
 
@@ -64,11 +70,14 @@ class EventStore:
         return await self._database.read(body)
 
     async def of_schedule(self, name: str) -> list[Event]:
-        """Of the one that has this name, or had it last."""
+        """Return the events of the schedule that has this name, or had it last."""
         return await self._database.read(lambda tx: _of_schedule(tx, name))
 
     async def audit(self, wanted: dict[str, str], limit: int, before: int | None) -> list[Event]:
-        """The newest first. That a run waits no longer for others is nobody's act."""
+        """Return events, newest first.
+
+        Without releases of waiting runs, which are nobody's act.
+        """
         conditions = ["type <> 'released'", *(f"{column} = :{column}" for column in wanted)]
         conditions += [] if before is None else ["seq < :before"]
         values: dict[str, object] = {**wanted} if before is None else {**wanted, "before": before}

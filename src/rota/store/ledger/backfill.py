@@ -1,4 +1,4 @@
-"""Backfill: runs for plan times of the past, made while the schedule's row is locked; the ledger stays exact."""
+"""Backfill: create runs for past plan times while the schedule's cursor is locked, so that the ledger stays exact."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ _LIMITED, _IN_TURN = 2, 3
 
 
 class Order(msgspec.Struct, frozen=True):
-    """Plan times from `from_at` to `to_at`, both included; `concurrency` of their runs at once."""
+    """A backfill of the plan times from `from_at` to `to_at`, both included.
+
+    At most `concurrency` of its runs run at once. `ran` tells which plan times that have a run get another one.
+    """
 
     from_at: int
     to_at: int
@@ -53,7 +56,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[Backfill, set[str]]:
-    """Returns what it did, and the queues that may have something to claim now."""
+    """Create the missing runs. Return the result, and the queues that may have something to claim now."""
     if row.definition.follows is not None:
         raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
     if row.definition.awaited is not None:
@@ -93,7 +96,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
 
 
 async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
-    """One line, though a schedule that rests has got a revision for it, too."""
+    """Note the backfill as one event, even if a resting schedule also got a revision (`rested`) for it."""
     told = {"schedule_id": row.id, "revision": rested, "from_at": order.from_at, "to_at": order.to_at, "count": count}
     await audit.note(tx, "schedule", row.name, BACKFILLED, order.actor, told)
 
@@ -108,8 +111,11 @@ async def _pattern(tx: Tx, row: ScheduleRow) -> RunTemplate:
 
 
 async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[ScheduleRow, int]:
-    """Up to where plan times are decided. While a schedule rests they are not, because it may catch up with them when
-    it is resumed: what is backfilled now, it will not."""
+    """Return the row, and up to when its plan times are decided.
+
+    A resting schedule may still catch up with its plan times when it is resumed. A revision ends that: what is
+    backfilled now is not caught up with later.
+    """
     if row.active or order.to_at <= row.cursor_at or row.standing.room == 0:
         return row, row.cursor_at
     ((now,),) = await tx.fetch("now")
@@ -122,7 +128,7 @@ async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
 def _plan_times(
     row: ScheduleRow, order: Order, over: Iterable[tuple[int, int]], decided: int, scopes: int
 ) -> list[int]:
-    """Without those after its end; `over`: since it ended, until it went on."""
+    """Return the decided plan times of the order, without those in `over`, periods after the schedule had ended."""
     times, until = row.standing.times, min(order.to_at, decided)
     open_parts = list(_without(order.from_at - 1, until, over))
     count = sum(times.count(low, high) for low, high in open_parts) * scopes
@@ -138,7 +144,7 @@ def _plan_times(
 
 
 def _without(after: int, until: int, over: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What is left of a time without others, which are in order."""
+    """Yield what is left of (after, until] without the periods `over`, which are in order."""
     for low, high in over:
         if after < min(low, until):
             yield after, min(low, until)
@@ -148,7 +154,7 @@ def _without(after: int, until: int, over: Iterable[tuple[int, int]]) -> Iterato
 
 
 def _pending(row: ScheduleRow, order: Order, decided: int) -> int:
-    """No more than it may still have."""
+    """Return how many plan times of the order are still to be planned, at most as many as the schedule may have."""
     count, room = row.standing.times.count(max(decided, order.from_at - 1), order.to_at), row.standing.room
     return count if room is None else min(count, room)
 
@@ -180,7 +186,7 @@ async def _choice(
 
 
 async def is_done(tx: Tx, done: Backfill) -> bool:
-    """Whether the runs are there that a transaction made of which nobody knows whether it committed."""
+    """Return whether a backfill's runs exist, when it is unknown whether its transaction committed."""
     return bool(done.runs) and bool(await tx.fetch("which_exist", [(done.runs[0],)]))
 
 
@@ -193,7 +199,7 @@ async def _make(
     new_id: NewId,
     queues: set[str],
 ) -> dict[str, MissingPlanTime]:
-    """By their ids; without those that a key of another run makes needless."""
+    """Insert the runs. Return them by id, without those that a unique key of another run makes unnecessary."""
     assert pattern.model is not None
     shape = _shape(pattern.model, order.actor)
     runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
@@ -222,7 +228,10 @@ async def _make(
 
 
 def _turns(ids: Sequence[str], concurrency: int) -> Iterator[tuple[str, str]]:
-    """Who waits for whom, so that no more are at once: what conducts replicas, no claim looks for under a limit."""
+    """Yield (run, predecessor) pairs that limit concurrency by waiting.
+
+    Runs with replicas cannot use a limit: no claim looks for them.
+    """
     return zip(ids[concurrency:], ids, strict=False)
 
 
@@ -231,12 +240,12 @@ def _limit_key(run: LimitedRun) -> str | None:
 
 
 def _gates(row: ScheduleRow, pattern: RunTemplate, one: MissingPlanTime, payload: str) -> tuple[Gate, ...]:
-    """In the order of those that planning gives: of a key, the schedule's, the job's."""
+    """Return the gates of a run in the order in which planning gives them: by key, the schedule's, the job's."""
     return with_limits_of_schedule(gates_of(pattern.job, one.scope, payload), pattern.definition.gates(row.id))
 
 
 def _keyed(shape: NewRun, pattern: RunTemplate, run: LimitedRun, one: MissingPlanTime, payload: str) -> NewRun:
-    """With all that a run which it replaces gets of it."""
+    """Build the run as it takes its keys, with everything that a run which it replaces needs from it."""
     holds = key_holds(pattern.job, one.scope, None, payload, {})
     return msgspec.structs.replace(
         shape, id=run.id, payload=payload, retry_of=one.instead_of, holds=holds, gates=run.gates
@@ -244,7 +253,7 @@ def _keyed(shape: NewRun, pattern: RunTemplate, run: LimitedRun, one: MissingPla
 
 
 def _shape(model: NewRun, actor: str | None) -> NewRun:
-    """Found among the schedule's other runs by a tag."""
+    """Return the model with a tag that tells backfilled runs from the schedule's other runs."""
     tags: list[str] = msgspec.json.decode(model.tags) if model.tags else []
     metadata: dict[str, Any] = msgspec.json.decode(model.metadata) if model.metadata else {}
     if actor is not None:

@@ -1,4 +1,4 @@
-"""What retention leaves of schedules: ranges instead of runs, and nothing of a schedule that was deleted long ago."""
+"""Retention of schedules: fold pruned runs into ranges, and delete schedules that were dropped long ago."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TABLES = ("rota_revision", "rota_range", "rota_scope_span", "rota_lane", "rota_
 
 
 async def fold_runs(tx: Tx, dropped: Iterable[Row]) -> None:
-    """Runs that were deleted in this transaction, as far as they belonged to plan times."""
+    """Fold runs that were deleted in this transaction into ranges, if they belonged to plan times."""
     gone = [
         ForgottenRun(str(id), Scope(kind, name), plan_time, covers_from, covered or 0, state, reason, bool(backfilled))
         for id, kind, name, plan_time, covers_from, covered, state, reason, backfilled, retry_of in dropped
@@ -41,7 +41,10 @@ def _reason(run: ForgottenRun, histories: dict[str, History]) -> str:
 
 
 async def _lock(tx: Tx, ids: Iterable[str]) -> None:
-    """Two janitors that fold into the same schedule do so one after the other; and not while it is backfilled."""
+    """Lock the cursors of schedules in id order.
+
+    Two janitors fold into the same schedule one after the other, and never during its backfill.
+    """
     await tx.fetch("lock_schedules", [(id,) for id in sorted(ids)])
 
 
@@ -67,12 +70,12 @@ async def jobs_of_schedules(tx: Tx) -> list[str]:
 
 
 async def surplus_skips(tx: Tx, job: str) -> Sequence[Row]:
-    """One bite of skipped runs, by id: of those that were noted, all but the newest of each lane."""
+    """Return one batch of ids of skipped runs: of those that were noted, all but the newest of each lane."""
     return await tx.fetch("surplus_skips", job=job, limit=_BITE)
 
 
 async def old_missed(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
-    """One bite of missed ranges that are older than runs are kept."""
+    """Return one batch of missed ranges that are older than runs are kept."""
     return await tx.fetch("old_missed", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
 
 
@@ -91,20 +94,20 @@ def fold_missed(rows: Sequence[Row]) -> Work[int]:
 
 
 async def gone_scopes(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
-    """One bite of scopes that were last named before runs are kept, and have none left."""
+    """Return one batch of scopes that were last named before runs are kept, and have no runs left."""
     rows = await tx.fetch("gone_scopes", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
     listed = {id: _listed(await revisions_of(tx, id)) for id in {str(row[0]) for row in rows}}
     return [row for row in rows if Scope(row[1], row[2]) not in listed[str(row[0])]]
 
 
 def _listed(revisions: Iterable[Revision]) -> set[Scope]:
-    """Scopes that a revision names by itself: their ranges account for more than spans of a provider."""
+    """Return the scopes that a revision lists itself. Their ranges account for more than a provider's spans."""
     own = [revision.definition for revision in revisions if revision.definition.provider is None]
     return {scope for definition in own for scope in definition.lanes}
 
 
 def forget_scopes(rows: Sequence[Row]) -> Work[int]:
-    """All of a scope at once, what was named and what became of it: the rest is still accounted for."""
+    """Delete a scope's spans together with its ranges and lanes, so that the ledger still adds up."""
 
     async def body(tx: Tx) -> int:
         await _lock(tx, {str(row[0]) for row in rows})

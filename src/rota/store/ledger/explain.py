@@ -1,4 +1,4 @@
-"""Facts for explanations: read as of one instant, explained in core."""
+"""Facts for explanations: read as of one instant here, turned into words in core."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST = 1_000
 
 
 async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> Explanation:
-    """Without `at`, the newest plan time. `silence`: how long a worker may be silent and still be alive."""
+    """Explain the plan time `at`, or the newest one. `silence`: how long a living worker may be silent."""
     await snapshot(tx)
     row = await row_of(tx, name)
     history, schedule = await history_of(tx, row), await _schedule(tx, name)
@@ -70,7 +70,7 @@ def _told(run: PlannedRun, more: Row) -> PlanTimeRun:
 
 
 async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:
-    """The plan time of the last run, if it is runs that name them: those of one scope."""
+    """Return the plan time of the last run, for schedules whose runs name them (which have one scope)."""
     if not row.standing.times.waits_for_ends:
         return None
     scope = row.definition.lanes[0]
@@ -91,14 +91,17 @@ async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
 
 
 async def explain_one_run(tx: Tx, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
-    """`within`: for whoever is for one scope only."""
+    """Explain a run. `within`: hide what belongs to other scopes, for a caller who may see only one."""
     await snapshot(tx)
     facts = await _facts_of_run(tx, run_id, silence)
     return explain_run(facts if within is None else await _seen_within(tx, facts, within))
 
 
 async def _seen_within(tx: Tx, facts: RunFacts, scope: Scope) -> RunFacts:
-    """What is of other scopes is neither named nor counted; that a limit is full, which others share, holds it back."""
+    """Remove what belongs to other scopes.
+
+    A full limit is still shown, because it holds the run back, but not who fills it.
+    """
     mine = await read.of_scope(tx, [*(id for id, _, _ in facts.waits_for), *facts.awaited_by], scope)
     waits_for = [one for one in facts.waits_for if one[0] in mine]
     full = [limit for limit in facts.limits if limit.held >= limit.max]

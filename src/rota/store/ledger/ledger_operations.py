@@ -1,4 +1,4 @@
-"""The store's operations on what became of plan times: told, verified, explained, made up for."""
+"""Store operations on the ledger: list, verify and explain plan times, and backfill them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LedgerStore:
         return await self._database.read(lambda tx: doctor.symptoms(tx, silence, stuck_for))
 
     async def backfill(self, name: str, order: backfill.Order) -> Backfill:
-        """Repeated after an unknown outcome, it finds the runs that it made, and gives the first answer."""
+        """Backfill a schedule. Repeated after an unknown outcome, it finds its runs and returns the first answer."""
         answers: list[tuple[Backfill, set[str]]] = []
 
         async def body(tx: Tx) -> tuple[Backfill, set[str]]:

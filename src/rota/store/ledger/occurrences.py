@@ -1,4 +1,4 @@
-"""The ledger read from its tables: told plan time by plan time, or verified by counting."""
+"""The ledger, read from its tables: listed plan time by plan time, or verified by counting."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_EXPLAINED = 10
 
 
 async def snapshot(tx: Tx) -> None:
-    """Everything is read as of one instant: what planning does meanwhile would look like damage."""
+    """Read everything that follows as of one instant. Otherwise concurrent planning would look like damage."""
     if tx.dialect is POSTGRES:
         await tx.script("set transaction isolation level repeatable read")
 
@@ -111,7 +111,7 @@ def planned_run(row: Row) -> PlannedRun:
 
 
 async def with_retries(tx: Tx, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Those that did not succeed with what was made in their place, and in place of that, if it did not either."""
+    """Add to each unsuccessful run the newest run made in its place, followed through chains of retries."""
     newest: dict[str, Replacement] = {}
     origins = {run.id: run.id for run in runs if run.was_vain}
     while origins:
@@ -124,7 +124,10 @@ async def with_retries(tx: Tx, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
 
 
 async def verify(tx: Tx, name: str, *, thorough: bool) -> Verification:
-    """`thorough` looks at the plan time of each run, too; otherwise they are counted only."""
+    """Verify that every plan time is accounted for once.
+
+    `thorough` checks the plan time of each run, too; otherwise runs are only counted.
+    """
     await snapshot(tx)
     row = await row_of(tx, name)
     history = await history_of(tx, row)
@@ -176,7 +179,7 @@ async def _tallies(tx: Tx, history: History) -> tuple[dict[tuple[int, Scope, int
 
 
 async def _explained(tx: Tx, history: History, finding: Finding, ranges: Sequence[Range]) -> Finding:
-    """With some of the plan times that nothing is known of: the only time that they are walked one by one."""
+    """Add some of the plan times that nothing is known of. Only here are they walked one by one."""
     if finding.problem != "count" or len(finding.revisions) != 1 or finding.scope is None:
         return finding
     if finding.expected is None or finding.found is None or finding.found >= finding.expected:
@@ -197,7 +200,7 @@ async def _explained(tx: Tx, history: History, finding: Finding, ranges: Sequenc
 
 
 async def _doubles(tx: Tx, history: History) -> list[Finding]:
-    """Runs at plan times that a missed range, or the run that they were coalesced into, holds too."""
+    """Find runs whose plan time is also accounted for by a missed range, or by a run that it was coalesced into."""
     found = []
     for statement, other in (("runs_in_missed", "a missed range"), ("runs_in_covers", "another run")):
         for id, kind, name, plan_time in await tx.fetch(statement, id=history.id, limit=_MOST_FINDINGS):
@@ -209,7 +212,7 @@ async def _doubles(tx: Tx, history: History) -> list[Finding]:
 
 
 async def _out_of_place(tx: Tx, history: History) -> list[Finding]:
-    """One by one: some run is where none can be."""
+    """Find runs where none can be, by checking them one by one."""
     found: list[Finding] = []
     after = ("", "", 0)
     while rows := await tx.fetch(
@@ -225,7 +228,7 @@ async def _out_of_place(tx: Tx, history: History) -> list[Finding]:
 
 
 async def _phantoms(tx: Tx, history: History) -> list[Finding]:
-    """All scopes share their plan times: each is looked at once."""
+    """Find runs at times that the schedule never named. All scopes share their plan times: each is checked once."""
     found: list[Finding] = []
     after = 0
     while rows := await tx.fetch("distinct_plan_times", id=history.id, after=after, limit=_BITE):

@@ -1,7 +1,7 @@
-"""Counting: ended runs into the statistics of their job, in the order of their ids; skipped ones are noted besides.
+"""Count ended runs into their job's statistics, in the order of their ids, and note skipped ones.
 
-What had not ended when counting passed it is noted, and counted later. So neither statistics nor the search for skipped
-runs look at history, and the end of a run writes nothing for them.
+A run that had not ended when counting passed it is noted as uncounted, and counted later. So neither statistics nor the
+search for skipped runs read history, and the end of a run writes nothing for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SKIPS_KEPT = 100
 
 
 async def next_runs(tx: Tx, job: str) -> Sequence[Row]:
-    """One bite of runs that counting has not passed yet."""
+    """Return one batch of runs that counting has not passed yet."""
     ((now,),) = await tx.fetch("now")
     until, mark = last_id_of(countable_until(int(now))), await statistics.mark_of(tx, job)
     return await tx.fetch("next_to_count", job=job, mark=mark, until=until, limit=_BITE)
@@ -45,13 +45,16 @@ def count(job: str) -> Work[int]:
 
 
 async def passed_runs(tx: Tx, job: str, after: str) -> Turn:
-    """Those that have ended since counting passed them, as far as one bite goes."""
+    """Return one batch of the runs that counting has passed, with those that have ended since."""
     rows = await tx.fetch("uncounted_after", job=job, after=after, limit=_BITE)
     return turn(rows, _BITE, [row[:10] for row in rows if row[1] is not None and not row[10]])
 
 
 def count_passed(job: str, after: str = NIL_ID) -> Work[int]:
-    """The same bite, looked at once more: somebody else may have counted some of it."""
+    """Count the batch of `passed_runs`.
+
+    It is read again under the lock: another process may have counted some of it.
+    """
 
     async def body(tx: Tx) -> int:
         await statistics.lock(tx, job)

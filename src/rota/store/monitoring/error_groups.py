@@ -1,4 +1,4 @@
-"""The newest runs that went wrong, as many as can be looked at in a moment."""
+"""The newest failed runs, as many as can be read in a moment."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ErrorGroupStore:
     async def between(
         self, since: int, until: int, job: str | None, scope: Scope | None, most: int = _MOST
     ) -> tuple[list[FailedRun], bool]:
-        """Those that ended in this time, of the newest `most`; and whether there may be others.
+        """Return failed runs that ended in this time, among the newest `most`, and whether there may be more.
 
-        Of one scope, the newest `most` of its own: faults of others must not push them out. So it looks further, but
-        not for ever.
+        With a scope, `most` counts its own runs: failures of others must not push them out. So it reads further, but at
+        most `_MOST_LOOKS` batches.
         """
 
         async def body(tx: Tx) -> tuple[list[FailedRun], bool]:

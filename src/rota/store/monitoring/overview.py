@@ -1,4 +1,4 @@
-"""The facts of the first page, read in one go: of live rows and of what was counted, never of all runs."""
+"""Facts of the overview page: read from live rows and counters, never from all runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rota.store.schedules.schedule_row import decoded
 from rota.values.instants import instant, maybe_instant
 
 MOST = 50_000
-"""Runs that are counted, of each kind of waiting."""
+"""Runs counted at most, per kind of waiting."""
 _LISTED = 100
 _FIRES = 10
 _UNTOLD = 60_000_000
@@ -40,14 +40,18 @@ _DAY = 24 * HOUR
 
 
 class OverviewFacts(msgspec.Struct, frozen=True):
-    """All but what needs attention, and the facts that tell that."""
+    """The overview without what needs attention, and the facts from which that is derived."""
 
     overview: Overview
     facts: Facts
 
 
 async def seen(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
-    """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
+    """Read the overview.
+
+    `silence`: how long a living worker may be silent. `stuck_for`: how long ago a lease must have expired. Both are
+    microseconds.
+    """
     await snapshot(tx)
     ((now,),) = await tx.fetch("now")
     schedules = await schedule_states(tx)

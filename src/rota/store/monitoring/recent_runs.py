@@ -1,4 +1,4 @@
-"""The last runs of some schedules, all in one question."""
+"""The last runs of several schedules, in one query."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rota.store.databases.pinned_plans import walk_indexes
 from rota.store.schedules.schedule_row import readable
 
 MOST_SCOPES = 10
-"""Of one schedule, whose runs are looked at, at most."""
+"""Scopes per schedule whose runs are read, at most."""
 
 
 async def recent(tx: Tx, names: Sequence[str], limit: int) -> dict[str, Recent]:
-    """Of those that there are, by name."""
+    """Return the recent runs, by name, of those of the schedules that exist."""
     await walk_indexes(tx, in_order=True)
     known: dict[str, str] = {}
     scopes: dict[str, list[Row]] = {}

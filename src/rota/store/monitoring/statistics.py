@@ -1,4 +1,4 @@
-"""Statistics of jobs: of ended runs that were counted, pruned or not, and of those that are not counted yet."""
+"""Statistics of jobs: counted runs, pruned or not, plus those that are not counted yet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def fold(tx: Tx, dropped: Iterable[Row]) -> None:
 
 
 async def _uncounted(tx: Tx, job: str, rows: Sequence[Row]) -> list[Ended]:
-    """Of runs that were deleted just now: what was counted before does not count again."""
+    """Return those of the deleted runs that were not counted before."""
     noted = {str(id) for (id,) in await tx.fetch("forget_uncounted", [(job, str(row[-1])) for row in rows])}
     mark = await mark_of(tx, job)
     ids = [(str(row[-1]), row) for row in rows]
@@ -40,7 +40,7 @@ async def _uncounted(tx: Tx, job: str, rows: Sequence[Row]) -> list[Ended]:
 
 
 async def lock(tx: Tx, job: str) -> None:
-    """Whoever counts a job's runs: one after the other."""
+    """Lock a job's statistics, so that processes count its runs one after the other."""
     await tx.fetch("lock_stats", job=job, day=BEFORE_ALL_DAYS)
 
 
@@ -50,7 +50,7 @@ async def mark_of(tx: Tx, job: str) -> str:
 
 
 async def add(tx: Tx, job: str, runs: Iterable[Ended]) -> None:
-    """Count these, too; under the job's lock."""
+    """Count these runs. The caller holds the job's lock."""
     more = by_day(runs)
     if not more:
         return
@@ -68,7 +68,7 @@ async def add(tx: Tx, job: str, runs: Iterable[Ended]) -> None:
 
 
 async def tally(tx: Tx, job: str) -> Tally:
-    """Of all runs of the job that ever ended. How the last one ended is told for counted runs only."""
+    """Return the tally of all runs of the job that ever ended. How the last one ended is known of counted runs only."""
     await snapshot(tx)  # a run that is being counted or pruned counts once
     rows = await tx.fetch("job_counts", job=job, mark=await mark_of(tx, job))
     return merged(_tally(row[-1]) if row[-1] else _group(row) for row in rows)
@@ -79,7 +79,7 @@ async def counted_tally(tx: Tx, job: str) -> Tally:
 
 
 def _group(row: Row) -> Tally:
-    """Runs of one state and one bucket."""
+    """Build the tally of runs of one state and one bucket of durations."""
     state, digits, head, count, busy, first_at, began_at, _ = row
     return Tally(
         states={state: count},

@@ -1,4 +1,4 @@
-"""Attempts within a stretch of time: those that go on, and those of runs whose ids are of that time."""
+"""Attempts within a period: those still going on, and those of runs whose ids are of that time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rota.values.clock import Clock, HostClock
 from rota.values.durations import in_micros
 
 LOOKED_AT = 20_000
-"""Runs, the newest first, and as many attempts that did not succeed."""
+"""Runs read at most, newest first, and as many attempts that did not succeed."""
 _MOST_SCHEDULES = 200
 _BEFORE = in_micros(timedelta(days=1))
 _SKEW = in_micros(timedelta(minutes=10))
-"""Ids tell the time of the host that made them: so far apart from the database's, at most."""
+"""Ids carry the time of the host that made them, which differs from the database's by at most this."""
 
 
 class TimelineRows(msgspec.Struct, frozen=True):
-    """`more`: there are older runs that were not looked at."""
+    """Attempts and upcoming plan times. `more`: there are older runs that were not read."""
 
     bars: list[Bar]
     upcoming: list[Upcoming]

@@ -1,4 +1,4 @@
-"""Notes of runs in progress: written under their lease or not at all; steps, progress and logs as they are read."""
+"""Notes of runs in progress: steps, progress and logs, written only under a current lease."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GAP = "lines are missing here: the log of this attempt grew beyond its limit"
 
 
 class RecordedStep(msgspec.Struct, frozen=True):
-    """What an attempt has to know of steps before it. `result` is JSON."""
+    """A step of an earlier attempt, as the next attempt needs it. `result` is JSON."""
 
     id: str
     no: int
@@ -34,20 +34,21 @@ class NoteStore:
         self._database = database
 
     async def write(self, notes: Notes) -> set[tuple[str, int]]:
-        """Returns the leases that are gone: nothing of theirs was written."""
+        """Write notes. Return the leases that are gone, for which nothing was written."""
         return await self._database.transact(lambda tx: write(tx, notes))
 
     async def shield(self, run_id: str, fence: int, no: int, *, another: bool = False) -> bool | None:
-        """From now on a cancel waits. False: the run was asked to stop before; None: the lease is gone.
+        """Make a cancel wait for the end of a step.
 
-        `no` counts the shields of an attempt; `another`: it is shielded already, for a step that goes on.
+        Return False if the run was asked to stop before, None if the lease is gone. `no` counts the shields of an
+        attempt; `another`: a step that goes on has shielded it already.
         """
         values = {"id": run_id, "fence": fence, "no": no, "another": int(another)}
         rows = await self._database.transact(lambda tx: tx.fetch("shield", **values))
         return bool(rows[0][0]) if rows else None
 
     async def unshield(self, notes: Notes, grace: int, no: int) -> set[tuple[str, int]]:
-        """The step that was not to be cancelled is over, which is what `notes` say; `no` is that of the last shield."""
+        """End the shield of a step, and write its `notes`. `no` is that of the last shield."""
 
         async def body(tx: Tx) -> set[tuple[str, int]]:
             for run_id, fence in notes.leases:
@@ -64,7 +65,7 @@ class NoteStore:
         return await self._database.read(lambda tx: steps(tx, run_id))
 
     async def logs(self, run_id: str, after: str | None = None) -> list[LogLine]:
-        """The next few hundred writings behind the cursor of a line; none when there are no more yet."""
+        """Return the next log lines after a cursor, from a few hundred rows. Empty if there are no more yet."""
         return await self._database.read(lambda tx: logs(tx, run_id, after))
 
     async def last_logs(self, run_id: str, count: int) -> list[LogLine]:
@@ -107,7 +108,7 @@ def _log_row(note: LogNote) -> Row:
 
 
 async def steps(tx: Tx, run_id: str) -> list[Step]:
-    """As they are declared, and as they were opened."""
+    """Return the run's steps: declared ones in their order, then others as they were opened."""
     facts = await tx.fetch("run_of_steps", id=run_id)
     if not facts:
         raise UnknownRun(run_id)
@@ -148,7 +149,7 @@ def _percentage(state: StepState, done: int | None) -> float | None:
 
 
 async def keep_steps(tx: Tx, old_id: str, run_id: str, from_step: str | None) -> None:
-    """What `old_id` has done need not be done again by its retry: all of it, or what came before a step."""
+    """Copy steps that `old_id` has finished to its retry: all of them, or those before `from_step`."""
     ((_, definition),) = await tx.fetch("run_of_steps", id=old_id)
     recorded = [id for id, *_ in await tx.fetch("recorded_steps", id=old_id)]
     kept = [(id, no) for no, id in enumerate(kept_of(_declared(definition), recorded, from_step), 1)]
@@ -168,7 +169,7 @@ async def last_logs(tx: Tx, run_id: str, count: int) -> list[LogLine]:
 
 
 def _lines(rows: Sequence[Row]) -> list[LogLine]:
-    """Of all rows but the first, which only tells where they go on."""
+    """Decode all rows but the first, which only tells where they go on."""
     lines: list[LogLine] = []
     for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
         cursor = f"{fence}.{no}"

@@ -1,7 +1,7 @@
-"""The mark of a promotion, on both of its databases: a migration from the future, which no rota takes for its own.
+"""The mark of a promotion on both of its databases: a migration from the future, which no rota takes for its own.
 
-Whoever opens a database looks at its migrations: an older rota refuses one that it does not know, and this one says
-what it means.
+Every program checks the migrations of a database that it opens: an older rota refuses a migration that it does not
+know, and this one explains it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from rota.store.databases.statements import POSTGRES
 
 MARK = 1_000_000
 PROMOTED_FROM = "promoted_from"
-"""The setting by which a database that was filled by a promotion knows which one that was."""
+"""The setting that holds the id of the promotion which filled this database."""
 
 
 class PromotionMark(msgspec.Struct, frozen=True):
-    """`leaving`: the file is frozen while it is copied; `left`: it is history; `arriving`: half-filled."""
+    """State of a promotion.
+
+    `leaving`: the file is frozen while it is copied; `left`: it is history; `arriving`: half-filled.
+    """
 
     kind: Literal["leaving", "left", "arriving"]
     id: str

@@ -1,4 +1,4 @@
-"""The SQLite file that a promotion leaves: frozen for everybody, read in bites, and in the end only a pointer."""
+"""The SQLite file that a promotion copies: frozen for everybody, read in batches, and in the end only a pointer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ _SHOWN = 3
 
 
 class FileInUse(Conflict):
-    """Somebody works on the file; it can be waited for."""
+    """Workers or leased runs still use the file. The caller may wait for them."""
 
 
 async def require_idle(tx: Tx) -> None:
-    """Nobody could write any more, but whoever is at work would learn it only when it is done."""
+    """Raise while workers are alive or runs are leased.
+
+    A frozen file would stop them, too, but they would learn it only when their work is done.
+    """
     alive = [worker.name for worker in await list_workers(tx) if worker.state is not WorkerState.GONE]
     if alive:
         names = ", ".join(alive[:_SHOWN]) + (", …" if len(alive) > _SHOWN else "")
@@ -38,7 +41,7 @@ async def require_idle(tx: Tx) -> None:
 
 
 async def require_storable(tx: Tx) -> None:
-    """PostgreSQL has no text with a NUL in it; rota writes none, but others may have, into a file."""
+    """Raise if a text contains a NUL, which PostgreSQL cannot store. rota writes none, but others may have."""
     for table in (await catalogue_of(tx)).tables.values():
         for column in table.texts:
             rows = await tx.fetch_sql(
@@ -53,7 +56,10 @@ async def require_storable(tx: Tx) -> None:
 
 
 async def freeze(tx: Tx, id: str, place: str) -> PromotionMark:
-    """From here on nobody writes to the file, whatever has it open: a row after its table was copied would be lost."""
+    """Prevent all writes to the file by triggers, whichever program has it open.
+
+    A row written after its table was copied would be lost.
+    """
     found = await mark_of(tx)
     if found is not None:
         return found
@@ -79,12 +85,12 @@ async def thaw(tx: Tx) -> None:
 
 
 async def leave(tx: Tx, mark: PromotionMark) -> None:
-    """It stays frozen, and says where everything is."""
+    """Mark the file as moved. It stays frozen, and tells where the data is."""
     await set_mark(tx, PromotionMark("left", mark.id, mark.place))
 
 
 async def bite(tx: Tx, table: Table, after: Key | None, rows: int, size: int) -> list[Row]:
-    """The next rows by their key: so many, or so long, whichever comes first; none at the end."""
+    """Return the next rows by key: at most `rows`, or until their texts exceed `size`. Empty at the end."""
     beyond = f"where ({quoted(table.key)}) > ({', '.join('?' * len(table.key))})" if after else ""
     order = f"order by {quoted(table.key)} limit {rows}"
     sql = f"select {quoted(table.columns)} from {table.name} {beyond} {order}"

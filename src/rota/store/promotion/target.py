@@ -1,4 +1,4 @@
-"""The PostgreSQL database that a promotion fills: marked until it is whole, each bite with a note of how far it is."""
+"""The PostgreSQL database that a promotion fills: marked until it is complete, with a note of progress per batch."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NOTES = "create table rota_promotion (name text primary key, reached text, done
 
 
 class TableProgress(msgspec.Struct, frozen=True):
-    """How far a table is: the key of its last row that arrived, and whether there are no more."""
+    """Progress of one table: the key of the last row that arrived, and whether it is complete."""
 
     key: Key | None = None
     done: bool = False
 
 
 async def filled_by(tx: Tx) -> str | None:
-    """Which promotion has filled it, if one has."""
+    """Return the id of the promotion that has filled this database, or None."""
     rows = await tx.fetch("get_setting", name=PROMOTED_FROM)
     return rows[0][0] if rows else None
 
@@ -40,7 +40,7 @@ async def require_empty(tx: Tx) -> None:
 
 
 async def begin(tx: Tx, mark: PromotionMark) -> None:
-    """Nobody uses it before it is whole."""
+    """Mark the database, so that nobody uses it before it is complete. Idempotent."""
     found = await mark_of(tx)
     if found is not None and found.id == mark.id:
         return
@@ -55,7 +55,7 @@ async def reached(tx: Tx) -> dict[str, TableProgress]:
 
 
 async def append(tx: Tx, table: Table, before: TableProgress, rows: Sequence[Row]) -> TableProgress:
-    """The rows and the note of it, in one transaction. Repeated after an unknown outcome, it finds the note."""
+    """Insert rows and note the progress, in one transaction. Idempotent: repeated, it finds the note."""
     after = TableProgress(table.key_of(rows[-1])) if rows else TableProgress(before.key, done=True)
     await tx.fetch_sql("insert into rota_promotion (name) values (:name) on conflict do nothing", name=table.name)
     note = "select reached, done from rota_promotion where name = :name for update"
@@ -81,7 +81,7 @@ def _key(text: str | None) -> Key | None:
 
 
 async def settle(tx: Tx) -> None:
-    """Numbers go on after the highest; and the planner of the database learns what it has now."""
+    """Continue identity columns after the highest number, and analyze the tables for PostgreSQL's planner."""
     for table, column in await identities_of(tx):
         highest = f"select max({quoted([column])}) as highest from {table}"
         numbers = f"setval(pg_get_serial_sequence('{table}', '{column}'), highest)"
@@ -90,7 +90,7 @@ async def settle(tx: Tx) -> None:
 
 
 async def complete(tx: Tx, mark: PromotionMark) -> None:
-    """From here on it is a database like any other, which knows where it came from."""
+    """Unmark the database, which is from now on like any other, and store where it came from."""
     if await filled_by(tx) == mark.id:
         return
     await tx.fetch("save_setting", name=PROMOTED_FROM, value=mark.id)
@@ -99,7 +99,7 @@ async def complete(tx: Tx, mark: PromotionMark) -> None:
 
 
 async def undo(tx: Tx) -> None:
-    """Empty again."""
+    """Empty the database again."""
     tables = ", ".join((await catalogue_of(tx)).tables)
     await tx.script(f"truncate {tables} restart identity; drop table rota_promotion")
     await clear_mark(tx)

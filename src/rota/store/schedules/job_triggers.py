@@ -1,4 +1,4 @@
-"""Schedules that follow the ends of another job's runs: who listens, and what each end gets."""
+"""Schedules that follow the ends of another job's runs: listeners, and the runs that each end gets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Heard = tuple[Signal, Sequence[str]]
 async def heed(
     tx: Tx, id: str, name: str, definition: ScheduleDefinition, was: ScheduleDefinition | None = None
 ) -> None:
-    """From now on, the ends that it follows leave signals. A ring of schedules is refused."""
+    """Listen to the job that the schedule follows, so that its ends leave signals. Raise for a ring of schedules."""
     awaited = definition.awaited
     if awaited is None:
         if was is not None and was.awaited is not None:
@@ -60,10 +60,10 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId, queues: set[str]) -> int:
-    """Each end gets a run of each schedule that follows it, or a skipped one that says why not.
+    """Create a run, or a skipped one that says why, for each end and each schedule that follows it.
 
-    Returns of how many signals that is done, from the first on: where a limit or a key has a say, a decision has to see
-    what the database said to the one before it, and the rest is for another transaction.
+    Return how many signals are done, from the first on. Where a limit or a key decides, a decision has to see what the
+    database answered to the one before it. Then the rest is left for another transaction.
     """
     wanted = {id for _, ids in heard for id in ids}
     if not wanted:
@@ -99,7 +99,7 @@ async def _ended(tx: Tx, signals: Sequence[Signal]) -> dict[str, Ended]:
 
 
 async def _turn(tx: Tx, rows: Sequence[ScheduleRow], new_id: NewId) -> _Turn:
-    """What cannot be read, or has no job, is noted as the schedule's trouble, and is in nobody's way."""
+    """Prepare the decisions. A schedule that cannot be read, or has no job, gets its trouble noted and is left out."""
     patterns, troubled = {}, []
     for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
         if isinstance(pattern, RunTemplate):
@@ -115,7 +115,7 @@ async def _turn(tx: Tx, rows: Sequence[ScheduleRow], new_id: NewId) -> _Turn:
 
 
 class _Turn:
-    """Decisions of one transaction, each seeing the one before it."""
+    """Decisions of one transaction, each of which sees the one before it."""
 
     def __init__(
         self,
@@ -181,7 +181,10 @@ def _resting(row: ScheduleRow) -> str | None:
 
 
 def _filled(pattern: RunTemplate, name: str, scope: Scope, signal: Signal, ended: Ended) -> RunTemplate:
-    """What the run has of the one that it follows, filled in at once: what came from there is not looked at again."""
+    """Fill the payload with values of the run that is followed.
+
+    At once, so that values from there are not expanded a second time.
+    """
     changes: dict[str, Any] = {"templated": False}
     if pattern.templated:
         after = AfterRun(signal.subject, signal.type, ended.result)
@@ -213,7 +216,7 @@ async def _apply(tx: Tx, turn: _Turn, queues: set[str]) -> None:
 
 
 async def _note_rest(tx: Tx, turn: _Turn, row: ScheduleRow) -> None:
-    """That it is paused by its own failure, or has had its last run, is a revision like any other."""
+    """Record a revision if the schedule is paused by its own failure, or has had its last run."""
     most = row.definition.max_runs
     if row.id in turn.paused:
         note = f"paused: {turn.paused[row.id]}"

@@ -1,4 +1,4 @@
-"""The store's operations on schedules, each one transaction that may be repeated."""
+"""Store operations on schedules. Each is one transaction and may be repeated."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from rota.values.scope import Scope
 T = TypeVar("T")
 
 PLANNER = "\x01planner"
-"""The hint that schedules changed. No queue can have this name."""
+"""The name under which planners are notified of changes, as if it were a queue. No queue can have this name."""
 _BITE = 1_000
 _LAST = 2**63 - 1
 _SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
-"""Of other letters the databases know no small ones, or know them differently."""
+"""ASCII only: the databases differ in, or lack, lower case of other letters."""
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """How many schedules were looked at, how many runs made, and what was decided."""
+    """Number of schedules looked at, number of runs made, and the decisions."""
 
     schedules: int
     runs: int
@@ -65,9 +65,9 @@ class ScheduleStore:
         """How many planning transactions are worth being under way together: SQLite has one writer."""
 
     async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
-        """Whether there is anything to do, of what can be planned with these providers.
+        """Return what there is to plan with these providers.
 
-        Cheap: it is asked all day, and where that can be told, mostly nothing was written since.
+        Cheap, because it is polled all day. Cached until the next commit where the database tells of commits.
         """
         asked, version = (tuple(providers), followers), self._database.version()
         known = self._looks.get(asked)
@@ -81,7 +81,7 @@ class ScheduleStore:
         await self._database.transact(lambda tx: due.set_aside(tx, providers, trouble))
 
     async def plan(self, limit: int, providers: Providers) -> Planned:
-        """A batch of due schedules becomes runs."""
+        """Turn a batch of due schedules into runs."""
         planning = await self._database.transact(
             lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._definitions)
         )
@@ -90,7 +90,7 @@ class ScheduleStore:
         return Planned(planning.schedules, planning.runs, planning.tally)
 
     async def read_ahead(self, until: int, limit: int) -> bool:
-        """Some of what schedules say that will be due until then. True if there is more of it."""
+        """Read definitions that will be due until then into the cache. Return whether there are more."""
         after, end = self._read_ahead, (until, _LAST)
         if after >= end:
             return False
@@ -111,7 +111,7 @@ class ScheduleStore:
         return await self._database.transact(lambda tx: due.wake_followers(tx, limit))
 
     async def replan_zones(self) -> bool:
-        """After new time zone data: all schedules are looked at again. True if there was anything to do."""
+        """Plan all zoned schedules again after an update of time zone data. Return whether there was one."""
         if await self._database.read(due.knows_zones):
             return False
         after: str | None = NIL_ID
@@ -136,7 +136,7 @@ class ScheduleStore:
     async def update(
         self, name: str, definition: ScheduleDefinition, change: Change, *, expected: ScheduleDefinition | None = None
     ) -> bool:
-        """False, and nothing is done, if it is not what was `expected`: somebody else has changed it meanwhile."""
+        """Change a schedule. Return False, and do nothing, if it is not as `expected` (lost update)."""
 
         async def apply(tx: Tx, row: ScheduleRow) -> bool:
             if expected is not None and row.definition not in (expected, definition):
@@ -147,7 +147,7 @@ class ScheduleStore:
         return await self._changing(name, apply, job=definition.job)
 
     async def declare(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
-        """A declaration that has changed; not if another process has applied it since."""
+        """Apply a changed declaration, unless another process has applied it since."""
 
         async def apply(tx: Tx, row: ScheduleRow) -> None:
             if row.declared != change.declared:
@@ -188,9 +188,10 @@ class ScheduleStore:
         actor: str | None = None,
         request: KeyHold | None = None,
     ) -> list[str]:
-        """Not repeated by itself unless the `request` can be known again: it would trigger twice.
+        """Trigger a schedule now. Return the ids of the runs.
 
-        `named` are the scopes that its provider names now, if somebody could ask it.
+        Repeated after an unknown outcome only if there is a `request` to recognize it by: otherwise it could trigger
+        twice. `named` are the scopes that its provider names now, if it could be called.
         """
 
         async def body(tx: Tx) -> tuple[Planning, list[str]]:
@@ -230,8 +231,11 @@ class ScheduleStore:
         limit: int = 100,
         after: str | None = None,
     ) -> list[Schedule]:
-        """By name; `text` is a part of it, `after` the last name of the page before. Those that only a newer rota can
-        read are left out."""
+        """Return schedules by name.
+
+        `text` is a part of the name, `after` the last name of the page before. Schedules that only a newer rota can
+        read are left out.
+        """
         wanted = {"job": job, "owner": owner}
         conditions = ["deleted_at is null", "name > :after"]
         conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
@@ -258,7 +262,7 @@ class ScheduleStore:
         return await self._database.read(body)
 
     async def declared(self, names: Sequence[str]) -> Mapping[str, tuple[str | None, str]]:
-        """Name → (fingerprint of what was declared last, owner), of those that exist."""
+        """Return name → (fingerprint of the last declaration, owner), of those that exist."""
 
         async def body(tx: Tx) -> dict[str, tuple[str | None, str]]:
             rows = await tx.fetch("declared_schedules", [(name,) for name in names])
@@ -269,7 +273,11 @@ class ScheduleStore:
     async def _changing(
         self, name: str, work: Callable[[Tx, ScheduleRow], Coroutine[Any, Any, T]], *, job: str | None = None
     ) -> T:
-        """`job`: the one that it is to have, locked before the cursor: so does whoever makes or pauses schedules."""
+        """Lock a schedule and apply `work` to it.
+
+        `job`, the one that it is to have, is locked before the cursor, as everybody does who creates or pauses
+        schedules.
+        """
 
         async def body(tx: Tx) -> T:
             if job is not None:
@@ -285,7 +293,7 @@ class ScheduleStore:
 
 
 def _like(text: str | None) -> str | None:
-    """As `like` takes it, with `!` before what it would take for more than itself."""
+    """Return the text as a `like` pattern, with wildcards escaped by `!`."""
     return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.translate(_SMALL))}%"
 
 

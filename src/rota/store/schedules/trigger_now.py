@@ -1,4 +1,4 @@
-"""Trigger now: runs of a schedule that belong to no plan time."""
+"""Trigger now: create runs of a schedule that belong to no plan time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rota.values.scope import Scope
 async def trigger(
     tx: Tx, row: ScheduleRow, new_id: NewId, scopes: tuple[Scope, ...], *, force: bool, actor: str | None = None
 ) -> tuple[Planning, list[str]]:
-    """Overlap is obeyed unless forced; whether the schedule is paused, or its last run failed, does not matter."""
+    """Create a run in each scope. Overlap is obeyed unless `force`; pauses and earlier failures are ignored."""
     (pattern,) = await patterns_of(tx, [row.text])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)
@@ -60,9 +60,10 @@ async def trigger(
 
 
 async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:
-    """A plan time that its limit or its key does not let be is skipped; but whoever triggers can be told.
+    """Raise if a limit or a key caused a run to be skipped, because the caller of a trigger can be told.
 
-    Of several for one limit that keeps the newest, the others gave way, as they would if they had come one by one.
+    Not for runs that were superseded: of several under a limit that keeps the newest, the others give way, as they
+    would one by one.
     """
     for (reason,) in await tx.fetch("skipped_among", [(id,) for id in run_ids]):
         if reason != SUPERSEDED:
@@ -70,7 +71,7 @@ async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:
 
 
 async def scopes_of(tx: Tx, row: ScheduleRow, scope: Scope | None, named: Sequence[Scope] = ()) -> tuple[Scope, ...]:
-    """The one that is asked for; else all, as its provider names them now, or did when it was asked last."""
+    """Return the requested scope, or all: as the provider names them now (`named`), or did last."""
     known = tuple(named or await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     if scope is None:
         if not known:

@@ -1,4 +1,4 @@
-"""Whom a database serves: programs of its own schema and, as far as its migrations say so, older ones."""
+"""Compatibility: a database serves programs of its own schema and, as far as its migrations allow, older ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 3
 
 
 class WorkersAlive(Conflict):
-    """Workers are alive that cannot work with what a migration leaves."""
+    """Workers are alive that cannot work with the schema a migration leaves."""
 
     def __init__(self, migration: Migration, names: list[str]) -> None:
         some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
@@ -30,7 +30,7 @@ class WorkersAlive(Conflict):
 
 
 async def oldest_served(tx: Tx, version: int) -> int:
-    """By the database at this version: the oldest schema of a program that every migration so far has left at work."""
+    """Return the oldest schema of a program that may work with a database at this version."""
     if version < _SAYS_SINCE:
         return version
     ((serves,),) = await tx.fetch_sql(
@@ -50,7 +50,7 @@ async def record(tx: Tx, migration: Migration) -> None:
 
 
 async def make_way(tx: Tx, found: int, migration: Migration, *, force: bool) -> None:
-    """Nobody is at work who could not go on after this migration; or all of those are asked to stop."""
+    """Raise if workers are alive that could not go on after this migration. With `force`, ask them to stop."""
     left = [] if migration.serves <= await oldest_served(tx, found) else await _left_behind(tx, found, migration)
     if left and not force:
         raise WorkersAlive(migration, [name for _, name in left])
@@ -59,7 +59,10 @@ async def make_way(tx: Tx, found: int, migration: Migration, *, force: bool) -> 
 
 
 async def _left_behind(tx: Tx, found: int, migration: Migration) -> list[tuple[str, str]]:
-    """Ids and names. A worker that does not say of which schema it is may be of the oldest that is served so far."""
+    """Return (id, name) of those workers.
+
+    A worker that does not tell its schema may be of the oldest one that is served so far.
+    """
     schema = "schema" if found >= _SAYS_SINCE else "null"
     settings = "settings" if found >= _PACED_SINCE else "null"
     oldest = await oldest_served(tx, found)

@@ -1,4 +1,4 @@
-"""Numbered migrations: each in a transaction of its own, under a lock, so that a killed one continues."""
+"""Numbered migrations. Each is a transaction of its own, under a lock, so that a killed one is continued."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def newest_version(database: Database) -> int:
 
 
 async def check(database: Database) -> tuple[int, int]:
-    """(the database's version, this program's)."""
+    """Return the database's version and this program's."""
     return await database.read(current_version), newest_version(database)
 
 
 async def require_own(database: Database) -> None:
-    """Of this program's version: whatever else it knows of the tables."""
+    """Raise unless the schema is exactly this program's, for programs that depend on all of its tables."""
     found, wanted = await check(database)
     if found != wanted:
         raise SchemaOutdated(found, wanted)
 
 
 async def require_served(database: Database) -> None:
-    """Of this program's version, or of a newer one that serves it."""
+    """Raise unless the schema is this program's, or a newer one that serves it."""
     wanted = newest_version(database)
     found = await database.read(lambda tx: _serving_version(tx, wanted))
     if found < wanted:
@@ -66,7 +66,7 @@ async def require_served(database: Database) -> None:
 
 
 async def oldest_served(database: Database) -> int:
-    """The oldest schema of a program that may work with this database."""
+    """Return the oldest schema of a program that may work with this database."""
 
     async def body(tx: Tx) -> int:
         return await compatibility.oldest_served(tx, await current_version(tx))
@@ -75,7 +75,7 @@ async def oldest_served(database: Database) -> int:
 
 
 async def _serving_version(tx: Tx, wanted: int) -> int:
-    """The database's version; if it is newer than the program's, it serves it."""
+    """Return the database's version. Raise if it is newer and does not serve this program."""
     found = await current_version(tx)
     if found > wanted and (oldest := await compatibility.oldest_served(tx, found)) > wanted:
         raise SchemaOutdated(found, wanted, serves=oldest)
@@ -83,9 +83,9 @@ async def _serving_version(tx: Tx, wanted: int) -> int:
 
 
 async def migrate(database: Database, *, force: bool = False) -> list[str]:
-    """Apply what is missing; returns the names applied. Any number of processes may try at once.
+    """Apply the missing migrations, and return their names. Any number of processes may call it at once.
 
-    Refused while a worker is alive that could not go on, unless forced: then it is asked to stop.
+    Refused while a worker is alive that could not go on. With `force`, such workers are asked to stop.
     """
     known = migrations(database.dialect)
     newest = known[-1].version
@@ -113,5 +113,5 @@ async def migrate(database: Database, *, force: bool = False) -> list[str]:
 
 
 def _narrowest(known: Sequence[Migration], found: int) -> Migration:
-    """Of those that are to come, the one that serves the fewest: it is refused before the first, not halfway."""
+    """Return the coming migration that serves the fewest programs: it is refused before the first one is applied."""
     return max((one for one in known if one.version > found), key=lambda one: one.serves)
