@@ -31,11 +31,11 @@ async def tell_missed(tx: Tx, missed: Sequence[tuple[ScheduleRow, Gap]], queues:
 
     Only for schedules whose job somebody listens to.
     """
-    rows = [(row.name, row.definition.job, _told_gap(gap)) for row, gap in missed]
+    rows = [(row.name, row.definition.job, _details(gap)) for row, gap in missed]
     if rows and await tx.fetch("signal_missed", rows):
         queues.add(MESSENGER)
 
 
-def _told_gap(gap: Gap) -> str:
-    told = {"count": gap.count, "from": instant(gap.from_at), "to": instant(gap.to_at), "reason": gap.reason}
-    return msgspec.json.encode(told).decode()
+def _details(gap: Gap) -> str:
+    details = {"count": gap.count, "from": instant(gap.from_at), "to": instant(gap.to_at), "reason": gap.reason}
+    return msgspec.json.encode(details).decode()

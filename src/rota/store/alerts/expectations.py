@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,36 @@ class Subject(msgspec.Struct, frozen=True):
     def told(self) -> dict[str, Any]:
         """Extra details for audit notes: the schedule's id, because names are reused."""
         return {} if self.id is None else {"schedule_id": self.id}
+
+
+class StoredExpectation(NamedTuple):
+    """The columns of `expectations` and `lock_expectation`, in their order. `text` is JSON; `rests` is 0 or 1."""
+
+    kind: str
+    name: str
+    text: str
+    owner: str
+    since: int
+    rests: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.name
+
+    @property
+    def expect(self) -> Expectations:
+        return decoded(self.text)
+
+
+async def read_all(tx: Tx) -> list[StoredExpectation]:
+    return [StoredExpectation(*row) for row in await tx.fetch("expectations")]
+
+
+async def lock(tx: Tx, kind: str, name: str) -> StoredExpectation | None:
+    """Lock and return an expectation, so that its breaches are opened and closed by one transaction at a time."""
+    for row in await tx.fetch("lock_expectation", kind=kind, subject=name):
+        return StoredExpectation(*row)
+    return None
 
 
 async def declare_job(tx: Tx, definition: JobDefinition) -> None:
@@ -60,22 +90,23 @@ async def anew(tx: Tx, kind: str, name: str) -> None:
     await tx.fetch("expect_anew", kind=kind, subject=name)
 
 
-async def open_(tx: Tx, subject: Subject, found: Sequence[Breach]) -> tuple[list[Breach], bool]:
+async def open_(tx: Tx, subject: Subject, breaches: Sequence[Breach]) -> tuple[list[Breach], bool]:
     """Insert breaches. Return those that this transaction opened, and whether anybody listens for them.
 
     Of two concurrent watchmen, the primary key lets only one open a breach.
     """
-    rows = [(breach.what, breach.since, _text(breach)) for breach in found]
-    begun = {row[0] for row in await tx.fetch("open_breaches", rows, kind=subject.kind, subject=subject.name)}
-    fresh = [breach for breach in found if breach.what in begun]
+    rows = [(breach.what, breach.since, _text(breach)) for breach in breaches]
+    inserted = await tx.fetch("open_breaches", rows, kind=subject.kind, subject=subject.name)
+    begun = {what for (what,) in inserted}
+    fresh = [breach for breach in breaches if breach.what in begun]
     signals: list[tuple[str, Subject, dict[str, Any]]] = []
     for breach in fresh:
-        told = _told(breach.what, breach.since, breach.message, breach.details)
-        await audit.note(tx, subject.kind, subject.name, "breached", WATCHMAN, {**subject.told, **told})
-        signals.append(("breached", subject, told))
+        details = _details(breach.what, breach.since, breach.message, breach.details)
+        await audit.note(tx, subject.kind, subject.name, "breached", WATCHMAN, {**subject.told, **details})
+        signals.append(("breached", subject, details))
         run_id = breach.details.get("run_id")
         if breach.what == "start_within" and run_id is not None:
-            signals.append(("late", msgspec.structs.replace(subject, kind="run", id=run_id), told))
+            signals.append(("late", msgspec.structs.replace(subject, kind="run", id=run_id), details))
     return fresh, await _signal(tx, subject, signals)
 
 
@@ -87,24 +118,31 @@ async def close(
     ended = await tx.fetch("close_breaches", rows, kind=subject.kind, subject=subject.name)
     signals: list[tuple[str, Subject, dict[str, Any]]] = []
     for what, since, text in ended:
-        kept = msgspec.json.decode(text) if text else {}
-        told = _told(what, since, kept.get("message", ""), kept.get("details", {}))
-        told |= {} if reason is None else {"reason": reason}
-        await audit.note(tx, subject.kind, subject.name, "met", actor, {**subject.told, **told})
-        signals.append(("met", subject, told))
-    return [row[0] for row in ended], await _signal(tx, subject, signals)
+        stored = msgspec.json.decode(text) if text else {}
+        details = _details(what, since, stored.get("message", ""), stored.get("details", {}))
+        details |= {} if reason is None else {"reason": reason}
+        await audit.note(tx, subject.kind, subject.name, "met", actor, {**subject.told, **details})
+        signals.append(("met", subject, details))
+    return [what for what, _, _ in ended], await _signal(tx, subject, signals)
 
 
 async def _signal(tx: Tx, subject: Subject, signals: Sequence[tuple[str, Subject, dict[str, Any]]]) -> bool:
     schedule = subject.name if subject.kind == "schedule" else None
     rows = [
-        (what, of.kind, of.id if of.kind == "run" else of.name, of.job, schedule, msgspec.json.encode(told).decode())
-        for what, of, told in signals
+        (
+            event,
+            of.kind,
+            of.id if of.kind == "run" else of.name,
+            of.job,
+            schedule,
+            msgspec.json.encode(details).decode(),
+        )
+        for event, of, details in signals
     ]
     return bool(await tx.fetch("signal_breaches", rows)) if rows else False
 
 
-def _told(what: str, since: int, message: str, details: dict[str, Any]) -> dict[str, Any]:
+def _details(what: str, since: int, message: str, details: dict[str, Any]) -> dict[str, Any]:
     return {"what": what, "message": message, "since": written_instant(instant(since)), **details}
 
 

@@ -48,8 +48,8 @@ class SignalStore:
         """Check for signals. Cheap, because the messenger polls it all day."""
 
         async def body(tx: Tx) -> Look:
-            ((signals, known),) = await tx.fetch("anything_to_tell")
-            return Look(bool(signals), bool(known))
+            ((signals, notifications),) = await tx.fetch("anything_to_tell")
+            return Look(bool(signals), bool(notifications))
 
         return await self._database.glance(body)
 
@@ -82,8 +82,8 @@ class SignalStore:
 
         async def body(tx: Tx) -> None:
             if await tx.fetch("drop_signals", [(signal.no,)]):
-                told = {"signal": signal.type, "subject": signal.subject, "kind": signal.kind, "trouble": trouble}
-                await audit.note(tx, "job", signal.job or signal.subject, _DROPPED, "messenger", told)
+                details = {"signal": signal.type, "subject": signal.subject, "kind": signal.kind, "trouble": trouble}
+                await audit.note(tx, "job", signal.job or signal.subject, _DROPPED, "messenger", details)
 
         await self._database.transact(body)
 
@@ -99,8 +99,8 @@ async def _deliver(tx: Tx, taken: Sequence[Signal], new_id: Callable[[], str], q
         return Delivered(0)
     heard = await _heard(tx, taken)
     done = await job_triggers.follow(tx, [(signal, ids) for signal, ids, _ in heard], new_id, queues)
-    told = [(signal, names) for signal, _, names in heard[:done]]
-    notified = await notifications.tell(tx, told, new_id, queues)
+    matches = [(signal, names) for signal, _, names in heard[:done]]
+    notified = await notifications.tell(tx, matches, new_id, queues)
     await tx.fetch("drop_signals", [(signal.no,) for signal in taken[:done]])
     return Delivered(done, notified)
 
@@ -109,26 +109,22 @@ async def _heard(tx: Tx, taken: Sequence[Signal]) -> list[tuple[Signal, list[str
     """Return each signal with the schedules and the notifications that listened when it happened."""
     jobs = sorted({signal.job for signal in taken if signal.job is not None})
     listeners = await tx.fetch("listeners_of", [(job,) for job in jobs])
-    found = []
+    heard = []
     for signal in taken:
-        mine = [row for row in listeners if _listens(row, signal)]
         by: dict[str, list[str]] = {job_triggers.LISTENER: [], notifications.LISTENER: []}
-        for _, what, subject, _ in mine:
-            if what in by and subject not in by[what]:
-                by[what].append(subject)
-        found.append((signal, by[job_triggers.LISTENER], by[notifications.LISTENER]))
-    return found
-
-
-def _listens(row: Row, signal: Signal) -> bool:
-    job, _, _, since = row
-    return job in ("*", signal.job) and since <= signal.at
+        for job, kind, subject, since in listeners:
+            if job not in ("*", signal.job) or since > signal.at:
+                continue
+            if kind in by and subject not in by[kind]:
+                by[kind].append(subject)
+        heard.append((signal, by[job_triggers.LISTENER], by[notifications.LISTENER]))
+    return heard
 
 
 def _signal(row: Row) -> Signal:
-    no, at, what, kind, subject, job, schedule, details = row
+    no, at, event, kind, subject, job, schedule, text = row
     try:
-        told = msgspec.json.decode(details, type=dict[str, Any]) if details else {}
-    except msgspec.DecodeError:
-        told = {}
-    return Signal(no, at, what, kind, subject, job, schedule, told)
+        details = msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+    except msgspec.DecodeError:  # the signal itself is worth more than its details
+        details = {}
+    return Signal(no, at, event, kind, subject, job, schedule, details)
