@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,8 +23,16 @@ from rota.store.ledger import audit
 from rota.store.progress import notes
 
 _decode = msgspec.json.Decoder(Pipeline).decode
-_CANCEL_AT = 5
 _job = msgspec.json.Decoder(JobDefinition).decode
+
+
+class _Lease(NamedTuple):
+    """The columns of `lock_leases` that matter for parts."""
+
+    fence: int
+    attempt: int
+    worker_id: str
+    cancel_at: int | None
 
 
 async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> set[str]:
@@ -40,16 +49,16 @@ async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
     staged = {run.id: run for run in runs if is_pipeline(run.overrides)}
     if not staged:
         return
-    old = [(run.retry_of,) for run in staged.values() if run.pipeline is None]
-    plans = {str(id): _decode(plan) for id, plan in await tx.fetch("plans_of", old)} if old else {}
-    found = {id: run.pipeline or plans.get(str(run.retry_of)) for id, run in staged.items()}
-    await place(tx, {id: (plan, plan.parts[0]) for id, plan in found.items() if plan is not None})
+    repeated = [(run.retry_of,) for run in staged.values() if run.pipeline is None]
+    old_plans = {str(id): _decode(plan) for id, plan in await tx.fetch("plans_of", repeated)} if repeated else {}
+    plans = {id: run.pipeline or old_plans.get(str(run.retry_of)) for id, run in staged.items()}
+    await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items() if plan is not None})
 
 
 async def place(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> set[str]:
     """Let waiting runs wait for this part. Return their queues."""
     await _put(tx, parts)
-    return {row[0] for row in await tx.fetch("ready_for_parts", [(id,) for id in sorted(parts)])}
+    return {queue for (queue,) in await tx.fetch("ready_for_parts", [(id,) for id in sorted(parts)])}
 
 
 async def go_on(tx: Tx, run_id: str) -> None:
@@ -75,7 +84,7 @@ async def _put(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> None:
     names = sorted({part.job for _, part in parts.values()})
     rows = await tx.fetch("job_definitions", [(name,) for name in names])
     texts: dict[str, str] = {name: text for name, text in rows}  # noqa: C416
-    # One that nobody has declared yet is waited for, where it would be by default.
+    # A part whose job is not declared yet waits in the queue that the job would have by default.
     jobs = {name: _job(texts[name]) if name in texts else JobDefinition(name=name) for name in names}
     await tx.fetch("put_stages", [_row(id, plan, part, jobs[part.job]) for id, (plan, part) in sorted(parts.items())])
 
@@ -89,9 +98,9 @@ def _row(id: str, plan: Pipeline, part: Part, job: JobDefinition) -> Row:
 async def opened(tx: Tx, claims: Iterable[Claim]) -> None:
     """Note that these parts are running, numbered before the steps that their handlers open."""
     begun = [
-        StepNote(one.run_id, one.fence, one.attempt, one.part, number_of(one.fence, 0), StepState.RUNNING, 0)
-        for one in claims
-        if one.part
+        StepNote(claim.run_id, claim.fence, claim.attempt, claim.part, number_of(claim.fence, 0), StepState.RUNNING, 0)
+        for claim in claims
+        if claim.part
     ]
     if begun:
         await notes.write(tx, Notes(steps=tuple(begun)))
@@ -106,30 +115,39 @@ async def advance(tx: Tx, reports: Sequence[Report]) -> Sequence[Report]:
     ends = {report.run_id: report for report in reports if report.part and report.outcome is Outcome.SUCCEEDED}
     if not ends:
         return reports
-    held = await tx.fetch("lock_leases", [(end.run_id, end.fence) for end in ends.values()])
-    leases = {str(row[0]): row for row in held}
+    # Fenced: a report of a lease that is gone finds no row. The lease comes first in the order of locks, as for any
+    # other end of a run.
+    rows = await tx.fetch("lock_leases", [(end.run_id, end.fence) for end in ends.values()])
+    leases = {
+        str(id): _Lease(fence, attempt, worker_id, cancel_at)
+        for id, fence, attempt, worker_id, _, cancel_at, *_ in rows
+    }
     plans = {str(id): _decode(plan) for id, plan in await tx.fetch("plans_of", [(id,) for id in leases])}
     await notes.write(tx, Notes(steps=tuple(_done(ends[id], lease) for id, lease in leases.items())))
     following = {id: (plan, part) for id, plan in plans.items() if (part := plan.next(str(ends[id].part)))}
     if following:
-        # One that was asked to stop ends here.
-        await _put(tx, {id: one for id, one in following.items() if leases[id][_CANCEL_AT] is None})
-        told = [_told(leases[id], ends[id], part) for id, (_, part) in following.items()]
-        await audit.note_runs(tx, ADVANCED, told)
+        # A run that was asked to stop ends here: it does not get its next part.
+        await _put(tx, {id: place for id, place in following.items() if leases[id].cancel_at is None})
+        events = [_event(leases[id], ends[id], part) for id, (_, part) in following.items()]
+        await audit.note_runs(tx, ADVANCED, events)
     return [_put_off(report) if report.run_id in following else report for report in reports]
 
 
-def _told(lease: Row, report: Report, following: Part) -> tuple[str, str, int, audit.Details]:
-    _, fence, _, worker_id, _, cancel_at, *_ = lease
-    goes_on = {"next": following.step, "job": following.job} if cancel_at is None else {}
-    return report.run_id, worker_id, fence, {"step": report.part, **goes_on}
+def _event(lease: _Lease, report: Report, following: Part) -> tuple[str, str, int, audit.Details]:
+    next_part = {"next": following.step, "job": following.job} if lease.cancel_at is None else {}
+    return report.run_id, lease.worker_id, lease.fence, {"step": report.part, **next_part}
 
 
-def _done(report: Report, lease: Row) -> StepNote:
-    _, fence, attempt, *_ = lease
-    step, result = str(report.part), report.result or "null"
+def _done(report: Report, lease: _Lease) -> StepNote:
     return StepNote(
-        report.run_id, fence, attempt, step, number_of(fence, 0), StepState.SUCCEEDED, report.busy, result=result
+        report.run_id,
+        lease.fence,
+        lease.attempt,
+        str(report.part),
+        number_of(lease.fence, 0),
+        StepState.SUCCEEDED,
+        report.busy,
+        result=report.result or "null",
     )
 
 
@@ -148,5 +166,5 @@ def _put_off(report: Report) -> Report:
 
 async def advanced_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str, int]]:
     """Return the reports, as (run id, fence), that repeat an end of a part which was applied before."""
-    told = [(report.run_id, report.fence) for report in reports if report.part and report.outcome is Outcome.SUCCEEDED]
-    return {(str(id), fence) for id, fence in await tx.fetch("advanced_before", told)} if told else set()
+    ends = [(report.run_id, report.fence) for report in reports if report.part and report.outcome is Outcome.SUCCEEDED]
+    return {(str(id), fence) for id, fence in await tx.fetch("advanced_before", ends)} if ends else set()
