@@ -49,24 +49,23 @@ async def _lock(tx: Tx, ids: Iterable[str]) -> None:
 
 
 async def _history(tx: Tx, id: str) -> History:
-    rows = await tx.fetch("name_and_cursor", id=id)
-    name, cursor = rows[0] if rows else ("", 0)
+    ((name, cursor),) = await tx.fetch("name_and_cursor", id=id) or [("", 0)]
     return History(id, name, await revisions_of(tx, id), await spans_of(tx, id), cursor, tzdata_version())
 
 
 async def _extend(tx: Tx, ranges: Iterable[tuple[str, Range]]) -> None:
-    rows = {key: range_row(key[0], one) for key, one in joined(ranges).items()}
-    known = {
-        (str(id), Scope(kind, name) if kind else None, what, reason)
-        for id, kind, name, what, reason in await tx.fetch("extend_ranges", list(rows.values()))
+    rows = {key: range_row(key[0], entry) for key, entry in joined(ranges).items()}  # keys begin with the schedule
+    extended = {
+        (str(id), Scope(scope_kind, scope_id) if scope_kind else None, kind, reason)
+        for id, scope_kind, scope_id, kind, reason in await tx.fetch("extend_ranges", list(rows.values()))
     }
-    new = [row for key, row in rows.items() if key not in known]
+    new = [row for key, row in rows.items() if key not in extended]
     if new:
         await tx.fetch("put_ranges", new)
 
 
 async def jobs_of_schedules(tx: Tx) -> list[str]:
-    return [row[0] for row in await tx.fetch("jobs_of_schedules")]
+    return [job for (job,) in await tx.fetch("jobs_of_schedules")]
 
 
 async def surplus_skips(tx: Tx, job: str) -> Sequence[Row]:
@@ -81,12 +80,13 @@ async def old_missed(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
 
 def fold_missed(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
-        await _lock(tx, {str(row[0]) for row in rows})
-        dropped = await tx.fetch("drop_ranges", [tuple(row[:7]) for row in rows])
-        histories = {id: await _history(tx, id) for id in {str(row[0]) for row in dropped}}
-        missed = [(str(id), one) for id, *facts in dropped for one in of_scope(range_of(facts), histories[str(id)])]
+        await _lock(tx, {str(id) for id, *_ in rows})
+        # Only what this transaction deletes is folded: another janitor may have been faster.
+        dropped = [(str(id), range_of(columns)) for id, *columns in await tx.fetch("drop_ranges", rows)]
+        histories = {id: await _history(tx, id) for id in {id for id, _ in dropped}}
+        missed = [(id, piece) for id, entry in dropped for piece in of_scope(entry, histories[id])]
         await _extend(
-            tx, [(id, Range(one.from_at, one.to_at, one.scope, "pruned", MISSED, one.count)) for id, one in missed]
+            tx, [(id, Range(old.from_at, old.to_at, old.scope, "pruned", MISSED, old.count)) for id, old in missed]
         )
         return len(dropped)
 
@@ -96,8 +96,8 @@ def fold_missed(rows: Sequence[Row]) -> Work[int]:
 async def gone_scopes(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
     """Return one batch of scopes that were last named before runs are kept, and have no runs left."""
     rows = await tx.fetch("gone_scopes", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
-    listed = {id: _listed(await revisions_of(tx, id)) for id in {str(row[0]) for row in rows}}
-    return [row for row in rows if Scope(row[1], row[2]) not in listed[str(row[0])]]
+    listed = {id: _listed(await revisions_of(tx, id)) for id in {str(id) for id, _, _ in rows}}
+    return [(id, kind, name) for id, kind, name in rows if Scope(kind, name) not in listed[str(id)]]
 
 
 def _listed(revisions: Iterable[Revision]) -> set[Scope]:
@@ -110,7 +110,7 @@ def forget_scopes(rows: Sequence[Row]) -> Work[int]:
     """Delete a scope's spans together with its ranges and lanes, so that the ledger still adds up."""
 
     async def body(tx: Tx) -> int:
-        await _lock(tx, {str(row[0]) for row in rows})
+        await _lock(tx, {str(id) for id, _, _ in rows})
         gone = list({tuple(row) for row in await tx.fetch("drop_spans", rows)})
         if gone:
             await tx.fetch("drop_ranges_of_scopes", gone)

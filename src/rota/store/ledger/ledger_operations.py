@@ -20,8 +20,8 @@ class LedgerStore:
         self._database = database
         self._new_id = new_id
 
-    async def occurrences(self, name: str, wanted: OccurrenceQuery) -> list[Occurrence]:
-        return await self._database.read(lambda tx: occurrences.read_occurrences(tx, name, wanted))
+    async def occurrences(self, name: str, query: OccurrenceQuery) -> list[Occurrence]:
+        return await self._database.read(lambda tx: occurrences.read_occurrences(tx, name, query))
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return await self._database.read(lambda tx: occurrences.verify(tx, name, thorough=thorough))
@@ -41,8 +41,10 @@ class LedgerStore:
 
         async def body(tx: Tx) -> tuple[Backfill, set[str]]:
             row = await change.locked(tx, name)
-            if not answers or not await backfill.is_done(tx, answers[-1][0]):
-                answers.append(await backfill.backfill(tx, row, order, self._new_id))
+            for done, queues in answers[-1:]:  # this is a repetition: its first try may have committed
+                if await backfill.is_done(tx, done):
+                    return done, queues
+            answers.append(await backfill.backfill(tx, row, order, self._new_id))
             return answers[-1]
 
         done, queues = await self._database.transact(body)
