@@ -27,14 +27,15 @@ class Watch:
         version = self._database.version()
         if version is not None:
             return version
-        return (await self._database.glance(lambda tx: tx.fetch("change_mark")))[0][0]
+        ((mark,),) = await self._database.glance(lambda tx: tx.fetch("change_mark"))
+        return mark
 
     async def runs(self, run_ids: Iterable[str]) -> dict[str, RunVersion]:
         """Return the versions of those of the runs that exist."""
         rows = [(run_id,) for run_id in run_ids]
         if not rows:
             return {}
-        found = await self._database.glance(lambda tx: tx.fetch("watched_runs", rows))
+        runs = await self._database.glance(lambda tx: tx.fetch("watched_runs", rows))
         return {
-            str(id): RunVersion(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in found
+            str(id): RunVersion(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in runs
         }

@@ -23,8 +23,8 @@ _MOST_READ = 300_000
 
 async def record(tx: Tx, source: str, rows: Rows) -> None:
     """Write counters. Idempotent: each row holds the total of its span."""
-    found = [(span, at, msgspec.json.encode(counted).decode()) for (span, at), counted in sorted(rows.items())]
-    await tx.fetch("save_counts", found, source=source)
+    written = [(span, at, msgspec.json.encode(counted).decode()) for (span, at), counted in sorted(rows.items())]
+    await tx.fetch("save_counts", written, source=source)
 
 
 async def unmeasured(tx: Tx, now: int) -> bool:
@@ -33,8 +33,9 @@ async def unmeasured(tx: Tx, now: int) -> bool:
 
 async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
     """Return the spans that no process measures yet, and reserve them for this one."""
-    wanted = [(span, now // length * length) for span, length in SPANS.items()]
-    return [(span, at) for span, at in await tx.fetch("begin_measuring", wanted)]
+    current = [(span, now // length * length) for span, length in SPANS.items()]
+    # The primary key lets only one of several processes insert a span's row.
+    return [(span, at) for span, at in await tx.fetch("begin_measuring", current)]
 
 
 async def measured(tx: Tx) -> Counted:

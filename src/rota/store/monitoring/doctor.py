@@ -103,5 +103,5 @@ async def server_vitals(database: Database) -> ServerFacts:
     return await database.read(body)
 
 
-def _transaction(pid: int, who: str, state: str, micros: int) -> Transaction:
-    return Transaction(int(pid), who, state, timedelta(microseconds=int(micros)))
+def _transaction(pid: int, application: str, state: str, micros: int) -> Transaction:
+    return Transaction(int(pid), application, state, timedelta(microseconds=int(micros)))

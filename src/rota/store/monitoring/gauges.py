@@ -34,5 +34,5 @@ async def levels(tx: Tx, silence: int) -> Gauges:
 
 async def schedule_states(tx: Tx) -> dict[str, int]:
     """Return the number of schedules in each state."""
-    found = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
-    return {state: found.get(state, 0) for state in _STATES}
+    counts = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
+    return {state: counts.get(state, 0) for state in _STATES}

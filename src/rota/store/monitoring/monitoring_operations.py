@@ -20,7 +20,7 @@ class MonitoringStore:
         self._database = database
 
     async def overview(self, silence: int, stuck_for: int) -> OverviewFacts:
-        return await self._database.read(lambda tx: overview.seen(tx, silence, stuck_for))
+        return await self._database.read(lambda tx: overview.read(tx, silence, stuck_for))
 
     async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
         """Return the last runs of each of these schedules."""
@@ -54,5 +54,5 @@ class MonitoringStore:
         """Return counters of spans (60, 300 or 3600 seconds) that began at `first` or later, and before `last`."""
         return await self._database.read(lambda tx: counters.between(tx, span, first, last))
 
-    async def timeline(self, asked: Asked) -> TimelineRows:
-        return await self._database.read(lambda tx: timeline.found(tx, asked, self._database.clock))
+    async def timeline(self, query: Asked) -> TimelineRows:
+        return await self._database.read(lambda tx: timeline.read(tx, query, self._database.clock))
