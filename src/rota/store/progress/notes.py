@@ -44,8 +44,9 @@ class NoteStore:
         attempt; `another`: a step that goes on has shielded it already.
         """
         values = {"id": run_id, "fence": fence, "no": no, "another": int(another)}
-        rows = await self._database.transact(lambda tx: tx.fetch("shield", **values))
-        return bool(rows[0][0]) if rows else None
+        for (shielded,) in await self._database.transact(lambda tx: tx.fetch("shield", **values)):
+            return bool(shielded)
+        return None
 
     async def unshield(self, notes: Notes, grace: int, no: int) -> set[tuple[str, int]]:
         """End the shield of a step, and write its `notes`. `no` is that of the last shield."""
@@ -74,19 +75,21 @@ class NoteStore:
 
 async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
     leases = notes.leases
+    # Fenced: the notes of a lease that is gone are dropped. The lock keeps the others until this has committed.
     current = {(str(id), fence) for id, fence in await tx.fetch("lock_noted", leases)}
-    if len(current) < len(leases):  # somebody outside has it, perhaps
-        rest = [lease for lease in leases if lease not in current]
-        current |= {(str(id), fence) for id, fence in await tx.fetch("lock_noted_outside", rest)}
-    told = notes if len(current) == len(leases) else notes.under(current)
-    if told.progress:
-        await tx.fetch("put_progress", [_progress_row(note) for note in told.progress])
-    if told.steps:
-        # In one order for all: the same steps may be written by two at once.
-        await tx.fetch("put_steps", sorted(map(_step_row, told.steps), key=lambda row: (row[0], row[1])))
-    if told.logs:
-        await tx.fetch("put_logs", [_log_row(note) for note in told.logs])
-        drops = [(note.run_id, note.fence, no) for note in told.logs for no in note.drops]
+    if len(current) < len(leases):  # external runs have no lease
+        missing = [lease for lease in leases if lease not in current]
+        current |= {(str(id), fence) for id, fence in await tx.fetch("lock_noted_outside", missing)}
+    accepted = notes if len(current) == len(leases) else notes.under(current)
+    if accepted.progress:
+        await tx.fetch("put_progress", [_progress_row(note) for note in accepted.progress])
+    if accepted.steps:
+        # One order for all: two transactions that write the same steps would deadlock otherwise.
+        ordered = sorted(accepted.steps, key=lambda note: (note.run_id, note.id))
+        await tx.fetch("put_steps", [_step_row(note) for note in ordered])
+    if accepted.logs:
+        await tx.fetch("put_logs", [_log_row(note) for note in accepted.logs])
+        drops = [(note.run_id, note.fence, no) for note in accepted.logs for no in note.drops]
         if drops:
             await tx.fetch("drop_logs", drops)
     return set(leases) - current
@@ -109,13 +112,11 @@ def _log_row(note: LogNote) -> Row:
 
 async def steps(tx: Tx, run_id: str) -> list[Step]:
     """Return the run's steps: declared ones in their order, then others as they were opened."""
-    facts = await tx.fetch("run_of_steps", id=run_id)
-    if not facts:
-        raise UnknownRun(run_id)
-    state, definition = facts[0]
-    ended = None if state is None else RunState(state)
-    opened = {row[0]: _step(row, ended) for row in await tx.fetch("steps", id=run_id)}
-    return in_order(_declared(definition), opened, over=ended is not None)
+    for state, definition in await tx.fetch("run_of_steps", id=run_id):
+        ended = None if state is None else RunState(state)
+        opened = [_step(row, ended) for row in await tx.fetch("steps", id=run_id)]
+        return in_order(_declared(definition), {step.id: step for step in opened}, over=ended is not None)
+    raise UnknownRun(run_id)
 
 
 def _declared(definition: str | None) -> Sequence[StepDefinition]:
@@ -124,17 +125,17 @@ def _declared(definition: str | None) -> Sequence[StepDefinition]:
 
 def _step(row: Row, ended: RunState | None) -> Step:
     id, state, attempt, started_at, finished_at, done, summary, result, error, kept_from, _, held, outcome = row
-    stands = StepState(state)
-    if stands is StepState.RUNNING and not held:
-        stands = left_open(Outcome(outcome) if outcome else None, ended)
+    actual = StepState(state)
+    if actual is StepState.RUNNING and not held:  # its attempt is over, and did not close it
+        actual = left_open(Outcome(outcome) if outcome else None, ended)
     return Step(
         id=id,
         name="",
-        state=stands,
+        state=actual,
         attempt=attempt,
         started_at=maybe_instant(started_at),
         finished_at=maybe_instant(finished_at),
-        percentage=_percentage(stands, done),
+        percentage=_percentage(actual, done),
         summary=summary,
         result=msgspec.json.decode(result) if result else None,
         error=msgspec.json.decode(error, type=RunError) if error else None,
@@ -174,9 +175,9 @@ def _lines(rows: Sequence[Row]) -> list[LogLine]:
     for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
         cursor = f"{fence}.{no}"
         is_gap = no > (last_no + 1 if fence == last_fence else 1)
-        said = decoded(text)
-        gap = [(said[0][0], 30, "rota", _GAP)] if is_gap and said else []
-        for age, level, logger, words in [*gap, *said]:
+        entries = decoded(text)
+        gap = [(age, 30, "rota", _GAP) for age, *_ in entries[:1]] if is_gap else []
+        for age, level, logger, words in [*gap, *entries]:
             lines.append(
                 LogLine(
                     at=instant(at - age),

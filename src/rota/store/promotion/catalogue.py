@@ -62,10 +62,10 @@ async def catalogue_of(tx: Tx) -> Catalogue:
 
 
 async def _of_sqlite(tx: Tx) -> Catalogue:
-    found = await tx.fetch_sql(_SQLITE_TABLES)
-    names = [name for name, kind in found if kind == "table"]
+    rows = await tx.fetch_sql(_SQLITE_TABLES)
+    names = [name for name, kind in rows if kind == "table"]
     tables = {name: _table(name, await tx.fetch_sql(_SQLITE_COLUMNS, name=name)) for name in names}
-    return Catalogue(tables, tuple(name for name, kind in found if kind == "view"))
+    return Catalogue(tables, tuple(name for name, kind in rows if kind == "view"))
 
 
 async def _of_postgres(tx: Tx) -> Catalogue:
@@ -89,9 +89,9 @@ async def counts_of(tx: Tx, names: Sequence[str]) -> dict[str, int]:
     if not names:
         return {}
     counts = [f"select '{name}', count(*) from {name}" for name in names]
-    # In bites: SQLite takes no more than 500 at once, and its parser does not like even that.
-    bites = [counts[first : first + 50] for first in range(0, len(counts), 50)]
-    return {name: int(count) for bite in bites for name, count in await tx.fetch_sql(" union all ".join(bite))}
+    # In batches: SQLite allows at most 500 terms in a union, and its parser is slow well below that.
+    batches = [counts[first : first + 50] for first in range(0, len(counts), 50)]
+    return {name: int(count) for batch in batches for name, count in await tx.fetch_sql(" union all ".join(batch))}
 
 
 async def identities_of(tx: Tx) -> list[tuple[str, str]]:

@@ -39,14 +39,16 @@ async def has_migrations(tx: Tx) -> bool:
         if tx.dialect is POSTGRES
         else "select count(*) from sqlite_master where type = 'table' and name = 'rota_migration'"
     )
-    return bool((await tx.fetch_sql(catalogue))[0][0])
+    ((count,),) = await tx.fetch_sql(catalogue)
+    return bool(count)
 
 
 async def mark_of(tx: Tx) -> PromotionMark | None:
     if not await has_migrations(tx):
         return None
-    rows = await tx.fetch_sql("select name from rota_migration where version = :version", version=MARK)
-    return msgspec.json.decode(rows[0][0], type=PromotionMark) if rows else None
+    for (text,) in await tx.fetch_sql("select name from rota_migration where version = :version", version=MARK):
+        return msgspec.json.decode(text, type=PromotionMark)
+    return None
 
 
 async def set_mark(tx: Tx, mark: PromotionMark) -> None:

@@ -44,11 +44,10 @@ async def require_storable(tx: Tx) -> None:
     """Raise if a text contains a NUL, which PostgreSQL cannot store. rota writes none, but others may have."""
     for table in (await catalogue_of(tx)).tables.values():
         for column in table.texts:
-            rows = await tx.fetch_sql(
+            for values in await tx.fetch_sql(
                 f'select {quoted(table.key)} from {table.name} where instr("{column}", char(0)) > 0 limit 1'
-            )
-            if rows:
-                key = ", ".join(f"{name} {value!r}" for name, value in zip(table.key, rows[0], strict=True))
+            ):
+                key = ", ".join(f"{name} {value!r}" for name, value in zip(table.key, values, strict=True))
                 raise Invalid(
                     f"{column} of a row of {table.name} has a NUL character, which PostgreSQL cannot hold: {key}",
                     hint="change that row, or delete it",
@@ -60,9 +59,9 @@ async def freeze(tx: Tx, id: str, place: str) -> PromotionMark:
 
     A row written after its table was copied would be lost.
     """
-    found = await mark_of(tx)
-    if found is not None:
-        return found
+    existing = await mark_of(tx)
+    if existing is not None:
+        return existing
     await require_idle(tx)
     await require_storable(tx)
     mark = PromotionMark("leaving", id, place)
@@ -95,13 +94,13 @@ async def bite(tx: Tx, table: Table, after: Key | None, rows: int, size: int) ->
     order = f"order by {quoted(table.key)} limit {rows}"
     sql = f"select {quoted(table.columns)} from {table.name} {beyond} {order}"
     texts = [table.columns.index(column) for column in table.texts]
-    # Twice the first: of a single place, itemgetter would give the value itself.
+    # The first is named twice: with a single index, itemgetter returns the value and not a tuple.
     long = itemgetter(texts[0], *texts) if texts else lambda row: ()
-    found: list[Row] = []
+    batch: list[Row] = []
     length = 0
     for row in cast("SqliteTx", tx).connection.execute(sql, after or ()):
-        found.append(row)
+        batch.append(row)
         length += sum(map(len, filter(None, long(row))))
         if length >= size:
             break
-    return found
+    return batch

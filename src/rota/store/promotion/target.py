@@ -26,8 +26,9 @@ class TableProgress(msgspec.Struct, frozen=True):
 
 async def filled_by(tx: Tx) -> str | None:
     """Return the id of the promotion that has filled this database, or None."""
-    rows = await tx.fetch("get_setting", name=PROMOTED_FROM)
-    return rows[0][0] if rows else None
+    for (id,) in await tx.fetch("get_setting", name=PROMOTED_FROM):
+        return str(id)
+    return None
 
 
 async def require_empty(tx: Tx) -> None:
@@ -41,8 +42,8 @@ async def require_empty(tx: Tx) -> None:
 
 async def begin(tx: Tx, mark: PromotionMark) -> None:
     """Mark the database, so that nobody uses it before it is complete. Idempotent."""
-    found = await mark_of(tx)
-    if found is not None and found.id == mark.id:
+    existing = await mark_of(tx)
+    if existing is not None and existing.id == mark.id:
         return
     await require_empty(tx)
     await set_mark(tx, mark)
@@ -58,12 +59,13 @@ async def append(tx: Tx, table: Table, before: TableProgress, rows: Sequence[Row
     """Insert rows and note the progress, in one transaction. Idempotent: repeated, it finds the note."""
     after = TableProgress(table.key_of(rows[-1])) if rows else TableProgress(before.key, done=True)
     await tx.fetch_sql("insert into rota_promotion (name) values (:name) on conflict do nothing", name=table.name)
+    # Locked, so that a second promoter waits here and then sees that it is not the only one.
     note = "select reached, done from rota_promotion where name = :name for update"
     ((text, done),) = await tx.fetch_sql(note, name=table.name)
-    found = TableProgress(_key(text), bool(done))
-    if found == after:
+    noted = TableProgress(_key(text), bool(done))
+    if noted == after:
         return after
-    if found != before:
+    if noted != before:
         raise Conflict("another process is at work on the same promotion", hint="let it finish")
     if rows:
         await cast("PostgresTx", tx).copy(table.name, table.columns, rows)

@@ -50,7 +50,7 @@ async def create(
     try:
         cursor = first_cursor(definition, name, int(now))
     except BadTrigger:
-        if await _is_made(tx, id, name):  # which it may have been while it had plan times left
+        if await _is_made(tx, id, name):  # an earlier try may have committed while there were plan times left
             return
         raise
     row = ScheduleRow(
@@ -66,7 +66,7 @@ async def create(
         tzdata=row.tzdata,
         provider=row.provider,
     )
-    made = await tx.fetch(
+    inserted = await tx.fetch(
         "insert_schedule",
         id=id,
         cursor_no=no,
@@ -78,7 +78,7 @@ async def create(
         enabled=row.enabled,
         zoned=int(is_zoned(definition.rule)),
     )
-    if not made:
+    if not inserted:
         await tx.fetch("drop_cursors", [(no,)])
         if await _is_made(tx, id, name):
             return
@@ -86,7 +86,8 @@ async def create(
     await job_triggers.heed(tx, id, name, definition)
     await notifications.heed_schedule(tx, name)
     active = row.active
-    if made[0][0]:  # its job is paused
+    ((job_paused,),) = inserted
+    if job_paused:
         row = _placed(msgspec.structs.replace(row, job_paused=1, cursor_no=no), int(now))
         await _write(tx, row)
         active = False
@@ -108,14 +109,16 @@ async def _is_made(tx: Tx, id: str, name: str) -> bool:
 
     A schedule of this name that somebody else created is a `DuplicateSchedule`.
     """
-    there = await find(tx, name)
-    if there is not None and there.id != id:
+    existing = await find(tx, name)
+    if existing is not None and existing.id != id:
         raise DuplicateSchedule(name)
-    return there is not None
+    return existing is not None
 
 
 async def find(tx: Tx, name: str) -> ScheduleRow | None:
     """Lock and return a schedule. None if there is none, or it was deleted while this waited for its lock."""
+    # Lock first, read in a second statement: on PostgreSQL the statement that waited for the lock may return the row
+    # as it was before the wait.
     for (no,) in await tx.fetch("lock_schedule", name=name):
         for row in await tx.fetch("read_locked", no=no):
             return schedule_row(row)
@@ -125,7 +128,7 @@ async def find(tx: Tx, name: str) -> ScheduleRow | None:
 async def locked(tx: Tx, name: str) -> ScheduleRow:
     row = await find(tx, name)
     if row is None:
-        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
+        raise UnknownSchedule(name, [other for (other,) in await tx.fetch("schedule_names")])
     return row
 
 
@@ -149,7 +152,7 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
         await notifications.heed_schedule(tx, row.name, definition.job)
     await job_triggers.heed(tx, row.id, row.name, definition, row.definition)
     if msgspec.structs.replace(row, **changed) != row:
-        await revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
+        await revise(tx, row, _with_fields(change, row.definition, definition), new_id, **changed)
         if definition.expect != row.definition.expect:
             await expectations.declare(tx, _subject(row), definition.expect)
         if definition.enabled and not row.enabled:
@@ -160,12 +163,12 @@ def _subject(row: ScheduleRow) -> expectations.Subject:
     return expectations.Subject("schedule", row.name, row.definition.job, row.id)
 
 
-def _telling(change: Change, was: ScheduleDefinition, definition: ScheduleDefinition) -> Change:
+def _with_fields(change: Change, old: ScheduleDefinition, new: ScheduleDefinition) -> Change:
     """Add the changed fields to the event. Enabling and disabling have event types of their own."""
-    fields = [name for name in definition.__struct_fields__ if getattr(was, name) != getattr(definition, name)]
+    fields = [name for name in new.__struct_fields__ if getattr(old, name) != getattr(new, name)]
     switched = "enabled" in fields and change.note == "edited"
-    what = ("enabled" if definition.enabled else "disabled") if switched else change.type
-    return msgspec.structs.replace(change, type=what, details={**change.details, "changed": fields})
+    event = ("enabled" if new.enabled else "disabled") if switched else change.type
+    return msgspec.structs.replace(change, type=event, details={**change.details, "changed": fields})
 
 
 async def pause(
@@ -265,9 +268,9 @@ async def _settle(tx: Tx, row: ScheduleRow, new_id: NewId, now: int, catch_up: C
     while row.active and row.next_plan is not None and row.next_plan <= now and runs < MOST_RUNS:
         planning = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
         runs += planning.runs
-        (found,) = await tx.fetch("read_locked", no=row.cursor_no)
-        was, row = row, schedule_row(found)
-        if row == was:  # it cannot be planned: its trouble is noted
+        (columns,) = await tx.fetch("read_locked", no=row.cursor_no)
+        before, row = row, schedule_row(columns)
+        if row == before:  # it cannot be planned: its trouble is noted
             break
     return row
 
@@ -280,8 +283,8 @@ async def _unfolded(tx: Tx, was: ScheduleRow, row: ScheduleRow) -> ScheduleRow:
     if was.open_plan is None or (was.definition.lanes, was.provider) == (row.definition.lanes, row.provider):
         return row
     (scope,) = was.definition.lanes
-    facts = {"kind": scope.kind, "name": scope.id, "plan_time": was.open_plan}
-    await tx.fetch("unfold_open_run", id=row.id, **facts)
+    open_run = {"kind": scope.kind, "name": scope.id, "plan_time": was.open_plan}
+    await tx.fetch("unfold_open_run", id=row.id, **open_run)
     return msgspec.structs.replace(row, open_plan=None)
 
 
@@ -390,5 +393,5 @@ async def _note(tx: Tx, row: ScheduleRow, change: Change, *, valid_from: int, ac
         actor=change.actor,
     )
     if change.noted:
-        told = {"schedule_id": row.id, "revision": row.revision, **change.details}
-        await audit.note(tx, "schedule", row.name, change.type or type_of(change.note), change.actor, told)
+        details = {"schedule_id": row.id, "revision": row.revision, **change.details}
+        await audit.note(tx, "schedule", row.name, change.type or type_of(change.note), change.actor, details)

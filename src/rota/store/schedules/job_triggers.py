@@ -39,6 +39,7 @@ async def heed(
         if was is not None and was.awaited is not None:
             await forget(tx, id)
         return
+    # One at a time: of two schedules that close a ring together, neither transaction would see the other's listener.
     await tx.fetch("lock_followings", name=name)
     edges = [(followed, job) for followed, job, _, other in await tx.fetch("followings") if str(other) != id]
     path = ring(edges, awaited.job, definition.job)
@@ -65,19 +66,19 @@ async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId, queues: set[str]
     Return how many signals are done, from the first on. Where a limit or a key decides, a decision has to see what the
     database answered to the one before it. Then the rest is left for another transaction.
     """
-    wanted = {id for _, ids in heard for id in ids}
-    if not wanted:
+    schedule_ids = {id for _, ids in heard for id in ids}
+    if not schedule_ids:
         return len(heard)
-    rows = await _locked(tx, wanted)
+    rows = await _locked(tx, schedule_ids)
     turn = await _turn(tx, rows, new_id)
     ended = await _ended(tx, [signal for signal, ids in heard if ids])
     done, met = 0, set[str]()
     for signal, ids in heard:
-        mine = [id for id in ids if id in turn.patterns and turn.follows(id, signal)]
-        if any(id in met and turn.patterns[id].decides for id in mine):
+        followers = [id for id in ids if id in turn.patterns and turn.follows(id, signal)]
+        if any(id in met and turn.patterns[id].decides for id in followers):
             break
-        met.update(mine)
-        for id in mine:
+        met.update(followers)
+        for id in followers:
             turn.decide(id, signal, ended.get(signal.subject, Ended()))
         done += 1
     await _apply(tx, turn, queues)
@@ -85,6 +86,7 @@ async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId, queues: set[str]
 
 
 async def _locked(tx: Tx, ids: set[str]) -> list[ScheduleRow]:
+    # Cursors before runs, limits and keys; sorted, because others lock several, too.
     numbers = await tx.fetch("lock_schedules_by_id", [(id,) for id in sorted(ids)])
     return [schedule_row(row) for row in await tx.fetch("read_locked_schedules", numbers)] if numbers else []
 
@@ -143,11 +145,11 @@ class _Turn:
         return is_followed(awaited.on, signal.type) and (most is None or self.fired[id] < most)
 
     def decide(self, id: str, signal: Signal, ended: Ended) -> None:
-        row, known = self.rows[id], self.lanes[id]
+        row, before = self.rows[id], self.lanes[id]
         scopes = scopes_after(ended.scope, row.definition.lanes)
         if not scopes:
             return
-        lanes = self.after.setdefault(id, dict(known.lanes))
+        lanes = self.after.setdefault(id, dict(before.lanes))
         for scope in scopes:
             decision = self._decision(row, lanes[scope], signal)
             run_id, at = self._new_id(), eligible(row.standing, scope, signal.at)
@@ -155,7 +157,7 @@ class _Turn:
             lanes[scope] = after_decision(lanes[scope], run_id, decision)
             pattern = _filled(self.patterns[id], row.name, scope, signal, ended)
             tick = Tick((planned,), (), lanes, row.cursor_at, None, None, row.fired)
-            self.pairs.append((PlannedSchedule(row, row.standing, pattern, known, tick), planned))
+            self.pairs.append((PlannedSchedule(row, row.standing, pattern, before, tick), planned))
         self.fired[id] += 1
 
     def _decision(self, row: ScheduleRow, lane: Lane, signal: Signal) -> Create | Skip:
@@ -204,12 +206,12 @@ async def _apply(tx: Tx, turn: _Turn, queues: set[str]) -> None:
     if made:
         await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     for id, lanes in turn.after.items():
-        row, known = turn.rows[id], turn.lanes[id]
-        if known.digested:
-            await tx.fetch("digest_lane_runs", known.digested)
-        if known.open_plan != row.open_plan:
+        row, before = turn.rows[id], turn.lanes[id]
+        if before.digested:
+            await tx.fetch("digest_lane_runs", before.digested)
+        if before.open_plan != row.open_plan:
             await tx.fetch("close_plan", no=row.cursor_no)
-        if saved := changed_lanes(id, known, lanes):
+        if saved := changed_lanes(id, before, lanes):
             await tx.fetch("save_lanes", saved)
         await _note_rest(tx, turn, row)
     await tx.fetch("count_fired", [(turn.rows[id].cursor_no, turn.fired[id]) for id in turn.after])

@@ -69,12 +69,13 @@ class ScheduleStore:
 
         Cheap, because it is polled all day. Cached until the next commit where the database tells of commits.
         """
-        asked, version = (tuple(providers), followers), self._database.version()
-        known = self._looks.get(asked)
-        if known is not None and version is not None and known[0] == version:
-            return msgspec.structs.replace(known[1], now=self._database.clock.micros())
+        key, version = (tuple(providers), followers), self._database.version()
+        if version is not None and key in self._looks:
+            seen_version, look = self._looks[key]
+            if seen_version == version:
+                return msgspec.structs.replace(look, now=self._database.clock.micros())
         look = await self._database.glance(lambda tx: due.look(tx, providers, followers=followers))
-        self._looks[asked] = version, look
+        self._looks[key] = version, look
         return look
 
     async def set_aside(self, providers: Providers, trouble: str) -> None:
@@ -94,7 +95,7 @@ class ScheduleStore:
         after, end = self._read_ahead, (until, _LAST)
         if after >= end:
             return False
-        # Beside whoever writes: every process that plans reads the same, and SQLite's file has one writer.
+        # In a read transaction: every planner process reads the same rows, and SQLite has a single writer.
         read, last = await self._database.read(lambda tx: due.read_ahead(tx, after, until, limit, self._definitions))
         self._definitions.keep(read.values())
         self._read_ahead = last or end
@@ -169,10 +170,10 @@ class ScheduleStore:
         tried: list[str] = []
 
         async def body(tx: Tx) -> None:
-            found = await schedule_changes.find(tx, name)
-            if tried and (found is None or found.id not in tried):
-                return  # deleted by the try before, whose answer got lost
-            row = found or await schedule_changes.locked(tx, name)
+            existing = await schedule_changes.find(tx, name)
+            if tried and (existing is None or existing.id not in tried):
+                return  # an earlier try, whose answer got lost, has deleted it; a new one of this name stays
+            row = existing or await schedule_changes.locked(tx, name)
             tried.append(row.id)
             await schedule_changes.delete(tx, row, self._new_id, actor)
 
@@ -199,10 +200,10 @@ class ScheduleStore:
             if request is not None and (made := await idempotency.asked_before(tx, request)):
                 return NOTHING, made
             scopes = await trigger_now.scopes_of(tx, row, scope, named)
-            done = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
+            planning, run_ids = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
             if request is not None:
-                await idempotency.remember(tx, request, done[1])
-            return done
+                await idempotency.remember(tx, request, run_ids)
+            return planning, run_ids
 
         planning, run_ids = await self._database.transact(body, repeatable=request is not None)
         self._database.notify(planning.queues)
@@ -210,14 +211,15 @@ class ScheduleStore:
 
     async def get(self, name: str) -> Schedule | None:
         async def body(tx: Tx) -> Schedule | None:
-            rows = await tx.fetch("get_schedule", name=name)
-            return schedule_of(rows[0]) if rows else None
+            for row in await tx.fetch("get_schedule", name=name):
+                return schedule_of(row)
+            return None
 
         return await self._database.read(body)
 
     async def names(self) -> list[str]:
         async def body(tx: Tx) -> list[str]:
-            return [row[0] for row in await tx.fetch("schedule_names")]
+            return [name for (name,) in await tx.fetch("schedule_names")]
 
         return await self._database.read(body)
 
@@ -236,28 +238,32 @@ class ScheduleStore:
         `text` is a part of the name, `after` the last name of the page before. Schedules that only a newer rota can
         read are left out.
         """
-        wanted = {"job": job, "owner": owner}
+        filters = {"job": job, "owner": owner}
         conditions = ["deleted_at is null", "name > :after"]
-        conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
+        conditions += [f"{column} = :{column}" for column, value in filters.items() if value]
         conditions += ["{name_in_small} like :text escape '!'"] if text else []
-        values: dict[str, Any] = {name: value for name, value in {**wanted, "text": _like(text)}.items() if value}
-        bite = limit if state is None else max(limit, _BITE)  # what a state is, no column says alone
+        values: dict[str, Any] = {name: value for name, value in {**filters, "text": _like(text)}.items() if value}
+        bite = limit if state is None else max(limit, _BITE)  # a state follows from several columns: filtered here
         sql = (
             f"select {{schedule_columns}} from rota_schedule_now where {' and '.join(conditions)} "
             "order by name limit :limit"
         )
 
         async def body(tx: Tx) -> list[Schedule]:
-            found: list[Schedule] = []
+            schedules: list[Schedule] = []
             last = after or ""
-            while len(found) < limit:
+            while len(schedules) < limit:
                 rows = await tx.fetch_sql(sql, limit=bite, after=last, **values)
-                page = [schedule_of(row) for row in rows if readable(row[3]) is not None]
-                found += [schedule for schedule in page if state is None or schedule.state == state]
+                for row in rows:
+                    _, last, _, definition, *_ = row
+                    if readable(definition) is None:
+                        continue
+                    schedule = schedule_of(row)
+                    if state is None or schedule.state == state:
+                        schedules.append(schedule)
                 if len(rows) < bite:
                     break
-                last = rows[-1][1]
-            return found[:limit]
+            return schedules[:limit]
 
         return await self._database.read(body)
 
@@ -294,10 +300,11 @@ class ScheduleStore:
 
 def _like(text: str | None) -> str | None:
     """Return the text as a `like` pattern, with wildcards escaped by `!`."""
-    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.translate(_SMALL))}%"
+    return None if not text else f"%{re.sub('[!%_]', lambda match: '!' + match[0], text.translate(_SMALL))}%"
 
 
 def schedule_of(row: Row) -> Schedule:
+    """Build a schedule from the columns of `{schedule_columns}`, in their order."""
     (id, name, job, definition, owner, revision, enabled, paused_at, paused_by, pause_reason, resume_at, job_paused,
      cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at) = row  # fmt: skip
     return Schedule(

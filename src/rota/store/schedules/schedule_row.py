@@ -80,8 +80,6 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def schedule_row(row: Row) -> ScheduleRow:
-    if type(row[1]) is str:
-        return ScheduleRow(*row)
-    facts = list(row)  # on PostgreSQL, ids are no texts
-    facts[1], facts[-1] = str(facts[1]), None if facts[-1] is None else str(facts[-1])
-    return ScheduleRow(*facts)
+    """Build the row from the columns of `{schedule_row}`. On PostgreSQL, ids are UUIDs and not texts."""
+    cursor_no, id, *facts, awaits = row
+    return ScheduleRow(*(cursor_no, str(id), *facts, None if awaits is None else str(awaits)))

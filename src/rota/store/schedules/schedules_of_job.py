@@ -58,15 +58,15 @@ async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId, 
     The caller has locked the job. All its schedules are locked here, also those that stay: a transaction that makes a
     run of a schedule looks for the job while it holds the cursor. `disable`: disable those that stay.
     """
-    wanted = {"job": job, "job_paused": None, "enabled": None}
-    locked = [(no,) for no, _ in await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **wanted)]
+    filters = {"job": job, "job_paused": None, "enabled": None}
+    locked = [(no,) for no, _ in await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **filters)]
     if disable and locked:
-        for found in await tx.fetch("read_locked_of_job", locked, **{**wanted, "enabled": 1}):
-            row = schedule_row(found)
+        for columns in await tx.fetch("read_locked_of_job", locked, **{**filters, "enabled": 1}):
+            row = schedule_row(columns)
             if row.owner != own_owner(job):
                 await _disable(tx, row, actor, new_id)
-    for found in await tx.fetch("read_locked_of_job", locked, **wanted) if locked else ():
-        row = schedule_row(found)
+    for columns in await tx.fetch("read_locked_of_job", locked, **filters) if locked else ():
+        row = schedule_row(columns)
         if row.owner == own_owner(job):
             await schedule_changes.delete(tx, row, new_id, actor)
         elif row.job_paused:
@@ -82,10 +82,11 @@ async def _of_job(
     tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
 ) -> tuple[list[ScheduleRow], str | None]:
     """Lock and return a batch of the job's schedules, and the id to continue after (None at the end)."""
-    await tx.fetch("lock_job", job=job)
-    wanted = {"job": job, "job_paused": job_paused, "enabled": enabled}
-    bite = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **wanted)
-    if not bite:
+    await tx.fetch("lock_job", job=job)  # lock order: the job before its cursors
+    filters = {"job": job, "job_paused": job_paused, "enabled": enabled}
+    locked = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **filters)
+    if not locked:
         return [], None
-    found = await tx.fetch("read_locked_of_job", [(no,) for no, _ in bite], **wanted)
-    return [schedule_row(row) for row in found], str(bite[-1][1])
+    rows = await tx.fetch("read_locked_of_job", [(no,) for no, _ in locked], **filters)
+    _, last = locked[-1]
+    return [schedule_row(row) for row in rows], str(last)

@@ -49,23 +49,25 @@ async def record(tx: Tx, migration: Migration) -> None:
     )
 
 
-async def make_way(tx: Tx, found: int, migration: Migration, *, force: bool) -> None:
+async def make_way(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
     """Raise if workers are alive that could not go on after this migration. With `force`, ask them to stop."""
-    left = [] if migration.serves <= await oldest_served(tx, found) else await _left_behind(tx, found, migration)
-    if left and not force:
-        raise WorkersAlive(migration, [name for _, name in left])
-    if left and found >= _SAYS_SINCE:
-        await ask_workers(tx, [id for id, _ in left], f"migration {migration.version}", WorkerState.STOPPING, None)
+    served = migration.serves <= await oldest_served(tx, version)
+    workers = [] if served else await _left_behind(tx, version, migration)
+    if workers and not force:
+        raise WorkersAlive(migration, [name for _, name in workers])
+    if workers and version >= _SAYS_SINCE:
+        await ask_workers(tx, [id for id, _ in workers], f"migration {migration.version}", WorkerState.STOPPING, None)
 
 
-async def _left_behind(tx: Tx, found: int, migration: Migration) -> list[tuple[str, str]]:
+async def _left_behind(tx: Tx, version: int, migration: Migration) -> list[tuple[str, str]]:
     """Return (id, name) of those workers.
 
     A worker that does not tell its schema may be of the oldest one that is served so far.
     """
-    schema = "schema" if found >= _SAYS_SINCE else "null"
-    settings = "settings" if found >= _PACED_SINCE else "null"
-    oldest = await oldest_served(tx, found)
+    # The table has only the columns of the database's own version.
+    schema = "schema" if version >= _SAYS_SINCE else "null"
+    settings = "settings" if version >= _PACED_SINCE else "null"
+    oldest = await oldest_served(tx, version)
     rows = await tx.fetch_sql(
         f"select id, name, {schema}, {settings}, seen_at, :now from rota_worker order by name, id"
     )
