@@ -1,4 +1,4 @@
-"""TokensClient: only their digest is kept; they expire, are revoked, and are noted."""
+"""Tokens: only their digest is stored; they expire, are revoked, and are noted."""
 
 from datetime import timedelta
 

@@ -30,7 +30,7 @@ def clock() -> ManualClock:
 
 
 async def about(store: Store, clock: ManualClock, minute: int) -> Explanation:
-    """The plan time at that minute after twelve, whatever time it is now."""
+    """Explain the plan time at that minute after twelve, whatever time it is now."""
     midday = clock.micros() // (60 * MINUTE) * 60 * MINUTE
     return await store.ledger.explain("s", midday + minute * MINUTE, LEASE_MICROS)
 
