@@ -210,7 +210,7 @@ async def test_the_newest_plan_time_of_those_that_are_not_regular(store: Store, 
     await plan(store)
     clock.advance(minutes(3))
     assert (await store.ledger.explain("follows", None, LEASE_MICROS)).verdict == "ran"
-    with pytest.raises(Invalid, match="no plan time of 'ends' has come yet"):
+    with pytest.raises(Invalid, match="schedule 'ends' has had no plan time yet"):
         await store.ledger.explain("ends", None, LEASE_MICROS)
 
 

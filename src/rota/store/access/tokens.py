@@ -62,7 +62,7 @@ class TokenStore:
             # A repetition after an unknown commit finds its own token, and changes nothing.
             if holders and new.id not in holders:
                 hint = "revoke it, or choose another name"
-                raise Conflict(f"there is a token called {new.name!r} already", hint=hint)
+                raise Conflict(f"token {new.name!r} already exists", hint=hint)
             if not holders:
                 scope_kind, scope_id = (new.scope.kind, new.scope.id) if new.scope else (None, None)
                 await tx.fetch(

@@ -15,7 +15,7 @@ from rota.store.ledger import audit
 from rota.values.instants import instant
 
 WATCHMAN = "watchman"
-DROPPED, RESTS, MET = "it is expected no longer", "it rests", None
+DROPPED, RESTS, MET = "no longer expected", "paused or disabled", None
 
 
 class Subject(msgspec.Struct, frozen=True):

@@ -101,7 +101,7 @@ async def _runs(tx: Tx, signals: Sequence[Signal]) -> dict[str, Run]:
         try:
             runs[id] = await read.get_run(tx, id)
         except UnknownRun:  # pruned since: the signal is all that is left of it
-            log.warning("run %s is gone before anybody was told of its end", id)
+            log.warning("run %s was pruned before its end was delivered", id)
     return runs
 
 
@@ -112,7 +112,7 @@ async def _all(tx: Tx) -> dict[str, Stored]:
         try:
             definition = msgspec.json.decode(text, type=Notification)
         except msgspec.DecodeError as error:
-            log.warning("notification %r cannot be read, and is not sent: %s", name, error)
+            log.warning("notification %r cannot be decoded, and is not sent: %s", name, error)
         else:
             notifications[name] = Stored(definition, owner, bool(enabled))
     return notifications
@@ -156,7 +156,7 @@ class NotificationStore:
                 if (old_text, active) == (text, int(enabled)):  # a repetition: it changes, and notes, nothing
                     return
                 if new:
-                    raise Conflict(f"there is a notification {name!r} already", hint="change it, or take another name")
+                    raise Conflict(f"notification {name!r} already exists", hint="change it, or choose another name")
                 if owner == "code" != old_owner:
                     log.error("notification %r belongs to %s; the one in code is not applied", name, old_owner)
                     return

@@ -63,7 +63,7 @@ async def require_free(tx: Tx, names: Iterable[str]) -> None:
     rows = [(name,) for name in names]
     for (name,) in await tx.fetch("taken_jobs", rows) if rows else ():
         raise Conflict(
-            f"job {name!r} is declared in code, and was made by a command, too", hint=f"`rota job rm {name}`, or rename"
+            f"job {name!r} is declared in code, but a data job has this name", hint=f"`rota job rm {name}`, or rename"
         )
 
 
@@ -222,11 +222,11 @@ async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
                 return MadeJob(newest, new=False)
         if live:
             hint = "change it: `rota job update`" if live[0].owner != CODE else "it is declared in code"
-            raise Conflict(f"there is a job {definition.name!r} already", hint=hint)
+            raise Conflict(f"job {definition.name!r} already exists", hint=hint)
         made = await _insert(tx, definition, versions, owner)
         if made is not None:
             return MadeJob(made, new=True)
-    raise Conflict(f"somebody else made a job {definition.name!r} just now", hint="look at it: `rota job get`")
+    raise Conflict(f"another process created job {definition.name!r} just now", hint="look at it: `rota job get`")
 
 
 async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) -> None:

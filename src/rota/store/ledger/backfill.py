@@ -58,9 +58,9 @@ class Order(msgspec.Struct, frozen=True):
 async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[Backfill, set[str]]:
     """Create the missing runs. Return the result, and the queues that may have something to claim now."""
     if row.definition.follows is not None:
-        raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
+        raise Invalid(f"schedule {row.name!r} follows its own runs: it has no plan times in the past")
     if row.definition.awaited is not None:
-        raise Invalid(f"schedule {row.name!r} follows the ends of another job: it named no plan times in the past")
+        raise Invalid(f"schedule {row.name!r} follows the ends of another job: it has no plan times in the past")
     pattern = await _pattern(tx, row)
     scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     before = row.revision
@@ -161,7 +161,7 @@ def _pending(row: ScheduleRow, order: Order, decided: int) -> int:
 
 
 def _too_many(count: int) -> Invalid:
-    return Invalid(f"{count} runs are too many for one backfill", hint=f"at most {MOST_RUNS}: take a shorter stretch")
+    return Invalid(f"{count} runs are too many for one backfill", hint=f"at most {MOST_RUNS}: choose a shorter period")
 
 
 async def _choice(

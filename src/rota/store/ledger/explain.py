@@ -37,7 +37,7 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
     if at is None:
         at = newest_plan(history, schedule, await _last_run(tx, row), int(now))
     if at is None:
-        raise Invalid(f"no plan time of {name!r} has come yet, and none is known that will")
+        raise Invalid(f"schedule {name!r} has had no plan time yet, and no next one is known")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
     (pattern,) = await patterns_of(tx, [row.text])
     rows = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)

@@ -31,7 +31,7 @@ async def require_idle(tx: Tx) -> None:
         names = ", ".join(alive[:_SHOWN]) + (", …" if len(alive) > _SHOWN else "")
         stop = f"`rota workers drain {alive[0]}` lets it finish what it has, `rota workers stop {alive[0]}` ends it"
         hint = f"{stop}; --wait 5m waits for that"
-        raise FileInUse(f"workers are at work on this database: {names}", hint=hint)
+        raise FileInUse(f"workers are running on this database: {names}", hint=hint)
     ((leases, last),) = await tx.fetch_sql(
         "select count(*), (max(expires_at) - :now) / 1000000 + 1 from rota_lease where expires_at > :now"
     )
@@ -49,7 +49,7 @@ async def require_storable(tx: Tx) -> None:
             ):
                 key = ", ".join(f"{name} {value!r}" for name, value in zip(table.key, values, strict=True))
                 raise Invalid(
-                    f"{column} of a row of {table.name} has a NUL character, which PostgreSQL cannot hold: {key}",
+                    f"{column} of a row of {table.name} contains a NUL character, which PostgreSQL cannot store: {key}",
                     hint="change that row, or delete it",
                 )
 

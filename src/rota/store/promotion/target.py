@@ -36,8 +36,8 @@ async def require_empty(tx: Tx) -> None:
     filled = [f"{name} {count}" for name, count in counts.items() if count]
     if filled:
         some = ", ".join(filled[:_SHOWN]) + (", …" if len(filled) > _SHOWN else "")
-        hint = "what is there would be mixed with it; take a database of its own"
-        raise Conflict(f"the database to promote to holds rows already: {some}", hint=hint)
+        hint = "these rows would be mixed with the copied ones; use an empty database"
+        raise Conflict(f"the database to promote to contains rows already: {some}", hint=hint)
 
 
 async def begin(tx: Tx, mark: PromotionMark) -> None:
@@ -66,7 +66,7 @@ async def append(tx: Tx, table: Table, before: TableProgress, rows: Sequence[Row
     if noted == after:
         return after
     if noted != before:
-        raise Conflict("another process is at work on the same promotion", hint="let it finish")
+        raise Conflict("another process is running the same promotion", hint="let it finish")
     if rows:
         await cast("PostgresTx", tx).copy(table.name, table.columns, rows)
     await tx.fetch_sql(

@@ -77,9 +77,9 @@ async def scopes_of(tx: Tx, row: ScheduleRow, scope: Scope | None, named: Sequen
     if scope is None:
         if not scopes:
             ((trouble,),) = await tx.fetch("trouble_of", no=row.cursor_no)
-            why = trouble or f"its provider {row.provider!r} named none, or was not asked so far"
+            why = trouble or f"its provider {row.provider!r} returned none, or has not been called yet"
             raise Invalid(f"schedule {row.name!r} has no scopes yet", hint=f"name one: {why}")
         return scopes
     if scope not in scopes and not row.provider:
-        raise Invalid(f"schedule {row.name!r} is not for {scope.kind}/{scope.id}")
+        raise Invalid(f"schedule {row.name!r} does not have scope {scope.kind}/{scope.id}")
     return (scope,)

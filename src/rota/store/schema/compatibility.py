@@ -23,7 +23,7 @@ class WorkersAlive(Conflict):
     def __init__(self, migration: Migration, names: list[str]) -> None:
         some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
         super().__init__(
-            f"workers are at work that cannot work with schema {migration.version}, "
+            f"workers are running that cannot work with schema {migration.version}, "
             f"which serves programs of schema {migration.serves} and newer: {some}",
             hint=f"`rota workers drain {names[0]}` lets it finish what it has; `rota migrate --force` asks all to stop",
         )

@@ -36,7 +36,7 @@ async def _require_utf8(tx: Tx) -> None:
     ((encoding,),) = await tx.fetch_sql("select current_setting('server_encoding')")
     if encoding != "UTF8":
         raise BadConfig(
-            f"the database's encoding is {encoding}, which cannot hold every text",
+            f"the database's encoding is {encoding}, which cannot store every text",
             hint="make one with: create database … encoding 'UTF8' template template0",
         )
 
