@@ -142,7 +142,7 @@ async def test_it_refuses_while_workers_are_alive_or_waits_for_them(
     source: Database, target: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await Store(source).workers.beat(WORKER)
-    with pytest.raises(Conflict, match="workers are at work on this database: worker") as refused:
+    with pytest.raises(Conflict, match="workers are running on this database: worker") as refused:
         await promote(source, target)
     assert "drain" in (refused.value.hint or "")
     await put(Store(source))  # nothing is frozen
@@ -301,7 +301,7 @@ async def test_a_target_with_other_data_is_refused(source: Database, target: Dat
     there = Store(target)
     await there.migrate()
     await put(there)
-    with pytest.raises(Conflict, match="holds rows already: rota_ready 1, rota_run 1"):
+    with pytest.raises(Conflict, match="contains rows already: rota_ready 1, rota_run 1"):
         await promote(source, target)
     await put(Store(source))  # nothing is frozen
 
@@ -358,7 +358,7 @@ async def test_looking_changes_nothing(source: Database, target: Database) -> No
     await put(Store(source))
     await Store(target).migrate()
     await put(Store(target))
-    with pytest.raises(Conflict, match="holds rows already"):
+    with pytest.raises(Conflict, match="contains rows already"):
         await Promotion(source, target, PLACE).look()
 
 
@@ -367,7 +367,7 @@ async def test_a_text_that_postgres_cannot_hold_is_named_before_anything_is_done
 ) -> None:
     run_id = await put(Store(source))
     await source.transact(lambda tx: tx.script("update rota_run set metadata = 'a' || char(0) || 'b'"))
-    with pytest.raises(Invalid, match=f"metadata of a row of rota_run has a NUL.*{run_id}"):
+    with pytest.raises(Invalid, match=f"metadata of a row of rota_run contains a NUL.*{run_id}"):
         await promote(source, target)
     await put(Store(source))
 

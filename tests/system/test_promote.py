@@ -65,7 +65,7 @@ async def test_workers_go_on_where_they_were(sqlite_url: str, new_postgres_url: 
         done = await site.enqueue_many(5, "quick")
         await site.all_succeed(done)
         refused = await asyncio.to_thread(rota, "promote", "--database", sqlite_url, "--to", new_postgres_url)
-        assert (refused.returncode, "workers are at work" in refused.stderr) == (6, True)
+        assert (refused.returncode, "workers are running" in refused.stderr) == (6, True)
         worker.terminate()
         worker.wait()
         waiting = await site.enqueue_many(5, "quick")

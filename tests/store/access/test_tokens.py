@@ -1,4 +1,4 @@
-"""TokensClient: only their digest is kept; they expire, are revoked, and are noted."""
+"""Tokens: only their digest is stored; they expire, are revoked, and are noted."""
 
 from datetime import timedelta
 
@@ -67,7 +67,7 @@ async def test_a_session_ends_with_its_token(tokens: TokensClient, clock: Manual
 
 async def test_a_name_is_free_again_once_it_is_revoked(tokens: TokensClient) -> None:
     await tokens.create("ci", "viewer")
-    with pytest.raises(Conflict, match="called 'ci' already"):
+    with pytest.raises(Conflict, match="token 'ci' already exists"):
         await tokens.create("ci", "viewer")
     await tokens.revoke("ci")
     again = await tokens.create("ci", "viewer")

@@ -1,4 +1,4 @@
-"""Ends that somebody listens for leave one signal, whichever way a run ends; others leave nothing."""
+"""Signals: an end that somebody listens for leaves one, however the run ends; other ends leave none."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -31,7 +31,7 @@ async def listen(store: Store, job: str = "work", what: str = "test") -> None:
 
 
 async def signals(store: Store) -> list[tuple[str, str, str | None]]:
-    """(type, subject, schedule) of each, oldest first."""
+    """Return (type, subject, schedule) of each signal, oldest first."""
 
     async def body(tx: Tx) -> Any:
         return await tx.fetch("take_signals", [], limit=100)

@@ -1,4 +1,4 @@
-"""Messengers, ends and people at the same time, in a forced order: nothing is decided twice, nothing is lost."""
+"""Races of messengers, ends and people, in a forced order: nothing is decided twice, nothing is lost."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ def clock() -> ManualClock:
 
 
 class Held:
-    """A transaction that has done its work, and commits when it is told to."""
+    """A transaction that has done its work, and commits on request."""
 
     def __init__(self, store: Store, work: Callable[[Tx], Awaitable[Any]]) -> None:
         self._done, self._go = asyncio.Event(), asyncio.Event()
@@ -155,7 +155,7 @@ async def all_delivered(store: Store) -> bool:
 
 @pytest.mark.parametrize("moment", ["before", "after", "unanswered"])
 async def test_a_death_at_every_statement(store: Store, second: Store, moment: Moment) -> None:
-    """Whatever the messenger was about: another one finds each signal, once."""
+    """Wherever a messenger dies, another one finds each signal, once."""
     await store.save_jobs([EXTRACT])
     await make_schedule(store, "s", following("extract"), overlap="queue_all")
     made = notification_of({"on": ["success"], "to": "https://example.com", "jobs": ["extract"]})

@@ -1,4 +1,4 @@
-"""Notifications: who listens, exactly one run of our own for each end, and never a loop."""
+"""Notifications: who listens, exactly one delivery run for each end, and never a loop."""
 
 import asyncio
 from typing import Any
@@ -41,7 +41,7 @@ async def fail(store: Store, **options: Any) -> str:
 
 
 async def deliver(store: Store) -> int:
-    """How many were notified."""
+    """Return how many notifications were enqueued."""
     total = 0
     while (done := await store.signals.deliver(100)).signals:
         total += done.notified

@@ -1,4 +1,4 @@
-"""What is paused is not claimed, and goes on at once when it is resumed."""
+"""Pauses: runs of a paused queue or job are not claimed, and go on at once when it is resumed."""
 
 from typing import Any
 

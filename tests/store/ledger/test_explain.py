@@ -30,7 +30,7 @@ def clock() -> ManualClock:
 
 
 async def about(store: Store, clock: ManualClock, minute: int) -> Explanation:
-    """The plan time at that minute after twelve, whatever time it is now."""
+    """Explain the plan time at that minute after twelve, whatever time it is now."""
     midday = clock.micros() // (60 * MINUTE) * 60 * MINUTE
     return await store.ledger.explain("s", midday + minute * MINUTE, LEASE_MICROS)
 
@@ -210,7 +210,7 @@ async def test_the_newest_plan_time_of_those_that_are_not_regular(store: Store, 
     await plan(store)
     clock.advance(minutes(3))
     assert (await store.ledger.explain("follows", None, LEASE_MICROS)).verdict == "ran"
-    with pytest.raises(Invalid, match="no plan time of 'ends' has come yet"):
+    with pytest.raises(Invalid, match="schedule 'ends' has had no plan time yet"):
         await store.ledger.explain("ends", None, LEASE_MICROS)
 
 

@@ -55,7 +55,7 @@ async def test_explanations_agree_with_the_ledger(store: Store, clock: ManualClo
 
 
 async def outage(store: Store, clock: ManualClock) -> None:
-    """Two runs, an hour of nothing of which the last ten minutes are caught up with, a skip, two runs."""
+    """Make two runs, an hour of nothing of which the last ten minutes are caught up with, a skip, and two runs."""
     await make_schedule(store, catch_up={"mode": "latest", "window": "10m"})
     for passed in (1, 1, 60, 1):
         clock.advance(minutes(passed))

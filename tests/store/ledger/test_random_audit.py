@@ -1,4 +1,4 @@
-"""Runs that live at random: after each act their trails say what can be seen, and never take back what they said."""
+"""Random lives of runs: after each act their trails match what can be seen, and no event is ever taken back."""
 
 import contextlib
 import random
@@ -105,7 +105,7 @@ class Lives:
         self.held += await claim_limited(self.store, self.chance.randint(1, 3), known=known)
 
     async def report(self) -> None:
-        """Also what was said before, or of a lease that is long gone."""
+        """Report an outcome, sometimes a repeated one, or one of a lease that is long gone."""
         if not self.held:
             return
         for held in self.chance.sample(self.held, self.chance.randint(1, min(3, len(self.held)))):
@@ -119,7 +119,7 @@ class Lives:
             await self.store.report([report_of(held, Outcome.SNOOZED, wait=wait)])
 
     async def end_outside(self) -> None:
-        """Also again, and otherwise."""
+        """End an external run, sometimes again, and with another outcome."""
         outcome = self.chance.choice([Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED])
         ending = ExternalReport(outcome, result="1", error=ERROR if outcome is Outcome.FAILED else None)
         for held in self.held and self.chance.sample(self.held, 1):
@@ -161,7 +161,7 @@ class Lives:
             await self.store.schedules.trigger(name, None, force=self.chance.random() < 0.5, actor="ann")
 
     async def cancel_job(self) -> None:
-        """Not of jobs with schedules, which that would disable."""
+        """Cancel a job, but none with schedules, which that would disable."""
         await self.store.cancel_job(self.chance.choice(["oldest", "unique", "full"]), "enough", "bob")
 
     async def tidy(self) -> None:

@@ -1,4 +1,4 @@
-"""Retention of schedules on both databases: what is pruned leaves exact ranges, and what planning needs stays."""
+"""Retention of schedules on both databases: pruned runs leave exact ranges, and planning keeps what it needs."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def clock() -> ManualClock:
 
 
 async def prune(store: Store, retention: Retention = NOTHING) -> int:
-    """Verified before and after."""
+    """Prune, and verify the ledger before and after."""
     await verify(store)
     count = await store.prune(lambda _job: retention)
     await verify(store)

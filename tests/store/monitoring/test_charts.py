@@ -1,4 +1,4 @@
-"""Charts on both databases: the rows of a stretch, found by their key."""
+"""Charts on both databases: the rows of a period, found by their key."""
 
 from rota.client.monitoring.monitoring import MonitoringClient
 from rota.config import Config

@@ -1,4 +1,4 @@
-"""What went wrong, asked of the database: how much of it is looked at, and whose it is."""
+"""Error groups on both databases: how many failed runs are read, and of which scope."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""How full it is: every live run in one queue and state, workers and schedules by how they are."""
+"""Gauges: every live run in one queue and state, workers and schedules by their state."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The first page, on both databases: every live run in one count, and what needs attention."""
+"""The overview on both databases: every live run in one count, and what needs attention."""
 
 from datetime import timedelta
 from typing import Any

@@ -18,7 +18,7 @@ HALF = timedelta(milliseconds=500)
 
 
 async def live(store: Store, clock: ManualClock, count: int) -> None:
-    """Each run begins half a second late, and takes that long."""
+    """Let runs begin half a second late, and take that long."""
     for _ in range(count):
         clock.advance(minutes(1) - 2 * HALF)
         await plan(store)

@@ -44,7 +44,7 @@ async def follow(store: Store, name: str = "s", on: str = "success", **options: 
 
 
 async def end(store: Store, outcome: Outcome = Outcome.SUCCEEDED, result: str | None = None, **options: Any) -> str:
-    """A run of the job that is followed."""
+    """End a run of the job that is followed."""
     await put(store, EXTRACT, **options)
     (held,) = await claim(store, known={"extract": 1})
     assert await tell(store, held, outcome, result=result)

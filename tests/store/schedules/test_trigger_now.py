@@ -1,4 +1,4 @@
-"""Trigger now: what a limit or a key does not let be is refused, and leaves nothing behind."""
+"""Trigger now: a run that a limit or a key does not allow is refused, and leaves nothing behind."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An older program, which knows of no limits, works on the same database: what it does is harmless, or put right."""
+"""An older program, which knows no limits, on the same database: what it does is harmless, or corrected."""
 
 from collections.abc import Awaitable, Callable
 
@@ -147,6 +147,6 @@ async def test_a_slot_taken_since_is_not_tidied_away(store: Store) -> None:
 
 
 async def test_its_join_of_schedules_and_cursors_names_columns_without_saying_whose(store: Store) -> None:
-    """As it does on SQLite, before schema 8, when it looks for what is due."""
+    """The query of programs before schema 8, on SQLite, for due schedules."""
     sql = "select {schedule_row} from rota_cursor c cross join (select *, 0 as has_lanes from rota_schedule) as found"
     assert await rows(store, sql) == []
