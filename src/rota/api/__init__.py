@@ -1,4 +1,4 @@
-"""The REST edge: parse, call the client, answer."""
+"""The REST API: parse requests, call the client, build responses."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _PARTS = (
 
 
 def asgi(app: Rota, pages: Sequence[BaseRoute] = (), *, trusted: bool = False) -> Starlette:
-    """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something.
+    """Build the ASGI application with the API of `app` and `pages`, behind one guard. It connects at the first request.
 
-    Without `auth`, only callers on this machine are answered, unless all that get here are `trusted`.
+    Without `auth`, only callers on this machine are answered, unless all requests are `trusted`.
     """
     resources = Router([route for part in _PARTS for route in part.ROUTES], redirect_slashes=False)
     routes = [*health.PROBES, *openapi.PAGES, Mount("/api/v1", resources), *pages]
@@ -56,12 +56,12 @@ def asgi(app: Rota, pages: Sequence[BaseRoute] = (), *, trusted: bool = False) -
 
 
 def probes(app: Rota) -> Starlette:
-    """What watches a process that has no API: whether it is alive and ready, and its metrics."""
+    """Build an ASGI application with only health probes and metrics, for processes without an API."""
     return _guarded(app, health.PROBES, local=not app.config.auth)
 
 
 class _Guarded(Starlette):
-    """Its guard is all that stands before its routes: what goes wrong behind it is caught there."""
+    """Application whose only middleware is its guard, which also handles exceptions."""
 
     def __init__(self, hosts: frozenset[str], front: ProxyHeaders, routes: Sequence[BaseRoute], *, local: bool) -> None:
         super().__init__()

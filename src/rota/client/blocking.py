@@ -1,4 +1,4 @@
-"""The client for code without an event loop: one line per verb, run on a loop in a thread of its own."""
+"""Synchronous client: one line per verb, run on an event loop in a background thread."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop that sync code can hand coroutines to."""
+    """Event loop in a background thread, to which synchronous code submits coroutines."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -54,10 +54,11 @@ class LoopThread:
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine on the loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def see_through(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The same for what must not be left half-way: an interrupt meanwhile is heard when it is done."""
+        """Like `call`, but defer SIGINT until the coroutine is done, so that it is not abandoned half-way."""
         before = signal.getsignal(signal.SIGINT)
         if threading.current_thread() is not threading.main_thread() or not callable(before):
             return self.call(coroutine)
@@ -78,6 +79,8 @@ class LoopThread:
 
 
 class BlockingClient:
+    """Synchronous `Client`. It connects on the first call."""
+
     def __init__(self, connect: Callable[[], Awaitable[Client]]) -> None:
         self._thread = LoopThread()
         self._connect = connect

@@ -1,4 +1,4 @@
-"""The parts of the client for code without an event loop: one line per verb."""
+"""Synchronous versions of the parts of `Client` (`client.schedules`, …): one line per verb."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ T = TypeVar("T")
 
 
 class Call(Protocol):
+    """Function that runs a verb of the async client and waits for its result."""
+
     def __call__(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T: ...
 
 
 class BlockingSchedules:
-    """`client.schedules`, likewise."""
+    """Synchronous `client.schedules`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -118,7 +120,7 @@ class BlockingSchedules:
 
 
 class BlockingExternal:
-    """`client.external`, likewise."""
+    """Synchronous `client.external`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -152,7 +154,7 @@ class BlockingExternal:
 
 
 class BlockingWorkers:
-    """`client.workers`, likewise."""
+    """Synchronous `client.workers`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -180,7 +182,7 @@ class BlockingWorkers:
 
 
 class BlockingTokens:
-    """`client.tokens`, likewise; checking them is the server's business."""
+    """Synchronous `client.tokens`, without the checks that only servers make."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -196,7 +198,7 @@ class BlockingTokens:
 
 
 class BlockingQuotas:
-    """`client.quotas`, likewise."""
+    """Synchronous `client.quotas`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -215,7 +217,7 @@ class BlockingQuotas:
 
 
 class BlockingExpectations:
-    """`client.expectations`, likewise."""
+    """Synchronous `client.expectations`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -237,7 +239,7 @@ class BlockingExpectations:
 
 
 class BlockingNotifications:
-    """`client.notifications`, likewise."""
+    """Synchronous `client.notifications`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -262,7 +264,7 @@ class BlockingNotifications:
 
 
 class BlockingDataJobs:
-    """`client.data_jobs`, likewise."""
+    """Synchronous `client.data_jobs`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -281,7 +283,7 @@ class BlockingDataJobs:
 
 
 class BlockingMonitoring:
-    """`client.monitoring`, likewise."""
+    """Synchronous `client.monitoring`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -304,7 +306,7 @@ class BlockingMonitoring:
 
 
 class BlockingErrorGroups:
-    """`client.error_groups`, likewise."""
+    """Synchronous `client.error_groups`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

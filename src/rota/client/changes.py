@@ -1,4 +1,4 @@
-"""Hints that something changed. One poller serves all subscribers of a client."""
+"""Change hints by polling. One poller serves all subscribers of a client."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _IDLE = 0.5
 
 
 class ChangePoller:
-    """Looks only while somebody subscribes, at most four times a second, and first whether anything was written."""
+    """Poller that runs only while there are subscribers, at most four times a second. It reads nothing else unless the
+    database's change mark has moved."""
 
     def __init__(self, store: Store, rest: Callable[[bool], Awaitable[None]] | None = None) -> None:
-        """`rest` is told whether the look before it found something."""
+        """Take `rest`, called between polls with whether the last poll found changes; by default, sleep."""
         self._store = store
         self._rest = rest or self._until_next_look
         self._subscribers: dict[str, set[Subscription]] = {}
@@ -35,7 +36,7 @@ class ChangePoller:
         self._in_trouble = False
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
-        """From this moment on; to be closed, or used in `async with`."""
+        """Subscribe to topics from now on. Close the subscription, or use it in `async with`."""
         wanted = checked_topics(topics)
         subscription = Subscription(wanted, self._leave)
         for topic in wanted:
@@ -50,7 +51,8 @@ class ChangePoller:
         return subscription
 
     async def follow(self, run_id: str, within: Scope | None = None) -> AsyncGenerator[Run]:
-        """The run now, and at each hint of it, until it is final. `within` a scope there are no other runs."""
+        """Yield the run now, and again at each hint about it, until it is final. `within` a scope, other runs are
+        unknown."""
         run_id = await self._store.find_run(run_id, within)
         async with self.subscribe([f"{OF_RUN}{run_id}"]) as hints:
             async for _ in hints:
@@ -60,7 +62,7 @@ class ChangePoller:
                     return
 
     async def _get(self, run_id: str) -> Run:
-        """There may be no other hint, so the run is asked for until the database answers."""
+        """Read the run, retrying until the database answers: no further hint may come."""
         while True:
             try:
                 return await self._store.get_run(run_id)
@@ -68,7 +70,7 @@ class ChangePoller:
                 await self._rest(False)
 
     async def step(self) -> bool:
-        """One look; whether it found something."""
+        """Poll once; return whether anything changed."""
         mark = await self._store.watch.mark()
         if mark == self._mark:
             return False
@@ -100,7 +102,7 @@ class ChangePoller:
             unlisten()
 
     async def _look(self) -> bool:
-        """The database may go away and come back: what changed meanwhile is found then."""
+        """Poll once, surviving a database outage: changes made meanwhile are found afterwards."""
         try:
             found = await self.step()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Every question and command there is; the only door to the store for anything outside the engine."""
+"""`Client`: every query and command. Everything but the engine reaches the store through it."""
 
 from __future__ import annotations
 
@@ -74,21 +74,26 @@ from rota.values.scope import Scope
 
 
 class AssignmentVerbs:
+    """Verbs about which workers may run a run."""
+
     store: Store
     scope: Scope | None
 
     async def _find(self, run_id: str) -> str:
-        """The whole id, by a part of it: every verb that is given one finds it here, within the client's scope."""
+        """Return the whole id for a shortened one, within the client's scope. Every verb that takes a run id calls
+        this."""
         return await self.store.find_run(run_id, self.scope)
 
     async def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
-        """Only workers of these names may have it; None: of any name. From others that have it, it is taken away."""
+        """Let only workers with these names execute the run; None lifts the restriction. If another worker is executing
+        it, it loses the run."""
         found = await self._find(run_id)
         await self.store.restrict(found, restricted_to(only_workers), checked_actor(actor))
         return await self.store.get_run(found)
 
     async def replicas(self, run_id: str) -> Sequence[Replica]:
-        """Those of a run that several workers do, each a run of its own: whose it is, and how far."""
+        """List the replicas of a run that several workers execute. Each is a run of its own, with its worker and
+        state."""
         return await self.store.conducts.replicas(await self._find(run_id))
 
 
@@ -102,6 +107,8 @@ _TRIES = 5
 
 
 class Client(EnqueueVerbs, AssignmentVerbs):
+    """Asynchronous client: verbs about runs and jobs, and parts for everything else (`client.schedules`, …)."""
+
     def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
         self.scope = None
@@ -129,9 +136,10 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         """Whoever closes it when itself forgotten: it lives as long as this client."""
 
     def within(self, scope: Scope | tuple[str, str]) -> Client:
-        """The same client for whoever is for one scope only: as if there were no runs, and no keys, but those of it.
+        """Return a client that only knows the runs and keys of one scope.
 
-        Jobs, queues, schedules, workers and the like know no such wall: whoever lets others ask refuses them those.
+        Jobs, queues, schedules and workers have no scope and stay visible: refuse them to callers who must not see
+        them.
         """
         walled = copy(self)
         walled.scope = scope_of(scope)
@@ -139,24 +147,26 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         return walled
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the client's database connections."""
         await self._hints.close()
         await self.store.close()
 
     async def time(self) -> datetime:
-        """The database's clock."""
+        """Return the database's current time."""
         return instant(await self.store.now())
 
     async def metrics(self) -> str:
-        """For Prometheus: what this process has counted, and how full the database is; that it is away, if it is."""
+        """Return this process's counters and the database's gauges in Prometheus format. A database outage is reported
+        as a metric."""
         return self.meters.text(await self._levels.read())
 
     async def get(self, run_id: str) -> Run:
-        """One run, by its id or a part of it."""
+        """Return a run by its id, or by the unique beginning or end of one."""
         return await self.store.get_run(await self._find(run_id))
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
-        """By whole ids, in their order. `UnknownRun` if one is not there; with `gone_ok` it is left out."""
+        """Return runs by whole ids, in the order given. A missing run raises `UnknownRun`, or is left out with
+        `gone_ok`."""
         wanted = [*run_ids]
         if not gone_ok:
             if self.scope is not None:
@@ -166,22 +176,23 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         return [found[id] for id in wanted if id in found]
 
     async def check_ready(self) -> None:
-        """Raises unless the database answers and its schema serves this program."""
+        """Raise unless the database answers and its schema fits this version."""
         await self.store.require_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
+        """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
         require_limit(limit, MOST_LISTED)
         return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
 
     async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
-        """As `list`, but within a moment: so it may be short, and say where to go on."""
+        """List matching runs like `list`, but stop searching after a quarter of a second. The page may then be short;
+        `next` says where to continue."""
         require_limit(limit, MOST_LISTED)
         chosen = await self._whole(wanted or RunFilter())
         return await self.store.searching.page(chosen, limit, before, _PATIENCE)
 
     async def _whole(self, wanted: RunFilter) -> RunFilter:
-        """As it means runs here: within one scope, those of it. An id may be shortened everywhere."""
+        """Return the filter with its ids completed and limited to the client's scope."""
         if self.scope is not None and wanted.scope not in (None, self.scope):
             raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} may be seen here")
         if self.scope is not None:
@@ -191,22 +202,23 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         return msgspec.structs.replace(wanted, parent=await self._find(wanted.parent))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
-        """Every attempt of a run, the oldest first."""
+        """List the attempts of a run, oldest first."""
         return await self.store.attempts(await self._find(run_id))
 
     async def steps(self, run_id: str) -> Sequence[Step]:
-        """Those that its job declares, and those that it has opened."""
+        """List the steps that a run's job declares and those that the run has opened."""
         return await self.store.notes.steps(await self._find(run_id))
 
     async def progress(self, run_id: str) -> Progress:
-        """How far it says it is; if it only has steps, how many of them are over."""
+        """Return the progress that a run has reported; if it only has steps, derive it from those that are over."""
         run = await self.get(run_id)
         return progress_of(run.progress, await self.store.notes.steps(run.id), run.state)
 
     async def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
-        """What its attempts have logged, oldest first, a page at a time: `after` is the cursor of the last line seen.
+        """List log lines of a run's attempts, oldest first, one page at a time. `after` is the cursor of the last line
+        seen.
 
-        `last`: only so many lines from the end.
+        `last` returns only that many lines from the end.
         """
         found = await self._find(run_id)
         if last is not None:
@@ -214,22 +226,22 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         return await self.store.notes.logs(found, after)
 
     async def parents(self, run_id: str) -> Sequence[RelatedRun]:
-        """The runs that it follows, or has followed, in the order given."""
+        """List the runs that a run depends on, in the order given."""
         return await self._seen(await self.store.dependencies.parents(await self._find(run_id)))
 
     async def children(self, run_id: str) -> Sequence[RelatedRun]:
-        """The runs that follow it, the oldest first."""
+        """List the runs that depend on a run, oldest first."""
         return await self._seen(await self.store.dependencies.children(await self._find(run_id)))
 
     async def _seen(self, related: Sequence[RelatedRun]) -> Sequence[RelatedRun]:
-        """Those of the client's scope: whoever sees all of them may have let runs of two scopes follow each other."""
+        """Keep related runs of the client's scope. A caller who sees all scopes may link runs across scopes."""
         if self.scope is None:
             return related
         mine = await self.store.of_scope([one.id for one in related], self.scope)
         return [one for one in related if one.id in mine]
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
-        """The run once it is final; `StillRunning` after `timeout`."""
+        """Wait until a run is final and return it; raise `StillRunning` after `timeout`."""
         run_id = await self._find(run_id)
         clock = self.store.clock
         deadline = None if timeout is None else clock.monotonic() + parse_duration(timeout).total_seconds()
@@ -244,7 +256,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
             rest = min(_LONGEST_LOOK, rest * 1.5)
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
-        """Cancel a run, or ask its worker to stop it; the state that it has then."""
+        """Cancel a run, or ask its worker to stop it; return its new state."""
         checked_actor(actor)
         state = await self.store.cancel(await self._find(run_id), reason, actor)
         self.meters.cancels.add()
@@ -261,10 +273,11 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Enqueued:
-        """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
+        """Enqueue a copy of a final run and leave the old run as it is. Raise `Conflict` if an active run holds its
+        unique key.
 
-        `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
-        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. With an
+        `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
         again = await self._again(run_id, actor)
         if idempotency_key is not None:
@@ -278,6 +291,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         return answer
 
     async def _again(self, run_id: str, actor: str | None) -> NewRun:
+        """Build the retry of a run; write nothing."""
         old = await self.get(run_id)
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
@@ -302,14 +316,14 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         )
 
     async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
-        """Done again, it is under the limit of its schedule still."""
+        """Add the limit of the run's schedule, which also applies to its retry."""
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
         return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
     async def count(
         self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
     ) -> Counted:
-        """How many runs match; it stops counting at `most`, or after that time."""
+        """Count matching runs; stop at `most`, or after `within`."""
         return await self._bulk.count(await self._whole(wanted or RunFilter()), most, within)
 
     async def cancel_many(
@@ -322,7 +336,8 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         everything: bool = False,
         progress: SoFar | None = None,
     ) -> BulkResult:
-        """All that match and have not ended. `BulkMismatch`, and nothing is done, if they are more than `expected`."""
+        """Cancel all matching runs that are not final. If more than `expected` match, raise `BulkMismatch` and change
+        nothing."""
         chosen = to_cancel(await self._whole(wanted), everything=everything)
         return await self._bulk.cancel(chosen, reason, checked_actor(actor), expected, progress)
 
@@ -335,22 +350,23 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         everything: bool = False,
         progress: SoFar | None = None,
     ) -> BulkResult:
-        """All that match, did not go well (unless the filter says otherwise) and were not retried since."""
+        """Retry all matching runs that did not succeed (unless the filter names states) and have not been retried
+        since."""
         chosen = to_retry(await self._whole(wanted), everything=everything)
         return await self._bulk.retry(chosen, checked_actor(actor), expected, progress)
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
-        """Subscribe to hints that something changed: of `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
+        """Subscribe to change hints for topics: `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
         return self._hints.subscribe(topics)
 
     def follow(self, run_id: str) -> AsyncGenerator[Run]:
-        """The run now, and each time that it has changed or said something, until it is final."""
+        """Yield the run now, and again whenever its state, progress or log changes, until it is final."""
         return self._hints.follow(run_id, self.scope)
 
     async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
-        """Its newest run once more, if that failed, timed out, expired or was cancelled.
+        """Retry the newest run of a job if it failed, timed out, expired or was cancelled.
 
-        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        With an `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
         await self.job(name)
         asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
@@ -367,12 +383,12 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         raise Unavailable(f"job {name!r} kept getting new runs while it was being retried", hint="try again")
 
     async def explain(self, run_id: str) -> Explanation:
-        """Why a run is in the state that it is in."""
+        """Explain why a run is in its current state."""
         run_id = await self._find(run_id)
         return await self.store.ledger.explain_run(run_id, in_micros(self.config.lease), self.scope)
 
     async def events(self, run_id: str) -> Sequence[Event]:
-        """Every change of a run's state, the oldest first: when, by whom, under which fence."""
+        """List the state changes of a run, oldest first, each with its time, actor and fence."""
         return await self.store.events.of_run(await self._find(run_id))
 
     async def audit(
@@ -384,9 +400,9 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         limit: int = 50,
         before: int | None = None,
     ) -> Sequence[Event]:
-        """What people and policies did, the newest first; `before` is the last `seq` of the page before.
+        """List actions of people and policies, newest first. `before` is the last `seq` of the previous page.
 
-        `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
+        `subject` is the whole id of a run or worker, or the name of a job, schedule or queue.
         """
         require_limit(limit, MOST_LISTED)
         if kind is not None and kind not in KINDS:
@@ -396,7 +412,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         return await self.store.events.audit(asked, limit, before)
 
     async def prune(self) -> int:
-        """Delete the runs that their jobs do not want to keep any longer; how many those were."""
+        """Delete runs past their job's retention; return how many."""
         pruned = await prune(self.store)
         self.meters.pruned.add(pruned)
         return pruned

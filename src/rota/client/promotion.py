@@ -1,4 +1,4 @@
-"""Promotion: everything in an SQLite file moves to PostgreSQL, once, however often it is interrupted."""
+"""Promotion: move everything from an SQLite file to PostgreSQL, exactly once, however often it is interrupted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ABANDON = "`rota promote --abandon` makes the file usable again"
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
-    """`tables`: how many rows each has; `ledgers`: how many schedules were verified; `already`: it was done before."""
+    """Result of a promotion: rows per table, the number of ledgers verified, and whether it had `already` been done."""
 
     to: str
     tables: dict[str, int]
@@ -43,7 +43,7 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """How far it is: which table, and how many rows of all."""
+    """Progress of a promotion: the table being copied, and rows copied of the total."""
 
     table: str
     rows: int
@@ -51,13 +51,14 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 def place_of(url: str) -> str:
-    """Where a database is, without who may use it."""
+    """Return the address of a database without its credentials."""
     parts = urlsplit(url)
     return f"postgresql://{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 class Promotion:
-    """From `source`, a file, to `target`; `tell` hears of every bite. All of it may be done again after a kill."""
+    """Promotion from `source`, an SQLite file, to `target`, PostgreSQL. `tell` is called after every batch. Each step
+    can be repeated after a crash."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Promotion:
         self._rows = rows
 
     async def look(self) -> Promoted:
-        """What it would move, or why it would not. Changes nothing."""
+        """Return what a promotion would move, or raise why it cannot; change nothing."""
         mark = await self._source.read(mark_of)
         if mark is None:
             await require_own(self._source)
@@ -88,7 +89,8 @@ class Promotion:
         return Promoted(to=self._place, tables=await self._counts(self._source))
 
     async def _look_at_target(self, mark: PromotionMark | None) -> None:
-        """One that has its tables must be this version's and empty, unless it is half-filled by this promotion."""
+        """Check the target. One with tables must have this version's schema and be empty, unless this promotion is
+        filling it."""
         found = await self._target.read(mark_of)
         if found is not None:
             if mark is None or found.id != mark.id:
@@ -99,7 +101,7 @@ class Promotion:
             await self._target.read(target_side.require_empty)
 
     async def promote(self, wait: timedelta | None = None) -> Promoted:
-        """`wait`: so long for workers to end, and for leases to expire."""
+        """Move everything. `wait` is how long to wait for workers to stop and leases to expire."""
         mark = await self._source.read(mark_of)
         if mark is None:
             await migrate(self._source)
@@ -121,7 +123,7 @@ class Promotion:
         return Promoted(to=self._place, tables=tables, ledgers=ledgers)
 
     async def abandon(self) -> None:
-        """The file can be used again, and nothing is left in the target."""
+        """Make the file usable again and empty the target."""
         mark = await self._source.read(mark_of)
         if mark is None:
             raise Conflict("no promotion of this database has begun")
@@ -151,7 +153,8 @@ class Promotion:
                 await asyncio.sleep(min(_REST, until - loop.time()))
 
     async def _require_same_way(self, mark: PromotionMark) -> None:
-        """The target that has its mark is the right one, however its address is written."""
+        """Check that the target is the one the promotion began with. A target with our mark is, however its address is
+        spelled."""
         found = await self._target.read(mark_of)
         if mark.kind == "left":
             raise DatabaseMoved(mark.place)
@@ -180,7 +183,8 @@ class Promotion:
             self._tell(Moved(table.name, moved, total))
 
     async def _move(self, table: Table, state: TableProgress, told: Callable[[int], None]) -> None:
-        """Each bite is a transaction of its own; the next one is read from the file while PostgreSQL writes."""
+        """Copy a table in batches, each in its own transaction. The next batch is read from the file while PostgreSQL
+        writes this one."""
         upcoming, count = self._read(table, state.key), 0
         try:
             while not state.done:
@@ -199,7 +203,8 @@ class Promotion:
         return asyncio.create_task(self._source.read(bite))
 
     async def _catalogues(self) -> Catalogue:
-        """Of the file; the target must have the same tables, but for what is a view here and made by triggers there."""
+        """Return the file's tables. The target must have the same ones, except those that are views in SQLite and
+        filled by triggers in PostgreSQL."""
         source, target = await self._source.read(catalogue_of), await self._target.read(catalogue_of)
         missing = {*source.tables} ^ ({*target.tables} - {*source.derived})
         differing = {
@@ -218,7 +223,7 @@ class Promotion:
         return await database.read(lambda tx: counts_of(tx, names))
 
     async def _verify_counts(self) -> dict[str, int]:
-        """Also of what triggers made."""
+        """Compare row counts of all tables, including those that triggers fill."""
         source, target = await self._source.read(catalogue_of), await self._target.read(catalogue_of)
         names = list(target.tables)
         here = await self._source.read(lambda tx: counts_of(tx, names))
@@ -229,7 +234,8 @@ class Promotion:
         return {name: there[name] for name in source.tables}
 
     async def _verify_ledgers(self) -> int:
-        """What was not accounted for before cannot be now; but nothing else may be so."""
+        """Verify every schedule's ledger in the target; return how many. A ledger that is incomplete in both databases
+        is not an error of the promotion."""
         here, there = Store(self._source), Store(self._target)
         names = await there.schedules.names()
         for name in names:

@@ -1,4 +1,4 @@
-"""Hints of a server as they come, over connections that may break."""
+"""Change hints of a server, over connections that may break."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _REST = 1.0
 
 
 class ServerEvent(msgspec.Struct):
+    """One server-sent event."""
+
     event: str
     data: bytes
 
 
 async def events_of(lines: AsyncIterator[bytes]) -> AsyncIterator[ServerEvent]:
-    """Server-sent events; comments, which only say that somebody is there, are left out."""
+    """Parse server-sent events from lines. Comments, which only keep the connection alive, are skipped."""
     event, data = "message", b""
     async for line in lines:
         name, _, value = line.partition(b": ")
@@ -40,7 +42,8 @@ async def events_of(lines: AsyncIterator[bytes]) -> AsyncIterator[ServerEvent]:
 
 
 class RemoteHints:
-    """A connection for each subscription. One that breaks is made again, and tells only what is new since."""
+    """Subscriptions to a server, one connection each. A broken connection is reopened; only hints that are new since
+    are delivered."""
 
     def __init__(self, transport: Transport, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         self._transport = transport
@@ -53,7 +56,7 @@ class RemoteHints:
         return subscription
 
     async def follow(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> AsyncGenerator[Run]:
-        """The run now, and at each hint of it, until it is final."""
+        """Yield the run now, and again at each hint about it, until it is final."""
         found = await get(run_id)
         async with self.subscribe([f"{OF_RUN}{found.id}"]) as hints:
             async for _ in hints:
@@ -63,7 +66,7 @@ class RemoteHints:
                     return
 
     async def _until_told(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> Run:
-        """There may be no other hint, so the run is asked for until the server answers."""
+        """Read the run, retrying until the server answers: no further hint may come."""
         while True:
             try:
                 return await get(run_id)

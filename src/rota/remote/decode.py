@@ -1,4 +1,4 @@
-"""What a server answers, as the values that a client in the same process would give."""
+"""Decode a server's responses into the values that a local client returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INSTANTS = ("_at", "plan_time")
 
 
 def read(body: bytes, kind: type[T]) -> T:
-    """Whole answers: `read(body, Run)`."""
+    """Decode a whole body: `read(body, Run)`."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -36,12 +36,12 @@ def read(body: bytes, kind: type[T]) -> T:
 
 
 def items(body: bytes, kind: type[T]) -> list[T]:
-    """Of lists: `{"items": […]}`."""
+    """Decode the items of a list, `{"items": […]}`."""
     return [value(one, kind) for one in read(body, dict[str, Any]).get("items", ())]
 
 
 def value(plain: Any, kind: type[T]) -> T:
-    """One that JSON alone does not tell: durations in it are written as people do."""
+    """Convert a value whose type JSON alone does not tell: durations are texts such as `90s`."""
     try:
         return msgspec.convert(_spans(_type_of(kind), plain), kind)
     except (msgspec.ValidationError, RotaError) as error:
@@ -49,6 +49,7 @@ def value(plain: Any, kind: type[T]) -> T:
 
 
 def _strange(error: Exception) -> ServerTrouble:
+    """Build the error for a response that cannot be decoded."""
     hint = "do the server and this program have the same version of rota?"
     return ServerTrouble(f"the server's answer is not understood: {error}", hint=hint)
 
@@ -63,7 +64,7 @@ def _inspected(kind: Any) -> inspect.Type:
 
 
 def _spans(kind: inspect.Type, plain: Any) -> Any:
-    """The same with a timedelta wherever the type has one."""
+    """Replace texts by timedeltas wherever the type has one."""
     match kind:
         case inspect.TimeDeltaType() if isinstance(plain, str):
             return parse_duration(plain)
@@ -85,7 +86,7 @@ def _spans(kind: inspect.Type, plain: Any) -> Any:
 
 
 def _chosen(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
-    """Of a union, the type that this is: structs are told apart by their tags."""
+    """Return which type of a union the value has; structs differ by their tags."""
     for kind in kinds:
         match kind:
             case inspect.StructType() if isinstance(plain, dict):
@@ -101,7 +102,7 @@ def _chosen(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
 
 
 def event_of(plain: dict[str, Any]) -> Event:
-    """Instants in its details are such again."""
+    """Decode an event, including instants in its details."""
     found = value(plain, Event)
     return msgspec.structs.replace(found, details={name: _instant(name, fact) for name, fact in found.details.items()})
 
@@ -126,12 +127,13 @@ def enqueued_of(run: Run, *, created: bool) -> Enqueued:
 
 
 def localized(fire: Fire, zone: str) -> Fire:
-    """JSON has its offset only."""
+    """Put the fire's local time into its zone: JSON only has the offset."""
     return msgspec.structs.replace(fire, local=fire.plan_time.astimezone(ZoneInfo(zone)))
 
 
 def schedule_of(plain: Mapping[str, Any]) -> Schedule:
-    """Its definition is read from the document that would make it. That the job takes it, the server has checked."""
+    """Build a schedule from its facts and the document that would create it. The server has checked the document
+    against its job."""
     facts = value(dict(plain), ScheduleFacts)
     try:
         parsed = parse({"name": facts.name, **plain["definition"]})

@@ -1,4 +1,4 @@
-"""What a caller wants, as the JSON that a server takes."""
+"""Encode arguments of verbs as the JSON that a server takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _KEY = "idempotency_key"
 
 
 def body_of(order: Order, limits: Limits) -> dict[str, Any]:
-    """Checked as far as can be without its job; the server checks all of it."""
+    """Return the body that enqueues an order, checked as far as possible without its job; the server checks the
+    rest."""
     for option in order.options:
         if option not in RUN_OPTIONS:
             raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {order.job!r}")
@@ -107,14 +108,14 @@ def _id(run: Any) -> Any:
 
 
 def query_of(wanted: RunFilter) -> dict[str, Any]:
-    """As parameters of an address."""
+    """Return a filter as query parameters."""
     found = filter_of(wanted)
     values = found.pop("payload", {})
     return {**found, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
 
 
 def filter_of(wanted: RunFilter) -> dict[str, Any]:
-    """As the `filter` of a bulk command."""
+    """Return a filter as the `filter` of a bulk command."""
     given = {name: getattr(wanted, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")}
     scope = None if wanted.scope is None else f"{wanted.scope.kind}/{wanted.scope.id}"
     named = {"state": [state.value for state in wanted.states], "scope": scope, **given}
@@ -122,7 +123,7 @@ def filter_of(wanted: RunFilter) -> dict[str, Any]:
 
 
 def cursor_of_run(id: str | None) -> str | None:
-    """As `next_cursor` would have it after this run."""
+    """Return the `next_cursor` that follows this run."""
     if id is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Problems (RFC 9457) as the exceptions that they were on the server."""
+"""Turn problems (RFC 9457) back into the exceptions that the server raised."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAYLOAD = re.compile(r"^#(/(runs|documents)/\d+|/changes|/schedule)?/payload(?=
 
 
 class Problem(msgspec.Struct):
-    """What is read of one; whatever else it says is for others."""
+    """The members of a problem that clients read."""
 
     code: str
     status: int
@@ -42,7 +42,7 @@ class ServerTrouble(Unavailable):
 
 
 def error_of(status: int, body: bytes, headers: Mapping[str, str], where: str) -> RotaError:
-    """`where` is the server, for whoever asked the wrong one."""
+    """Return the exception for a response. `where` is the server's address, for callers who used a wrong one."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -51,7 +51,8 @@ def error_of(status: int, body: bytes, headers: Mapping[str, str], where: str) -
 
 
 def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaError:
-    """Without the arguments that its class builds a message from: the server has built it."""
+    """Build the exception of a problem. Its message was built by the server, so the class's own constructor is not
+    called."""
     kind = _kinds().get(problem.code) or _family(problem.status)
     if problem.status == Unavailable.status and not issubclass(kind, Unavailable):
         kind = Unavailable  # the server's own configuration, for one
@@ -69,7 +70,7 @@ def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaEr
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """In seconds; a date is not read."""
+    """Return the header's seconds; dates are not supported."""
     text = headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
 
@@ -81,7 +82,7 @@ def _family(status: int) -> type[RotaError]:
 
 
 def _unlike_rota(status: int, where: str, elsewhere: str | None) -> RotaError:
-    """A proxy's page, or another program's."""
+    """Build the error for a response that is not a problem: a proxy's page, or another program's."""
     if status in (401, 403):
         return Denied(f"{where} answers {status}", hint="something in front of rota does not let this through")
     hint = "is it the address of a rota server?"
@@ -91,13 +92,14 @@ def _unlike_rota(status: int, where: str, elsewhere: str | None) -> RotaError:
 
 
 def _path(pointer: str | None) -> str:
-    """`#/payload/user/age` as `$.user.age`, wherever in the body the payload was."""
+    """Convert `#/payload/user/age` to `$.user.age`, wherever in the body the payload was."""
     parts = _PAYLOAD.sub("#", pointer or "").removeprefix("#").split("/")[1:]
     return "".join(["$", *(f".{part.replace('~1', '/').replace('~0', '~')}" for part in parts)])[:_LONGEST]
 
 
 @cache
 def _kinds() -> dict[str, type[RotaError]]:
+    """Map codes to the exception classes of `rota.errors`."""
     return {kind.code: kind for kind in _below(RotaError) if kind.__module__.startswith("rota.errors")}
 
 
@@ -108,7 +110,7 @@ def _below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
 
 
 class NotOffered(Invalid):
-    """It needs the database itself."""
+    """The verb needs direct access to the database."""
 
     code = "not-offered"
 

@@ -1,4 +1,4 @@
-"""Requests to a server: with a deadline, repeated where that is safe, refused as the server refuses them."""
+"""HTTP requests to a server, with a deadline and with retries where they are safe; problems become exceptions."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ _LONGEST_SILENCE = 45.0  # of a stream, which says every 15 s that it is there
 
 
 class Answer(msgspec.Struct, frozen=True):
+    """Response of a server."""
+
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
 class Transport:
-    """One server. The token is in the header of each request, and nowhere else."""
+    """Connection to one server. The token is sent in each request's header, and nowhere else."""
 
     def __init__(self, url: str, token: str | None, timeout: Duration, *, pause: Pause = asyncio.sleep) -> None:
         self.url = checked_url(url)
@@ -67,9 +69,11 @@ class Transport:
         again: bool = False,
         waits: float = 0.0,
     ) -> Answer:
-        """Questions, and what carries an `Idempotency-Key`, are asked again if the server is away for a moment.
+        """Send a request and return its response. GET and requests with an `Idempotency-Key` are repeated if the server
+        is briefly unavailable.
 
-        `again`: so is this, which said twice is said once. `waits`: so long, in seconds, it is asked to wait itself.
+        `again` marks another idempotent request. `waits` is how many seconds the server is asked to wait, on top of the
+        timeout.
         """
         safe = again or method == "GET" or "Idempotency-Key" in (headers or {})
         try:
@@ -104,7 +108,7 @@ class Transport:
         *,
         accept: str,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of an answer as they come. It may take as long as it wants, but not be silent for long."""
+        """Yield the lines of a response as they arrive. It may take any time in total, but not stay silent for long."""
         headers = {"Accept": accept}
         async with self._sent(method, path, query, body, headers, silence=_LONGEST_SILENCE) as response:
             yield _lines(response)
@@ -168,12 +172,12 @@ def _require_library() -> None:
 
 
 def once(key: str | None = None) -> dict[str, str]:
-    """What makes a command one that may be sent again: the caller's own key, or a new one."""
+    """Return the header that makes a command safe to repeat: the caller's key, or a new one."""
     return {"Idempotency-Key": key or str(uuid4())}
 
 
 def path_of(*parts: str) -> str:
-    """`path_of("runs", id)`; what has a slash in it is one part all the same."""
+    """Return the path of `path_of("runs", id)`; slashes within a part are escaped."""
     return "/".join([API, *(quote(part, safe=":") for part in parts)])
 
 
@@ -192,7 +196,7 @@ def checked_url(url: str) -> str:
 
 
 def checked_token(token: str) -> str:
-    """What could not be sent is told without telling it."""
+    """Return the token, or raise `Invalid` without quoting it."""
     text = token.strip()
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise Invalid("the token has characters that no token has", hint="it looks like rota_…_…")
@@ -206,7 +210,7 @@ def _refused(status: int, body: bytes, headers: Mapping[str, str], where: str) -
 
 
 def _rest_after(error: Unavailable, rest: float | None) -> float | None:
-    """None: it is not asked again."""
+    """Return how long to rest before the next try; None: do not try again."""
     if rest is None or (not isinstance(error, ServerTrouble) and error.code not in _PASSING):
         return None
     said: float | None = vars(error).get("retry_after")
@@ -226,13 +230,13 @@ def _written(query: Query | None) -> str:
 
 
 def _text(value: object) -> str:
-    """As JSON has it, without quotes."""
+    """Return the value as JSON, without quotes around text."""
     plain = msgspec.to_builtins(value)
     return plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
 
 
 async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
-    """Of any length: `readline` would refuse long ones."""
+    """Split the response into lines of any length; `readline` would refuse long ones."""
     rest = b""
     async for chunk in response.content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""The dashboard: one page for every address, and the files that it is made of. What it shows comes from the API."""
+"""The dashboard: one page for every address, and its assets. Its data comes from the API."""
 
 from __future__ import annotations
 

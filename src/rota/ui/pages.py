@@ -1,4 +1,4 @@
-"""Answers with the page and its files. The page holds no data, so everybody may have it."""
+"""Responses with the dashboard's page and assets. The page holds no data, so it needs no authentication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/api/v1/session`: a browser signs in with a token once, and out; it keeps a cookie that no script can read."""
+"""`/api/v1/session`: sign a browser in and out. It gets a cookie that scripts cannot read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from rota.errors import NotSignedIn
 
 
 class SessionBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The token to sign in with."""
+
     token: str
 
 
 @operation(None, body=SessionBody, answers=Identity, status=201, takes={"token": "rota_5be1c0ffee00_…"}, gives=IDENTITY)
 async def open_session(request: Request) -> Response:
-    """Sign a browser in: it gets a cookie that no script can read."""
+    """Sign a browser in with a token and set a session cookie that scripts cannot read."""
     body = shaped(await json_body(request), SessionBody)
     identity, cookie = await signed_in(request, body.token)
     return with_cookie(request, answer(identity, 201), cookie)
@@ -35,7 +37,7 @@ async def close_session(request: Request) -> Response:
 
 
 async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
-    """Who that is, and the text of a new session; none where nobody has to sign in."""
+    """Return the identity of a token and the cookie of a new session, or None for the cookie if `auth` is off."""
     if not request.app.state.rota.config.auth:
         return ANYBODY, None
     keeper: Authenticator = request.app.state.doorkeeper
@@ -62,7 +64,7 @@ def with_cookie(request: Request, response: Response, session: str | None) -> Re
 
 
 def _is_secure(request: Request) -> bool:
-    """As the browser sees it: a proxy may have taken TLS away."""
+    """Return whether the browser used HTTPS; a proxy may have terminated TLS."""
     return bool(request.scope.get("scheme") == "https")
 
 

@@ -1,4 +1,4 @@
-"""`/api/v1/expectations`: what is expected of jobs and schedules, and which of it is breached."""
+"""`/api/v1/expectations`: what is expected of jobs and schedules, and which expectations are breached."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ Duration = str | None | UnsetType
 
 
 class ExpectationQuery(msgspec.Struct):
+    """Filter of expectations: all, or only `breached` ones."""
+
     breached: bool = False
 
 
 class ExpectationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`null` takes an expectation away."""
+    """`null` removes an expectation."""
 
     start_within: Duration = UNSET
     finish_within: Duration = UNSET
@@ -42,26 +44,35 @@ class ExpectationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @operation(Role.VIEWER, query=ExpectationQuery, answers=Expected, lists=True, gives=EXPECTED)
 async def list_expectations(request: Request) -> Response:
-    """What is expected, and `breaches`, what of it is not met; with `breached=true`, only where there are any."""
+    """List expectations and their `breaches`.
+
+    With `breached=true`, only those that are not met.
+    """
     breached = asked(request, ExpectationQuery).breached
     return answer(page(await (await client_of(request)).expectations.list(breached=breached)))
 
 
 @operation(Role.VIEWER, answers=Expected, gives=EXPECTED)
 async def get_expectation(request: Request) -> Response:
-    """What is expected of a job (`kind` is `job`) or of a schedule (`schedule`)."""
+    """Get the expectations of a job (`kind` is `job`) or a schedule (`schedule`)."""
     return answer(await (await client_of(request)).expectations.get(*_whose(request)))
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"success_every": "25h"}, gives=EXPECTED)
 async def put_expectation(request: Request) -> Response:
-    """Expect this, and nothing else."""
+    """Replace the expectations of a job or schedule.
+
+    Expectations that the body does not name are removed.
+    """
     return await _set(request, dict.fromkeys(OPTIONS))
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"start_within": None}, gives=EXPECTED)
 async def change_expectation(request: Request) -> Response:
-    """Expect some of it otherwise."""
+    """Update some expectations of a job or schedule.
+
+    Expectations that the body does not name stay as they are.
+    """
     return await _set(request, {})
 
 
@@ -74,7 +85,7 @@ async def _set(request: Request, unless_given: dict[str, None]) -> Response:
 
 @operation(Role.ADMIN, status=204)
 async def delete_expectation(request: Request) -> Response:
-    """Expect nothing any more; breaches end."""
+    """Delete the expectations of a job or schedule, which ends their breaches."""
     client = await client_of(request)
     if not await client.expectations.delete(*_whose(request), actor=identity_of(request).actor):
         raise NotExpected(*_whose(request))

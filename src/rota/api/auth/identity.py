@@ -1,4 +1,5 @@
-"""Who asks: by a token in the header (rota's own or a JWT), by a session's cookie, or, where nobody has to, anybody."""
+"""Identify callers by a bearer token (rota's own or a JWT) or a session cookie. Without `auth`, every caller is an
+admin."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def identify(request: Request) -> Identity:
-    """Asked once for a request; `identity_of` remembers it. Raises if nobody, or the wrong one, says who they are."""
+    """Identify the caller, once per request; `identity_of` returns it later. Raise if there are no or wrong
+    credentials."""
     if not request.app.state.rota.config.auth:
         found: Identity | None = ANYBODY
     else:
@@ -47,17 +49,18 @@ async def identify(request: Request) -> Identity:
 
 
 def asked_by(scope: Mapping[str, Any]) -> Identity | None:
-    """None: nobody has asked who it is."""
+    """Return the caller's identity, or None if the request was not authenticated."""
     return scope.get(ASKS)
 
 
 def identity_of(request: Request) -> Identity:
+    """Return the caller's identity, found by `identify`."""
     found: Identity = request.scope[ASKS]
     return found
 
 
 def _require_own_page(request: Request) -> None:
-    """A cookie comes with every request of a browser: that it is a page of ours that asks must be shown."""
+    """Require proof that a page of ours sent the request: browsers send cookies with requests of any page (CSRF)."""
     if request.method in SAFE_METHODS or request.headers.get("sec-fetch-site") == "same-origin":
         return
     if "origin" not in request.headers:  # one that is another's is refused for everybody
@@ -65,7 +68,7 @@ def _require_own_page(request: Request) -> None:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """By its address; `through`: that of the proxy which names it."""
+    """A caller's address; `through` is the address of the proxy that named it."""
 
     address: str
     through: str | None = None
@@ -76,7 +79,8 @@ def caller_of(request: Request) -> Caller:
 
 
 class FailedTries:
-    """Wrong tokens by address: ten within a minute, and nobody there is listened to until the first is a minute old."""
+    """Rate limit for wrong tokens, per address: after ten within a minute, the address is refused until the first is a
+    minute old."""
 
     def __init__(self, monotonic: Callable[[], float], most: int = _TRIES) -> None:
         self._now = monotonic
@@ -84,11 +88,13 @@ class FailedTries:
         self._failed: dict[str, deque[float]] = {}
 
     def require_patience(self, address: str) -> None:
+        """Raise `TooManyTries` if the address has failed too often."""
         failed = self._recent(address)
         if len(failed) >= self._most:
             raise TooManyTries(_WINDOW - (self._now() - failed[0]))
 
     def failed(self, address: str) -> None:
+        """Count a failure."""
         if len(self._failed) >= _MOST_ADDRESSES:  # the oldest of them go first
             self._failed.pop(next(iter(self._failed)))
         self._failed.setdefault(address, deque(maxlen=self._most)).append(self._now())
@@ -105,10 +111,10 @@ class FailedTries:
 
 
 class Authenticator:
-    """Knows who was good a moment ago: a token is looked up every other second, not for every request."""
+    """Identifies callers, with a cache of two seconds so that tokens are not looked up for every request."""
 
     def __init__(self, monotonic: Callable[[], float], vouched: JwtVerifier | None = None) -> None:
-        """`vouched` reads the tokens of others, if they are let in."""
+        """Take `vouched`, which verifies JWTs, if those are accepted."""
         self._now = monotonic
         self._vouched = vouched
         self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
@@ -117,7 +123,8 @@ class Authenticator:
         self._through = FailedTries(monotonic, _TRIES_THROUGH)
 
     async def identify(self, given: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
-        """None: a session that has ended. Whoever says it wrongly is told so."""
+        """Return the identity for a credential, or None for a session that has ended; raise `Denied` for a wrong
+        one."""
         seen = self._known.get(given)
         if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
             return seen[1]
@@ -155,11 +162,13 @@ class Authenticator:
         return token.identity
 
     def forget(self, session: str) -> None:
+        """Remove a session from the cache."""
         self._known.pop(("cookie", session), None)
 
 
 def _given(request: Request) -> tuple[str, str] | None:
-    """A header is meant; a cookie comes by itself."""
+    """Return the credential of a request. The header has precedence: it is deliberate, while a cookie is sent
+    automatically."""
     header = request.headers.get("authorization")
     if header is not None:
         scheme, _, text = header.partition(" ")
@@ -171,7 +180,8 @@ def _given(request: Request) -> tuple[str, str] | None:
 
 
 def session_of(request: Request) -> str | None:
-    """The first of that name: a browser sends that of the longest path first, and others, nearer to the root, later."""
+    """Return the first session cookie. Browsers send the one with the longest path first, so other mounts' cookies come
+    later."""
     for part in ";".join(request.headers.getlist("cookie")).split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:

@@ -1,4 +1,4 @@
-"""Callers whom somebody else vouches for: JSON Web Tokens, by HS256 or RS256 and nothing else."""
+"""Verify JSON Web Tokens of an external issuer, by HS256 or RS256 only."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ Verify = Callable[[str, str | None], bytes | None]
 
 
 def looks_like_jwt(text: str) -> bool:
+    """Return whether the text has the three parts of a JWT."""
     return text.count(".") == 2
 
 
 class JwtVerifier:
-    """Reads tokens of others. The algorithm chooses the key, so that a public key never serves as a secret."""
+    """Verifier of JWTs. The algorithm selects the key, so that a public key never serves as an HMAC secret."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -49,7 +50,8 @@ class JwtVerifier:
             self._verify["RS256"] = _by_keys(_read_keys(config.jwt_jwks))
 
     def identity(self, text: str, now: datetime) -> Identity:
-        """Whoever is not good is told why in a few words: the parts of a token are no secret to whoever sent it."""
+        """Return the identity in a JWT, or raise why it is refused. The reason leaks nothing: its sender can read the
+        token."""
         claims = self._claims(text)
         self._check_times(claims, now.timestamp())
         self._check_parties(claims)
@@ -95,7 +97,7 @@ class JwtVerifier:
         return Role(given)
 
     def _scope(self, claims: Mapping[str, Any]) -> Scope | None:
-        """One that cannot be read is no token for everything."""
+        """Return the token's scope. An unreadable scope is refused: it must not become access to everything."""
         given = claims.get(self._config.jwt_scope_claim)
         if given is None:
             return None
@@ -107,6 +109,7 @@ class JwtVerifier:
 
 
 def vouched(config: Config) -> JwtVerifier | None:
+    """Return a verifier if JWTs are configured."""
     return JwtVerifier(config) if config.jwt_secret or config.jwt_jwks else None
 
 
@@ -120,7 +123,8 @@ def _header(text: str) -> Mapping[str, Any]:
 
 
 def _is_instant(value: object) -> bool:
-    """`1e400` and NaN compare with nothing, and `true` is a number to Python."""
+    """Return whether the value is a usable timestamp. Infinity and NaN compare with nothing, and `true` is a number to
+    Python."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e12 < value < 1e12
 
 
@@ -141,7 +145,8 @@ def _by_secret(secret: str) -> Verify:
 
 def _by_keys(keys: Sequence[tuple[str | None, RSAKey]]) -> Verify:
     def verify(text: str, kid: str | None) -> bytes | None:
-        """A token that names no key may be by any; a key without a name may be any token's."""
+        """Verify with any key that fits. A token without `kid` may be signed by any key, and a key without `kid` may
+        sign any token."""
         for name, key in keys:
             if None in (name, kid) or name == kid:
                 payload = _payload(text, key, "RS256")
@@ -153,7 +158,7 @@ def _by_keys(keys: Sequence[tuple[str | None, RSAKey]]) -> Verify:
 
 
 def _payload(text: str, key: OctKey | RSAKey, algorithm: str) -> bytes | None:
-    """None unless `key` signed it with just this algorithm."""
+    """Return the payload if `key` signed it with exactly this algorithm, otherwise None."""
     from joserfc import jws
     from joserfc.errors import JoseError
 
@@ -165,7 +170,7 @@ def _payload(text: str, key: OctKey | RSAKey, algorithm: str) -> bytes | None:
 
 
 def _read_keys(given: str) -> list[tuple[str | None, RSAKey]]:
-    """Those that can be used for RS256; issuers publish others beside them."""
+    """Return the keys usable for RS256; issuers publish others, too."""
     _require_library()
     text = given
     if not given.lstrip().startswith("{"):
@@ -191,7 +196,7 @@ def _is_for_us(key: Mapping[str, Any]) -> bool:
 
 
 def _rsa_key(document: dict[str, Any]) -> RSAKey:
-    """Its public half alone: rota has no business with another."""
+    """Import the public half only: rota never needs a private key."""
     from joserfc.errors import JoseError
     from joserfc.jwk import RSAKey
 

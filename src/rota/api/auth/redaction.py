@@ -1,4 +1,4 @@
-"""Answers with runs in them, as whoever asks may see them: secrets in payloads are for admins."""
+"""Redact runs in responses: secrets in payloads are for admins only."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from rota.core.runs.run import Run
 
 
 def discretion(request: Request, run: Run) -> Discreet | None:
-    """None for those who may see everything; where nobody is asked who they are, that is everybody."""
+    """Return the redaction for this caller, or None if the caller may see everything (always without `auth`)."""
     return None if identity_of(request).may(Role.ADMIN) else Discreet(run)
 
 
 def shown(request: Request, run: Run) -> Run:
+    """Return the run as the caller may see it."""
     if run.reason and identity_of(request).scope is not None:
         run = msgspec.structs.replace(run, reason=unnamed(run.reason))
     discreet = discretion(request, run)
@@ -30,7 +31,7 @@ def shown(request: Request, run: Run) -> Run:
 
 
 def said(request: Request, run: Run, words: object) -> Any:
-    """What is said about a run in other shapes than its own."""
+    """Return texts or structures about a run as the caller may see them."""
     if identity_of(request).scope is not None:
         words = _unnamed(msgspec.to_builtins(words))
     discreet = discretion(request, run)
@@ -38,6 +39,7 @@ def said(request: Request, run: Run, words: object) -> Any:
 
 
 def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:
+    """Return the runs as the caller may see them."""
     asks = identity_of(request)
     if asks.may(Role.ADMIN) and asks.scope is None:
         return list(runs)
@@ -45,7 +47,8 @@ def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:
 
 
 def _unnamed(words: Any) -> Any:
-    """A run may follow one of another scope, if somebody who sees both has said so: its id is not for everybody."""
+    """Remove ids of runs of other scopes. A run may depend on one of another scope if someone who sees both links
+    them."""
     match words:
         case str():
             return unnamed(words)
@@ -58,4 +61,5 @@ def _unnamed(words: Any) -> Any:
 
 
 def created(request: Request, run: Run, *, new: bool = True) -> Response:
+    """Build the response for a run that was enqueued: 201 if it is new, otherwise 200."""
     return answer(shown(request, run), 201 if new else 200, {"location": at(f"/api/v1/runs/{run.id}")})

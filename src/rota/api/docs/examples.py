@@ -1,4 +1,4 @@
-"""One example of everything that the API answers with, for its documentation. Tests hold them to the shapes."""
+"""Examples of every answer, for the API's documentation. Tests check them against the shapes."""
 
 from __future__ import annotations
 

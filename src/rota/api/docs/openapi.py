@@ -1,4 +1,4 @@
-"""The API's own description, OpenAPI 3.1, drawn from what its routes declare; and a page that shows it."""
+"""The API's description as OpenAPI 3.1, generated from its routes, and a page that shows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BODIES = ("POST", "PUT", "PATCH")
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An error, as in RFC 9457; decide by `code`."""
+    """An error, as in RFC 9457. Programs should decide by `code`."""
 
     type: str
     title: str
@@ -39,7 +39,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
-    """The document for these routes; pages for people are left out."""
+    """Return the OpenAPI document of these routes, without pages for people."""
     shown = [(path, route) for path, route in walk(routes) if not route.page]
     schemas = _Schemas([operation for _, route in shown for operation in route.operations.values()])
     paths: dict[str, dict[str, Any]] = {}
@@ -70,7 +70,7 @@ def _each(route: Declared) -> Iterable[tuple[str, Operation]]:
 
 
 class _Schemas:
-    """All shapes that operations mention, each described once."""
+    """JSON Schemas of all shapes that operations mention, each once."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         shapes: list[Any] = [Problem]
@@ -99,7 +99,7 @@ def _parts(shape: Any) -> list[Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """Durations are written as people write them, so the format of the standard is not meant."""
+    """Remove `format: duration`: rota's durations are texts such as `90s`, not ISO 8601."""
     match schema:
         case dict():
             return {name: _plain(value) for name, value in schema.items() if (name, value) != ("format", "duration")}
@@ -153,14 +153,15 @@ def _query_parameters(one: Operation, schemas: _Schemas) -> list[dict[str, Any]]
 
 
 def _open_parameter(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenAPI has no word for parameters whose names are made up by the caller; a pattern is what people understand."""
+    """Describe parameters whose names the caller chooses. OpenAPI cannot express them; readers understand a pattern."""
     description = f"{schema['description']}. Any number of them, each with a name of its own."
     value = {"type": "string", "maxLength": LONGEST_VALUE}
     return {"name": f"{name}.{{path}}", "in": "query", "required": False, "schema": value, "description": description}
 
 
 def _asked(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """NoQuery can be null behind a question mark, and a text there is a name unless it says otherwise."""
+    """Return the schema of a query parameter: it cannot be null, and a text is a name unless its schema says
+    otherwise."""
     parts = [dict(part) for part in schema.get("anyOf", [schema]) if part != {"type": "null"}]
     found = parts[0] if len(parts) == 1 else {"anyOf": parts}
     if found.get("type") == "string" and not {"format", "enum"} & found.keys():
@@ -200,7 +201,7 @@ def _responses(one: Operation, schemas: _Schemas) -> dict[str, Any]:
 
 @operation(None, query=None, answers=dict[str, Any])
 async def openapi(request: Request) -> Response:
-    """This document."""
+    """Get this OpenAPI document."""
     state = request.app.state
     if getattr(state, "openapi", None) is None:
         state.openapi = described(request.app.routes)
@@ -209,7 +210,7 @@ async def openapi(request: Request) -> Response:
 
 @operation(None, query=None)
 async def documentation(request: Request) -> Response:
-    """The same for people, without a script."""
+    """Show this document as a page, without scripts."""
     from rota.api.docs.page import page_of
 
     return HTMLResponse(page_of(described(request.app.routes)))

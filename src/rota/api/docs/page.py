@@ -1,4 +1,4 @@
-"""The API's description as a page for people: one list, no script, nothing from elsewhere."""
+"""The API's description as an HTML page: one list, no script, no external resources."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _HEAD = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 
 
 def page_of(document: Document) -> str:
+    """Render the OpenAPI document as HTML."""
     tags: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, one in methods.items():

@@ -1,4 +1,4 @@
-"""`/api/v1/worker/claim`: runs for whoever does them outside, as soon as there are any."""
+"""`/api/v1/worker/claim`: claim runs of external jobs, waiting for them if there are none."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ Names = Annotated[list[str], msgspec.Meta(min_length=1, max_length=500)]
 
 
 class HeldRun(msgspec.Struct, forbid_unknown_fields=True):
+    """A run that the worker holds, with its fence."""
+
     id: str
     fence: int
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`worker` is a name, or `name@boot` for a program that tells its starts apart. `held`: all that it knows of; what
-    else it has is handed back first, as after an answer that got lost."""
+    """`worker` is a name, or `name@boot` for a program that tells its starts apart. `held` lists all runs that it knows
+    of; other leases of it are handed back first, because the response of their claim was lost."""
 
     worker: str
     queues: Names = msgspec.field(default_factory=lambda: ["default"])
@@ -50,6 +52,8 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ClaimedRuns(msgspec.Struct):
+    """The claimed runs."""
+
     runs: Sequence[Assignment]
 
 
@@ -63,7 +67,11 @@ class ClaimedRuns(msgspec.Struct):
     gives={"runs": [ASSIGNMENT]},
 )  # fmt: skip
 async def claim_runs(request: Request) -> Response:
-    """Up to `max` runs of external jobs, those named or all; after `wait` (30s at most), none if there are none."""
+    """Claim up to `max` runs of external jobs.
+
+    Without `jobs`, runs of every external job are claimed. If there are none, the server waits for `wait` (at most 30s)
+    and then answers with none.
+    """
     body = shaped(await json_body(request), ClaimBody)
     patience = checked_wait(body.wait).total_seconds()
     client = await client_of(request)
@@ -76,7 +84,8 @@ async def claim_runs(request: Request) -> Response:
 
 
 async def _found(request: Request, client: Client, body: ClaimBody, patience: float) -> Sequence[Assignment]:
-    """Nothing is claimed for a caller that has gone: it would be nobody's until its lease is over."""
+    """Claim in short turns while the caller stays connected. A run claimed for a caller that has gone would be lost
+    until its lease expires."""
     clock = asyncio.get_running_loop().time
     until, held = clock() + patience, body.held
     while True:

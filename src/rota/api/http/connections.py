@@ -1,4 +1,4 @@
-"""Connections: how long and how large a request may be while it arrives, and answers that leave in one piece."""
+"""Connections: limits on the time and size of incoming requests, and responses written in one piece."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """uvicorn's own has no end to its patience: whoever sends a byte a minute would keep a connection for days, and
-    one header could grow until memory is full."""
+    """uvicorn's protocol with deadlines and a limit on headers. Without them, a client that sends a byte a minute keeps
+    a connection for days (slowloris), and one header can fill the memory."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,9 +65,9 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _wait(self, seconds: float | None) -> None:
-        """For the next part of a request; None: there is none to wait for.
+        """Set the deadline for the next part of a request; None: nothing is awaited.
 
-        A timer that is set stays: it costs less to look, once in a while, than to set three for each request.
+        A timer that is already set stays: re-checking it now and then costs less than setting three for each request.
         """
         self._until = None if seconds is None else self.loop.time() + seconds
         if self._until is None or (self._timer is not None and self._looks_at <= self._until):
@@ -78,6 +78,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_at(self._until, self._look)
 
     def _look(self) -> None:
+        """Close the connection if the deadline has passed, otherwise set the timer again."""
         self._timer = None
         if self._until is None or self.transport.is_closing():
             return
@@ -89,7 +90,7 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 
 class Whole:
-    """Writes an answer that is there as a whole: as uvicorn would, but at once, and without looking at each header."""
+    """Writer of complete responses: same bytes as uvicorn's, but in one write and without checking each header."""
 
     __slots__ = ("_cycle",)
 
@@ -97,7 +98,8 @@ class Whole:
         self._cycle = cycle
 
     def __call__(self, status: int, head: bytes, body: bytes) -> bool:
-        """`head`: lines of headers, with the length of the body. False if it is not the moment: nothing is written."""
+        """Write the response; `head` has the header lines, including the body's length. Return False, with nothing
+        written, if it cannot be written now."""
         cycle = self._cycle
         if cycle.disconnected or cycle.response_started or cycle.flow.write_paused:
             return False

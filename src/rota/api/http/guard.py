@@ -1,4 +1,4 @@
-"""What every request passes: whose host and origin it names, and the last net for errors."""
+"""Checks that every request passes (host, origin, locality), and the last handler for exceptions."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ Given = Mapping[bytes, bytes]
 
 
 class Guard:
+    """Outermost middleware."""
+
     def __init__(self, app: ASGIApp, hosts: frozenset[str], front: ProxyHeaders, *, local: bool = False) -> None:
-        """`hosts`: by which names it may be called, besides those of this machine. `local`: by nobody elsewhere."""
+        """Take `hosts`, the names this server answers to besides loopback names. `local`: refuse callers on other
+        machines."""
         self._app = app
         self._hosts = hosts
         self._front = front
@@ -79,7 +82,7 @@ class Guard:
 
 
 def _note(scope: Scope, answer: Answer, seconds: float) -> None:
-    """What was asked, without what stands behind the question mark: there may be anything in it."""
+    """Log the request without its query string, which may contain secrets."""
     identity = asked_by(scope)
     facts = {
         "request_id": answer.request_id,
@@ -93,6 +96,7 @@ def _note(scope: Scope, answer: Answer, seconds: float) -> None:
 
 
 def request_id(headers: Given) -> str:
+    """Return the caller's request id if it is well-formed, otherwise a new one."""
     given = headers.get(b"x-request-id")
     if given is not None and _REQUEST_ID.fullmatch(text := given.decode("latin-1")):
         return text
@@ -100,11 +104,13 @@ def request_id(headers: Given) -> str:
 
 
 def own_hosts(config: Config) -> frozenset[str]:
+    """Return the host names that the configuration allows."""
     named = (name.strip().lower() for name in config.allowed_hosts.split(","))
     return frozenset({config.host.lower(), *(name for name in named if name)})
 
 
 def check_host(headers: Iterable[tuple[bytes, bytes]], own: frozenset[str]) -> None:
+    """Refuse other `Host` headers (DNS rebinding)."""
     given = [value for name, value in headers if name == b"host"]
     if len(given) != 1 or not _is_ours(given[0], own):
         raise WrongHost(b", ".join(given).decode("latin-1"))
@@ -126,10 +132,10 @@ def check_forwarded_host(host: str, own: frozenset[str]) -> None:
 
 
 def check_near(scope: Scope, headers: Given) -> None:
-    """Whoever has no address (a socket in the file system, a test) is on this machine.
+    """Refuse callers on other machines. One without an address (Unix socket, test) is on this machine.
 
-    A proxy may be, and its callers elsewhere: what it says of them is held against them whoever it is, and never lets
-    anybody in.
+    A local proxy may have remote callers. Whatever forwarding headers say can only refuse a request, never admit it, so
+    they need not be trusted.
     """
     client = scope.get("client")
     if client and not _is_near(client[0]):
@@ -148,10 +154,11 @@ def _is_near(host: str) -> bool:
 
 
 def check_origin(method: str, headers: Given, scheme: str, host: str | None) -> None:
-    """Reading needs no check: without CORS headers a browser shows the answer to no other origin.
+    """Refuse changes by pages of other origins (CSRF). Reads need no check: without CORS headers browsers hide the
+    response from other origins.
 
-    `scheme` and `host` as the caller used them. Whoever is asked over HTTPS has no pages that came without; but a proxy
-    that does not tell of it may have one.
+    `scheme` and `host` are those the caller used. A server reached over HTTPS has no pages over HTTP; the reverse may
+    be a proxy that does not report TLS.
     """
     if method in SAFE_METHODS:
         return
@@ -166,12 +173,13 @@ def check_origin(method: str, headers: Given, scheme: str, host: str | None) -> 
 
 
 def host_name(host: str) -> str:
-    """Without the port, and without the brackets of an IPv6 address; nothing if it is none: pages show it."""
+    """Return the host without port and IPv6 brackets; empty if it is malformed, because pages show it."""
     parts = _HOST.fullmatch(host)
     return "" if parts is None else (parts[1] or parts[2]).lower()
 
 
 def is_loopback(name: str) -> bool:
+    """Return whether the name is a loopback name or address."""
     return len(name) <= _LONGEST_HOST and _is_loopback(name)
 
 

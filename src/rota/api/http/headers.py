@@ -1,4 +1,4 @@
-"""The headers that no answer leaves without, and how it leaves: our own server takes it in one piece."""
+"""Security headers of every response, and the way responses are sent: rota's own server takes them in one piece."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_CONNECTIONS = frozenset({b"connection", b"transfer-encoding"})
 
 
 class Answer:
-    """The way back to the caller."""
+    """ASGI `send` that adds headers and, where the server supports it, sends head and body in one write."""
 
     __slots__ = ("_held", "_send", "_whole", "request_id", "status")
 
@@ -43,6 +43,7 @@ class Answer:
         """None until it has begun."""
 
     async def send(self, message: Message) -> None:
+        """Send a message; a bounded head is held back until its body is known."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self._whole is not None and _is_bounded(message.get("headers", ())):
@@ -57,7 +58,8 @@ class Answer:
         await self._send(message)
 
     def _left(self, start: Message, body: bytes) -> bool:
-        """False if it is not as it should be: whoever serves it says why."""
+        """Send the response in one piece; return False if it is irregular, so that the server's ordinary path reports
+        why."""
         given: Headers = start["headers"]
         head = _lines(given)
         if not head.count(b"\r") == head.count(b"\n") == len(given) or _UNFIT.search(head):
@@ -75,13 +77,14 @@ class Answer:
 
 
 def _is_bounded(headers: Headers) -> bool:
-    """Neither a stream, whose head must not wait, nor one that says something about its connection."""
+    """Return whether the response has a known length and no connection headers. The head of a stream must not be held
+    back."""
     names = [name for name, _ in headers]
     return b"content-length" in names and _OF_CONNECTIONS.isdisjoint(names)
 
 
 def _ours_beside(given: Headers) -> Headers:
-    """Without those that the route has set itself: it knows better."""
+    """Return our headers, except those that the route has set itself."""
     there = [name for name, _ in given]
     return [header for header in _RAW_HEADERS if header[0] not in there]
 

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems."""
+"""Exceptions as RFC 9457 problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STEP = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.
 
 
 def problem(error: RotaError, pointer: str = "#") -> Response:
-    """`pointer` is where in the body the error's own path begins."""
+    """Build the response for an exception. `pointer` is where in the body the error's own path begins."""
     status = error.status
     if isinstance(error, BadConfig):  # the server's, not the caller's
         status = Unavailable.status
@@ -42,7 +42,7 @@ def problem(error: RotaError, pointer: str = "#") -> Response:
 
 @contextmanager
 def payload_at(path: str) -> Iterator[None]:
-    """A payload that does not fit is told by its place in the body: `path` is where it lies there."""
+    """Prefix the path of a `BadPayload` with the place of the payload in the body."""
     try:
         yield
     except BadPayload as error:
@@ -61,12 +61,12 @@ def _headers(error: RotaError, status: int) -> Mapping[str, str] | None:
 
 
 def unexpected(request_id: str) -> Response:
-    """What went wrong is in the log, under the request's id; it is not the caller's business."""
+    """Build the response for an unexpected exception. Details are only in the log, under the request id."""
     return _answer(500, "internal", {"detail": f"rota failed to answer; its log says why, see request {request_id}"})
 
 
 def http_problem(scope: Scope, error: HTTPException) -> Response:
-    """What Starlette itself refuses: an unknown address, a wrong method."""
+    """Build the response for what Starlette refuses: an unknown path or a wrong method."""
     path = Request(scope).url.path[:_LONGEST_DETAIL]
     detail = f"{scope['method']} {path} is not possible"
     if error.status_code == 404:
@@ -79,7 +79,8 @@ def http_problem(scope: Scope, error: HTTPException) -> Response:
 
 
 def pointer_of(path: str) -> str:
-    """`$.user['first name'][3]` as the JSON pointer `/user/first name/3`; if that is long, to what encloses it."""
+    """Convert `$.user['first name'][3]` to the JSON pointer `/user/first name/3`, cut after a whole step if it is too
+    long."""
     pointer = ""
     for name, index, quoted in _STEP.findall(path):
         text = _unquoted(quoted) if quoted else name or index
@@ -91,7 +92,7 @@ def pointer_of(path: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Whatever it is: a refusal that fails to be told would be our mistake instead of the caller's."""
+    """Unquote a key, whatever it contains: a failure here would turn the caller's mistake into a 500."""
     try:
         return str(ast.literal_eval(text)).encode(errors="replace").decode()
     except (SyntaxError, ValueError):

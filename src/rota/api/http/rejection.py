@@ -1,4 +1,4 @@
-"""Requests refused before anybody looks at what they ask for."""
+"""Errors for requests that are refused before their content is considered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rota.errors import Invalid
 
 
 class WrongHost(Invalid):
-    """The `Host` header names somebody else: a page on the web may let its own name point to this machine."""
+    """The `Host` header names another server. A web page may let its own name resolve to this machine."""
 
     status, code = 421, "wrong-host"
 
@@ -25,7 +25,8 @@ class WrongOrigin(Invalid):
 
 
 class NotLocal(Invalid):
-    """Without `auth` nobody is asked who they are: so nobody may come from another machine, by whatever name."""
+    """The caller is on another machine, and `auth` is off. Without authentication only local callers are answered,
+    whatever host they name."""
 
     status, code = 403, "not-local"
 
@@ -35,7 +36,7 @@ class NotLocal(Invalid):
 
 
 class TooManyStreams(Invalid):
-    """The caller has 500 streams and claims waiting."""
+    """The caller has 500 open streams and waiting claims."""
 
     status, code = 429, "too-many-streams"
 
@@ -46,7 +47,7 @@ class TooManyStreams(Invalid):
 
 
 class BodyTooLarge(Invalid):
-    """The body has more than 1 MB."""
+    """The body is larger than 1 MB."""
 
     status, code = 413, "body-too-large"
 
@@ -65,7 +66,7 @@ class BodyTooSlow(Invalid):
 
 
 class NotJson(Invalid):
-    """A body came without `Content-Type: application/json`."""
+    """The request has a body without `Content-Type: application/json`."""
 
     status, code = 415, "json-required"
 
@@ -74,13 +75,13 @@ class NotJson(Invalid):
 
 
 class UnreadableBody(Invalid):
-    """The body is not JSON, or nested too deeply."""
+    """The body is not JSON, or is nested too deeply."""
 
     status, code = 400, "unreadable-body"
 
 
 class BadBody(Invalid):
-    """`path` leads to the value at fault: `$.runs[3].queue`."""
+    """A value in the body is invalid; `path` leads to it: `$.runs[3].queue`."""
 
     code = "bad-body"
 

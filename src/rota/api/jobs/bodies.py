@@ -1,4 +1,4 @@
-"""What a caller may send to make or change a job that is data, and the options that it becomes."""
+"""Request bodies that create or change data jobs, and their conversion to options."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _MARK = {"http": "url", "command": "argv"}
 
 
 class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`kind` is told by `url` or `argv`, or said. `null` is an option's default.
+    """`kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default.
 
-    `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each) are other words.
+    `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are
+    alternatives to `max_attempts` and `backoff`.
     """
 
     kind: Literal["http", "command", "external"] | UnsetType = UNSET
@@ -82,10 +83,10 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class NewJobBody(JobBody, kw_only=True):
-    """A `schedule` as its own resource has it, without its job, and called like the job unless it has a name; or an
-    interval (`interval_minutes` counts `minutes`, `hours` or `days`) with `schedule_enabled`. Without an interval,
-    `schedule_enabled: false` means once, and now. `payload` is for either.
-    """
+    """`schedule` is a schedule's document without its job; it has the job's name unless it names its own.
+    Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with
+    `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule
+    or that run."""
 
     name: str
     schedule: dict[str, Any] | None = None
@@ -100,6 +101,7 @@ _NOT_OPTIONS = ("kind", "max_retries", "retry_backoff_seconds", "name", "schedul
 
 
 def kind_of(body: JobBody) -> str:
+    """Return the job's kind, given or implied."""
     found = [kind for kind, option in _MARK.items() if getattr(body, option) is not UNSET]
     if body.kind is not UNSET:
         return body.kind
@@ -109,7 +111,7 @@ def kind_of(body: JobBody) -> str:
 
 
 def options_in(body: JobBody) -> dict[str, Any]:
-    """As `client.data_jobs` takes them."""
+    """Return the options as `client.data_jobs` takes them."""
     given = given_in(body)
     options = {name: _option(value) for name, value in given.items() if name not in _NOT_OPTIONS}
     for word, option, value in (
@@ -128,12 +130,12 @@ def options_in(body: JobBody) -> dict[str, Any]:
 
 
 def all_options(kind: str) -> dict[str, None]:
-    """Every option at its default."""
+    """Return every option, at its default."""
     return dict.fromkeys((*_OF_KIND[kind], *DATA_OPTIONS))
 
 
 def schedule_in(body: NewJobBody) -> dict[str, Any] | None:
-    """The document of the schedule that comes with the job, if one does."""
+    """Return the document of the schedule that comes with the job, or None."""
     of_interval: dict[str, Any] = {}
     if body.interval_minutes is not None or body.interval_type is not None:
         of_interval = {"interval_minutes": body.interval_minutes, "interval_type": body.interval_type or "minutes"}
@@ -151,6 +153,7 @@ def schedule_in(body: NewJobBody) -> dict[str, Any] | None:
 
 
 def runs_at_once(body: NewJobBody) -> bool:
+    """Return whether the job is to run once, now."""
     return body.schedule_enabled is False and schedule_in(body) is None
 
 
@@ -166,7 +169,7 @@ def _option(value: Any) -> Any:
 
 
 def _refuse_masked(value: Any, path: str) -> None:
-    """What was shown without its secrets must not become what is stored."""
+    """Refuse masked secrets, so that a redacted answer sent back does not overwrite the secret."""
     if isinstance(value, str) and (value == MASK or f"={MASK}" in value):
         raise BadBody(path, "is a secret that was masked", hint="send the secret itself; PATCH keeps what is left out")
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

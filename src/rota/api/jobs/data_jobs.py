@@ -1,4 +1,4 @@
-"""`/api/v1/jobs`: jobs that are data, made, changed and dropped while workers run."""
+"""`/api/v1/jobs`: create, change and delete data jobs while workers run."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from rota.values.durations import worded
 
 
 class DropQuery(msgspec.Struct):
-    """`force`: also while it is needed; its schedules are disabled, and its runs cancelled."""
+    """`force` deletes the job even while it is used: its schedules are disabled and its runs cancelled."""
 
     force: bool = False
 
 
 def document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
+    """Return a job with its status, as JSON."""
     return {**worded(definition), "status": worded(status)}
 
 
 async def answered(client: Client, definition: JobDefinition, status: int = 200, **more: object) -> Response:
-    """With its version, by which a change can be made to depend on nobody having changed it meanwhile."""
+    """Build the response for a job, with its version as `ETag` for optimistic locking."""
     headers = {"etag": etag(definition.version)}
     if status == 201:
         headers["location"] = at(f"/api/v1/jobs/{quote(definition.name, safe='')}")
@@ -63,10 +64,10 @@ async def answered(client: Client, definition: JobDefinition, status: int = 200,
     gives={**JOB, "schedule": SCHEDULE, "run": None},
 )
 async def create_job(request: Request) -> Response:
-    """Make a job of data: a request, a program, or work for somebody outside; with its schedule, if so asked.
+    """Create a data job: an HTTP request, a command, or an external job; optionally with a schedule.
 
-    All of it or nothing; sent again just the same, it makes nothing new (200). `schedule` and `run` of the answer are
-    what came with it. The schedule goes when the job is dropped.
+    All or nothing. Repeating the identical request creates nothing (200). The answer's `schedule` and `run` are those
+    created with the job. The schedule is deleted with the job.
     """
     body = shaped(await json_body(request), NewJobBody)
     kind, options, wanted = kind_of(body), options_in(body), schedule_in(body)
@@ -100,9 +101,10 @@ async def _is_there(client: Client, name: str) -> bool:
     gives=JOB,
 )
 async def put_job(request: Request) -> Response:
-    """Make or replace a job of data: what the body does not say is as by default.
+    """Create or replace a data job.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`; with `If-None-Match: *`, only if there is none.
+    Options that the body does not name have their defaults. With `If-Match`, only if the job still has that `ETag`;
+    with `If-None-Match: *`, only if there is none.
     """
     body, name = shaped(await json_body(request), JobBody), request.path_params["name"]
     kind, options = kind_of(body), options_in(body)
@@ -122,9 +124,9 @@ async def put_job(request: Request) -> Response:
 
 @operation(Role.ADMIN, body=JobBody, answers=dict[str, Any], takes={"timeout": None, "enabled": False}, gives=JOB)
 async def patch_job(request: Request) -> Response:
-    """Change some of a job of data; runs that were enqueued before keep theirs.
+    """Update some options of a data job.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`.
+    Runs that are already enqueued keep their version. With `If-Match`, only if the job still has that `ETag`.
     """
     body, name = shaped(await json_body(request), JobBody), request.path_params["name"]
     client = await client_of(request)
@@ -149,9 +151,9 @@ def _expected(request: Request, old: JobDefinition) -> int | None:
 
 @operation(Role.ADMIN, query=DropQuery, status=204)
 async def delete_job(request: Request) -> Response:
-    """Drop a job of data, and the schedule that came with it; what is known of its runs stays.
+    """Delete a data job and the schedule created with it.
 
-    While another schedule or a run needs it, it is refused, unless that is forced.
+    Its runs are kept. A conflict while another schedule or a live run uses it, unless `force` is set.
     """
     name = request.path_params["name"]
     client = await client_of(request)

@@ -1,4 +1,4 @@
-"""Runs as executions with numbers, and the scheduler in figures: for callers that know jobs by those words."""
+"""Runs as numbered executions, and scheduler metrics, for callers that use these terms."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ _MOST_COUNTED = 1_000_000
 
 
 class ExecutionQuery(msgspec.Struct):
+    """Page of executions by `limit` and `offset`."""
+
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 50
     offset: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
 
@@ -53,12 +55,16 @@ class Execution(msgspec.Struct, kw_only=True):
 
 
 class ExecutionDetail(Execution, kw_only=True):
+    """An execution with its resource usage."""
+
     cpu_time_ms: int | None
     memory_peak_mb: int | None
     counters: dict[str, int | float]
 
 
 class Executions(msgspec.Struct):
+    """A page of executions."""
+
     executions: list[Execution]
     total: int
     limit: int
@@ -66,13 +72,15 @@ class Executions(msgspec.Struct):
 
 
 class ExecutionTotals(msgspec.Struct):
+    """Totals over all executions."""
+
     total: int
     average_duration_ms: int | None
     success_rate: float | None
 
 
 class SchedulerMetrics(msgspec.Struct):
-    """`jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began."""
+    """`jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away."""
 
     jobs: dict[str, int]
     executions: ExecutionTotals
@@ -83,7 +91,7 @@ class SchedulerMetrics(msgspec.Struct):
 
 @operation(Role.VIEWER, query=ExecutionQuery, answers=Executions)
 async def list_executions(request: Request) -> Response:
-    """The runs of a job with numbers, the newest first, by `limit` and `offset`."""
+    """List the runs of a job as numbered executions, newest first."""
     query = asked(request, ExecutionQuery)
     client, name = await client_of(request), request.path_params["name"]
     await client.job(name)
@@ -107,7 +115,7 @@ async def _newest(client: Client, job: str, count: int) -> list[Run]:
 
 @operation(Role.VIEWER, answers=ExecutionDetail)
 async def get_execution(request: Request) -> Response:
-    """One run with its number, and what it used."""
+    """Get a run as a numbered execution, with its resource usage."""
     client = await client_of(request)
     run = shown(request, await client.get(request.path_params["id"]))
     older = RunFilter(job=run.job, created_before=run.created_at)
@@ -145,7 +153,7 @@ def _used(attempt: Attempt | None) -> dict[str, Any]:
 
 @operation(Role.VIEWER, answers=SchedulerMetrics)
 async def scheduler_metrics(request: Request) -> Response:
-    """The whole installation in a few figures."""
+    """Get totals over all jobs and executions."""
     client = await client_of(request)
     statuses = await client.job_statuses()
     states = Counter(status.state.value for status in statuses)

@@ -1,4 +1,4 @@
-"""`/api/v1/jobs`: what can be run, how it stands, and what is done to a job as a whole."""
+"""`/api/v1/jobs`: list jobs with their status, and control a job as a whole."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 
 
 class JobReasonBody(msgspec.Struct, forbid_unknown_fields=True):
+    """An optional reason, for the audit log."""
+
     reason: Reason | None = None
 
 
 class JobResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`."""
+
     catch_up: str = "skip"
 
 
 class CancelledJob(msgspec.Struct):
-    """`cancelled`: how many runs ended, or were asked to stop."""
+    """`cancelled` is the number of runs that ended or were asked to stop."""
 
     job: str
     cancelled: int
@@ -46,7 +50,10 @@ class CancelledJob(msgspec.Struct):
 
 @operation(Role.VIEWER, answers=dict[str, Any], lists=True, gives=JOB)
 async def list_jobs(request: Request) -> Response:
-    """Jobs, by name: what each declares, the JSON Schema of its payload, and its `status`."""
+    """List jobs by name.
+
+    Each with its definition, the JSON Schema of its payload, and its `status`.
+    """
     client = await client_of(request)
     definitions = {definition.name: definition for definition in await client.jobs()}
     statuses = {status.job: status for status in await client.job_statuses()}
@@ -55,7 +62,7 @@ async def list_jobs(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=dict[str, Any], gives=JOB)
 async def get_job(request: Request) -> Response:
-    """One job: what it declares, and its `status`."""
+    """Get a job: its definition and its `status`."""
     client = await client_of(request)
     return await answered(client, await client.job(request.path_params["name"]))
 
@@ -69,7 +76,10 @@ async def get_job(request: Request) -> Response:
     gives={**JOB_STATUS, "state": "paused"},
 )
 async def pause_job(request: Request) -> Response:
-    """Nothing of a job begins, and its schedules rest, until it is resumed; what runs, runs on."""
+    """Pause a job.
+
+    No run of it starts and its schedules do not fire until it is resumed. Running runs continue.
+    """
     body = shaped(await json_body(request, default={}), JobReasonBody)
     client = await client_of(request)
     actor = identity_of(request).actor
@@ -85,7 +95,10 @@ async def pause_job(request: Request) -> Response:
     gives=JOB_STATUS,
 )
 async def resume_job(request: Request) -> Response:
-    """Let a job go on; plan times of the pause are skipped, unless `catch_up` is `latest` or `all`."""
+    """Resume a job.
+
+    Plan times during the pause are skipped, unless `catch_up` is `latest` or `all`.
+    """
     body = shaped(await json_body(request, default={}), JobResumeBody)
     client = await client_of(request)
     actor = identity_of(request).actor
@@ -106,9 +119,9 @@ async def cancel_job(request: Request) -> Response:
 
 @operation(Role.OPERATOR, answers=Run, status=201, also=(200,), keyed=True, gives=RUN)
 async def retry_job(request: Request) -> Response:
-    """Do the work of a job's newest run again, if that did not succeed.
+    """Retry the newest run of a job, if it did not succeed.
 
-    With an `Idempotency-Key`, sent again it is answered with the run that it made the first time (200).
+    With an `Idempotency-Key`, a repeated request is answered with the run created the first time (200).
     """
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
@@ -118,7 +131,7 @@ async def retry_job(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
 async def list_runs_of_job(request: Request) -> Response:
-    """The runs of a job, the newest first."""
+    """List the runs of a job, newest first."""
     query = asked(request, RunListQuery)
     name = request.path_params["name"]
     if query.job not in (None, name):
@@ -132,7 +145,7 @@ async def list_runs_of_job(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=JobStats)
 async def job_stats(request: Request) -> Response:
-    """How all runs of a job ended that ever did, and how long they took; pruned ones included."""
+    """Get statistics over all runs of a job that have ended, including pruned ones."""
     client = await client_of(request)
     return answer(await client.job_stats(request.path_params["name"]))
 

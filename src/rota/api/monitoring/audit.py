@@ -1,4 +1,4 @@
-"""`/api/v1/audit`: what people and policies did."""
+"""`/api/v1/audit`: the audit log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AuditQuery(Page, kw_only=True):
 
 @operation(Role.VIEWER, query=AuditQuery, answers=Event, lists=True, gives=EVENT)
 async def list_audit(request: Request) -> Response:
-    """What people and policies did, the newest first."""
+    """List actions of people and policies, newest first."""
     query = asked(request, AuditQuery)
     found = await (await client_of(request)).audit(
         kind=query.kind,

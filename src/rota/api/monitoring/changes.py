@@ -1,4 +1,4 @@
-"""`/api/v1/stream`: hints that something changed, as server-sent events."""
+"""`/api/v1/stream`: change hints as server-sent events."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from rota.core.access.roles import Role
 
 
 class StreamQuery(msgspec.Struct):
-    """`topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`."""
+    """`topics`, separated by commas: `runs`, `schedules`, `workers`, `queues`, `run:<id>`."""
 
     topics: Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)] = "runs"
 
 
 @operation(Role.VIEWER, query=StreamQuery, media=MEDIA)
 async def stream(request: Request) -> Response:
-    """Hints as server-sent events: what changed, to be looked at again.
+    """Stream change hints as server-sent events.
 
-    First, once, how everything is; then each change, at most four times a second. A `reset` comes first if the caller
-    names a `Last-Event-ID`: what was in between is not known any more.
+    The first hint of each topic reports its current version; then one follows each change, at most four times a second.
+    A hint has no data: read what changed again. If the request has a `Last-Event-ID`, a `reset` comes first, because
+    hints in between are lost.
     """
     topics = [topic.strip() for topic in asked(request, StreamQuery).topics.split(",") if topic.strip()]
     client, actor = await client_of(request), identity_of(request).actor

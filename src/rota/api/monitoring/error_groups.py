@@ -1,4 +1,4 @@
-"""`/api/v1/error-groups`: what went wrong, grouped."""
+"""`/api/v1/error-groups`: failed runs, grouped by error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rota.core.monitoring.error_groups import ErrorGroup, ErrorGroups
 
 
 class ErrorsQuery(msgspec.Struct, kw_only=True):
-    """The last 24 hours, if no time is given."""
+    """Runs between `since` and `until`; by default, the last 24 hours."""
 
     since: Instant | None = None
     until: Instant | None = None
@@ -34,10 +34,10 @@ class ErrorsQuery(msgspec.Struct, kw_only=True):
 
 @operation(Role.VIEWER, query=ErrorsQuery, answers=ErrorGroups, gives=FAULTS)
 async def list_errors(request: Request) -> Response:
-    """Runs that failed, timed out or expired, grouped by job and fingerprint; the group that was seen last comes first.
+    """List error groups: runs that failed, timed out or expired, by job and fingerprint, most recent group first.
 
-    `histogram` counts them in 24 equal parts of the time asked for. `truncated`: there were more than are looked at.
-    All runs of a group are retried by `/runs:bulk` with its `job` and `fingerprint` as the filter.
+    `histogram` counts them in 24 equal parts of the time range. `truncated` means that there were more than are
+    considered. To retry all runs of a group, send its `job` and `fingerprint` as the filter to `/runs:bulk`.
     """
     query = asked(request, ErrorsQuery)
     found = await (await client_of(request)).error_groups.list(
@@ -53,7 +53,8 @@ async def list_errors(request: Request) -> Response:
 
 
 async def _discreet(request: Request, groups: Sequence[ErrorGroup]) -> list[ErrorGroup]:
-    """What the newest run of each says, as it is shown to whoever asks. One that was pruned meanwhile says nothing."""
+    """Return the groups with their newest run's error as the caller may see it; without groups whose run has been
+    pruned meanwhile."""
     newest = [group.last_run_id for group in groups]
     found = await (await client_of(request)).get_many(newest, gone_ok=True)
     seen = {run.id: shown(request, run) for run in found}

@@ -1,4 +1,4 @@
-"""`/api/v1/export`: everything of a kind, a JSON object on each line."""
+"""`/api/v1/export`: export runs, attempts or events, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINES = "application/x-ndjson"
 
 @operation(Role.VIEWER, query=RunQuery, media=_LINES)
 async def export_runs(request: Request) -> Response:
-    """All runs that match, the newest first, one on each line."""
+    """Export all matching runs, newest first, one per line."""
     client = await client_of(request)
     wanted = await _wanted(request, client)
 
@@ -37,7 +37,7 @@ async def export_runs(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=RunQuery, media=_LINES)
 async def export_attempts(request: Request) -> Response:
-    """The attempts of all runs that match, one on each line with its `run_id`."""
+    """Export the attempts of all matching runs, one per line with its `run_id`."""
     client = await client_of(request)
     wanted = await _wanted(request, client)
 
@@ -54,7 +54,7 @@ async def export_attempts(request: Request) -> Response:
 
 @operation(Role.VIEWER, media=_LINES)
 async def export_events(request: Request) -> Response:
-    """The whole audit, the newest first, one event on each line."""
+    """Export the whole audit log, newest first, one event per line."""
     client = await client_of(request)
 
     async def each() -> AsyncIterator[bytes]:
@@ -65,7 +65,7 @@ async def export_events(request: Request) -> Response:
 
 
 async def _wanted(request: Request, client: Client) -> RunFilter:
-    """Tried once: what it names may not be there, and that cannot be told when the answer has begun."""
+    """Return the filter, tried once: errors in it cannot be reported after the response has begun."""
     query = asked(request, RunQuery)
     wanted = filter_of(request, query, query.scope_wanted)
     await client.page(wanted, limit=1)

@@ -1,4 +1,4 @@
-"""What a caller may send to enqueue a run, and the order it becomes."""
+"""Request bodies that enqueue runs, and their conversion to orders."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ _NO_OPTIONS = ("job", "payload")
 
 
 class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A scope."""
+
     kind: str
     id: str
 
 
 class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Uniqueness of a run."""
+
     fields: list[str] = []
     period: str | None = None
     on_conflict: str = "existing"
@@ -32,6 +36,8 @@ class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential"):
+    """Exponential backoff between attempts."""
+
     base: str = "60s"
     factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2.0
     cap: str = "1h"
@@ -39,7 +45,7 @@ class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential")
 
 
 class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A field that is null was not given."""
+    """A run to enqueue. `null` counts as omitted."""
 
     job: str
     payload: dict[str, Any] = {}
@@ -63,6 +69,8 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Runs to enqueue together."""
+
     runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
 
 
@@ -70,12 +78,13 @@ EnqueueBody = RunBody | ManyRunsBody
 
 
 def order_of(value: object, path: str, idempotency_key: str | PartKey | None) -> Order:
-    """`path` is where `value` lies in the body."""
+    """Convert a body to an order; `path` is where `value` is in the body."""
     body = shaped(value, RunBody, path)
     return Order(checked_name(body.job, "job"), body.payload, _options(value, body, idempotency_key))
 
 
 def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
+    """Convert a body of many runs to orders."""
     given = shaped(value, ManyRunsBody).runs
     bodies = shaped_all(given, RunBody, "$.runs")
     for name in dict.fromkeys([body.job for body in bodies]):
@@ -93,7 +102,7 @@ def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
 
 
 def _options(value: Any, body: RunBody, idempotency_key: str | PartKey | None) -> dict[str, Any]:
-    """Of all that may be said of a run, mostly little is: only that is looked at."""
+    """Return the options that were given. Iterate over those only: most runs have few of many."""
     options = {
         name: _option(given) for name in value if name not in _NO_OPTIONS and (given := getattr(body, name)) is not None
     }
@@ -103,9 +112,10 @@ def _options(value: Any, body: RunBody, idempotency_key: str | PartKey | None) -
 
 
 def _part_keys(key: str | None, count: int) -> Sequence[PartKey | None]:
-    """One for each run: the request's own for the first, so that any other request with it meets this one.
+    """Return one key per run. The first run has the request's own key, so that any other request with it meets this
+    run.
 
-    ␟ cannot come from a header.
+    ␟ cannot come from a header, so derived keys do not collide with callers' keys.
     """
     if key is None:
         return [None] * count

@@ -1,4 +1,4 @@
-"""Server-sent events: what streams have in common, and how many each caller may have open."""
+"""Server-sent events: encoding, keep-alive, and limits on open streams per caller."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ STILL_HERE = b": still here\n\n"
 
 
 class Streams:
-    """How many each caller has open: one that forgets to close them must not take them from the others.
+    """Count of open streams per caller, limited so that one who forgets to close them does not exhaust the server.
 
-    When the server stops, `over` ends all of them: a page that is open somewhere must not hold it up.
+    `over` is set when the server stops and ends all streams, which would otherwise delay the shutdown.
     """
 
     def __init__(self, most: int = MOST_STREAMS) -> None:
@@ -41,6 +41,7 @@ class Streams:
 
     @contextmanager
     def one_more(self, actor: str) -> Iterator[None]:
+        """Count a stream while the context is open."""
         self.require_room(actor)
         self._open[actor] += 1
         try:
@@ -51,12 +52,14 @@ class Streams:
                 del self._open[actor]
 
     def require_room(self, actor: str) -> None:
+        """Raise `TooManyStreams` if the caller has too many open."""
         if self._open[actor] >= self._most:
             raise TooManyStreams(self._most)
 
 
 async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIterator[T | None]:
-    """None after a while without any: proxies and dead connections want to hear something."""
+    """Yield the items, and None after each 15 seconds without one: a keep-alive, which also detects dead
+    connections."""
     following, ending = asyncio.ensure_future(anext(things)), asyncio.ensure_future(over.wait())
     try:
         while True:
@@ -79,4 +82,5 @@ async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIter
 
 
 def event_of(kind: str, value: object, id: str) -> bytes:
+    """Encode a server-sent event."""
     return f"id: {id}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(value) + b"\n\n"

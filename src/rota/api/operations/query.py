@@ -1,4 +1,4 @@
-"""What stands behind the question mark of an address, as a shape: nothing unknown, nothing twice, everything typed."""
+"""Query parameters as a typed shape: unknown and repeated parameters are refused."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ _NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)
 
 
 class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """No parameters at all."""
+    """No parameters."""
 
 
 class Page(msgspec.Struct, kw_only=True):
-    """A part of a list: `next_cursor` of the answer before is the cursor of the next."""
+    """Page of a list. `cursor` is `next_cursor` of the previous page."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
 
 
 class OwnerQuery(msgspec.Struct):
-    """`owner`: whose it is, for lists; `api` if nobody says it."""
+    """`owner` is the owner of what is created."""
 
     owner: str = "api"
 
 
 def ask(request: Request, shape: type[msgspec.Struct]) -> None:
-    """What stands there must fit, also if nobody looks at it; `asked` tells it."""
+    """Parse and check the query, even if the operation does not use it; `asked` returns it."""
     request.scope[_KEY] = query_of(request, shape) if request.scope["query_string"] else _empty(shape)
 
 
 def asked(request: Request, shape: type[Q]) -> Q:
-    """What the route has read of it."""
+    """Return the query that `ask` has parsed."""
     found = request.scope[_KEY]
     assert isinstance(found, shape)
     return found
@@ -61,7 +61,7 @@ def _empty(shape: type[Q]) -> Q:
 
 
 def query_of(request: Request, shape: type[Q]) -> Q:
-    """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
+    """Parse the query parameters; refuse unknown ones, and repeated ones unless the parameter is a list."""
     kinds = _kinds(shape)
     given: dict[str, Any] = {}
     for name in request.query_params:
@@ -97,7 +97,7 @@ def _value_within(request: Request, name: str) -> str:
 
 
 def _checked(value: str, name: str, longer: Mapping[str, int]) -> str:
-    """A name, but for the few that say themselves how long they may be."""
+    """Check a text as a name, unless its parameter declares its own maximum length."""
     if name not in longer:
         return checked_name(value, name)
     for start in range(0, len(value[: longer[name]]), LONGEST_NAME):
@@ -113,14 +113,14 @@ def _longer(shape: type[msgspec.Struct]) -> dict[str, int]:
 
 
 def max_length_of(schema: Mapping[str, Any]) -> int | None:
-    """Of a text, or of a text that may be missing."""
+    """Return the maximum length of a text, or of an optional text."""
     sizes = [part["maxLength"] for part in schema.get("anyOf", [schema]) if "maxLength" in part]
     return sizes[0] if sizes else None
 
 
 @cache
 def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
-    """Whether each parameter may be given more than once, by the name it has outside."""
+    """Map external names of parameters to whether they may be repeated."""
     hints = get_type_hints(shape, include_extras=False)
     fields = msgspec.structs.fields(shape)
     return {field.encode_name: _is_list(hints[field.name]) for field in fields if not _is_open(hints[field.name])}
@@ -128,7 +128,7 @@ def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
 
 @cache
 def _open(shape: type[msgspec.Struct]) -> frozenset[str]:
-    """What is asked for by names that nobody knows beforehand: `payload.url=…`."""
+    """Return parameters whose second part the caller chooses: `payload.url=…`."""
     hints = get_type_hints(shape, include_extras=False)
     return frozenset(field.encode_name for field in msgspec.structs.fields(shape) if _is_open(hints[field.name]))
 
@@ -150,7 +150,7 @@ def _is_list(hint: Any) -> bool:
 
 
 def _refusal(told: str, given: dict[str, Any]) -> Invalid:
-    """msgspec names the place behind a `$`."""
+    """Build the error from msgspec's message, which names the place after a `$`."""
     problem, _, place = told.rpartition(" - at `$.")
     name = place.rstrip("`").partition("[")[0]
     if not problem:

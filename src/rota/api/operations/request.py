@@ -1,4 +1,4 @@
-"""What a request says: its body within limits, its query without unknown words, the client to ask."""
+"""Reading requests: the client to use, the body within limits, the shapes of values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 lies up to
 
 
 async def client_of(request: Request) -> Client:
-    """The client to ask; for a caller of one scope, within that: no route has to think of it."""
+    """Return the client to use, limited to the caller's scope, so that no route has to think of it."""
     app: Rota = request.app.state.rota
     client = await app.connect()
     asks: Identity | None = request.scope.get(ASKS)
@@ -39,12 +39,12 @@ async def client_of(request: Request) -> Client:
 
 
 def key_of(request: Request) -> str | None:
-    """By which it is known again: for 24 hours it gets the answer of the first time."""
+    """Return the request's idempotency key. A repeated request gets the first answer for 24 hours."""
     return header(request, b"idempotency-key")
 
 
 def header(request: Request, name: bytes) -> str | None:
-    """The first of that name, in small letters; without making a mapping of all."""
+    """Return the first header of that lower-case name, without building a mapping of all of them."""
     for given, value in request.scope["headers"]:
         if given == name:
             return str(value, "latin-1")
@@ -52,7 +52,7 @@ def header(request: Request, name: bytes) -> str | None:
 
 
 async def json_body(request: Request, default: object = None) -> object:
-    """`default` if there is no body."""
+    """Decode the body; return `default` if there is none."""
     raw = await _bounded_body(request)
     if not raw:
         return default
@@ -66,7 +66,8 @@ async def json_body(request: Request, default: object = None) -> object:
 
 
 async def _bounded_body(request: Request) -> bytes:
-    """A body that announces its size is refused unread, any other one as soon as it has grown too large."""
+    """Read the body within limits. One that announces too large a size is refused unread, any other as soon as it has
+    grown too large."""
     announced = header(request, b"content-length") or "0"
     if not announced.isdecimal() or len(announced) > 12 or int(announced) > LARGEST_BODY:
         raise BodyTooLarge(LARGEST_BODY)
@@ -112,13 +113,13 @@ async def _at_once(message: Message) -> Message:
 
 @coroutine
 def _going_on(begun: Generator[Any, None, Message], waits_for: object) -> Generator[Any, None, Message]:
-    """The rest of what was begun outside of it: it already waits for something."""
+    """Continue a coroutine that was started outside and already awaits something."""
     yield waits_for
     return (yield from begun)
 
 
 def shaped(value: object, shape: type[T], path: str = "$") -> T:
-    """`value` as a `shape`; `path` is where it lies in the body."""
+    """Convert `value` to a `shape`; `path` is where it is in the body."""
     try:
         found = msgspec.convert(value, shape)
     except msgspec.ValidationError as failure:
@@ -131,7 +132,7 @@ def shaped(value: object, shape: type[T], path: str = "$") -> T:
 
 
 def shaped_all(values: list[Any], shape: type[T], path: str) -> list[T]:
-    """Each of them as `shaped` would; together, which is far less work as long as there is nothing to say."""
+    """Convert each value like `shaped`, but in one call, which is much faster as long as all are valid."""
     try:
         found: list[T] = msgspec.convert(values, list[shape])  # type: ignore[valid-type]
         if all(_in_time(getattr(one, name)) for name, _ in _timed(shape) for one in found):
@@ -143,7 +144,7 @@ def shaped_all(values: list[Any], shape: type[T], path: str) -> list[T]:
 
 @cache
 def _timed(shape: type[msgspec.Struct]) -> list[tuple[str, str]]:
-    """The fields that may hold an instant, each with its name outside."""
+    """Return the fields that may hold an instant, with their external names."""
     fields = msgspec.structs.fields(shape)
     return [(field.name, field.encode_name) for field in fields if "datetime" in repr(field.type)]
 
@@ -155,5 +156,5 @@ def _in_time(value: object) -> bool:
 
 
 def given_in(body: msgspec.Struct) -> dict[str, Any]:
-    """What a body says, without what it leaves out."""
+    """Return the fields that the body contains."""
     return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}

@@ -1,4 +1,4 @@
-"""Routes that say who may use them. One that does not say it cannot be served."""
+"""Routes that declare who may use them. Undeclared routes cannot be served."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 class Declared(Route):
-    """One operation for each method. `scoped`: it heeds the scope of whoever asks; others refuse them.
+    """Route with one operation per method. `scoped`: callers limited to a scope may use it; other routes refuse them.
 
-    `page`: for people; the API's description leaves it out.
+    `page`: for people, and left out of the API's description.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Declared(Route):
 
 
 class FastRouter(Router):
-    """An address without names in it is looked up; only others are tried route by route."""
+    """Router that looks up paths without parameters in a dictionary; only others are matched route by route."""
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
         kept = list(routes)
@@ -77,7 +77,7 @@ class FastRouter(Router):
 
 
 def with_slashes_kept(scope: Scope) -> Scope:
-    """A name may have a slash, written `%2F`: servers decode it, and it would part the address."""
+    """Protect slashes in names, written `%2F`: servers decode them, and they would split the path."""
     raw = scope.get("raw_path") or b""
     if b"%2" not in raw:
         return scope
@@ -92,18 +92,18 @@ def _slashed(part: object) -> object:
 
 
 def declared(path: str, *, scoped: bool = False, page: bool = False, **operations: Operation) -> Declared:
-    """`declared("/runs", GET=list_runs, POST=enqueue)`."""
+    """Declare a route: `declared("/runs", GET=list_runs, POST=enqueue_run)`."""
     return Declared(path, operations, scoped=scoped, page=page)
 
 
 def require_declared(routes: Iterable[BaseRoute]) -> None:
-    """What nobody thought about is denied: it does not even start."""
+    """Raise if a route does not declare who may use it, so that the application does not start."""
     for _ in walk(routes):
         pass
 
 
 def walk(routes: Iterable[BaseRoute], below: str = "") -> Iterator[tuple[str, Declared]]:
-    """Every route with its whole path."""
+    """Yield every route with its whole path."""
     for route in routes:
         if isinstance(route, Mount):
             yield from walk(route.routes, below + route.path)

@@ -1,4 +1,4 @@
-"""Which runs are meant: the same words in lists, bulk commands and exports."""
+"""Filter of runs: the same parameters in lists, bulk commands and exports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rota.values.scope import Scope
 
 
 class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Runs that are all of this; `state` may be given more than once."""
+    """All conditions must hold. `state` may be repeated: any of them."""
 
     state: list[RunState] = []
     job: str | None = None
@@ -41,11 +41,12 @@ class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def scope_wanted(self) -> Scope | None:
+        """Return the scope in the query."""
         return scope_of(self.scope)
 
 
 def filter_of(request: Request, query: RunQuery, scope: Scope | None) -> RunFilter:
-    """As whoever asks sees runs."""
+    """Return the filter, limited to what the caller may see: filtering by a hidden value would reveal it."""
     given = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
     wanted = RunFilter(states=tuple(query.state), scope=scope, **given)
     if identity_of(request).may(Role.ADMIN):
@@ -55,6 +56,7 @@ def filter_of(request: Request, query: RunQuery, scope: Scope | None) -> RunFilt
 
 
 def scope_of(text: str | None) -> Scope | None:
+    """Parse `kind/id`."""
     if text is None:
         return None
     kind, slash, id = text.partition("/")
@@ -64,14 +66,14 @@ def scope_of(text: str | None) -> Scope | None:
 
 
 class RunListQuery(RunQuery, kw_only=True):
-    """All of this must hold; `next_cursor` of the answer before is the cursor of the next."""
+    """All conditions must hold. `cursor` is `next_cursor` of the previous page."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
 
 
 def scope_seen(request: Request, wanted: Scope | None) -> Scope | None:
-    """Whoever is for one scope only sees no other."""
+    """Return the scope to search, limited to the caller's own."""
     own = identity_of(request).scope
     if own is not None and wanted not in (None, own):
         raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen here")

@@ -1,4 +1,4 @@
-"""`/api/v1/runs:bulk`, `/api/v1/schedules:bulk`: the same thing done to all that match."""
+"""`/api/v1/runs:bulk`, `/api/v1/schedules:bulk`: one command for all that match."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_COUNTED)]
 
 
 class RunsBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`expected`: nothing is done if more match. `everything` must be said if the filter is empty. `dry_run` counts."""
+    """Command and filter. If more than `expected` match, nothing is changed. An empty filter needs `everything`.
+    `dry_run` only counts."""
 
     action: Literal["cancel", "retry"]
     filter: RunQuery = msgspec.field(default_factory=RunQuery)
@@ -55,16 +56,16 @@ class SchedulesBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
 
 
 class CountQuery(RunQuery, kw_only=True):
-    """All of this must hold; counting stops at `most`."""
+    """All conditions must hold; counting stops at `most`."""
 
     most: Annotated[int, msgspec.Meta(ge=1, le=_MOST_COUNTED)] = 10_000
 
 
 @operation(Role.VIEWER, query=CountQuery, answers=Counted, gives={"count": 3, "exact": True})
 async def count_runs(request: Request) -> Response:
-    """How many runs match a filter.
+    """Count the runs that match a filter.
 
-    Not `exact`: there are at least so many. It stopped at `most`, or after a second.
+    If `exact` is false, there are at least that many: counting stopped at `most`, or after a second.
     """
     query = asked(request, CountQuery)
     wanted = filter_of(request, query, query.scope_wanted)
@@ -81,7 +82,7 @@ async def count_runs(request: Request) -> Response:
 async def bulk_runs(request: Request) -> Response:
     """Cancel or retry all runs that match a filter.
 
-    Sent with `Accept: application/x-ndjson`, it answers with a line for each part that is done, and the result last.
+    With `Accept: application/x-ndjson`, the response has a line of progress for each batch, and the result last.
     """
     body = shaped(await json_body(request), RunsBulkBody)
     client = await client_of(request)
@@ -102,7 +103,7 @@ async def bulk_runs(request: Request) -> Response:
 
 
 async def _told(act: Callable[[SoFar], Awaitable[BulkResult]]) -> AsyncIterator[bytes]:
-    """Each time something is done, how far it is; and in the end the result, or why there is none."""
+    """Yield a line of progress after each batch, and finally the result or the problem."""
     parts: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def work() -> None:
@@ -135,7 +136,7 @@ def _line(value: object) -> bytes:
     gives={"matched": 3, "done": 3, "refused": []},
 )
 async def bulk_schedules(request: Request) -> Response:
-    """Pause, resume, enable or disable all schedules of a job, of an owner, or those named."""
+    """Pause, resume, enable or disable all schedules of a job or an owner, or those named."""
     body = shaped(await json_body(request), SchedulesBulkBody)
     client = await client_of(request)
     names = await _names(client, body)

@@ -1,4 +1,4 @@
-"""`/api/v1/runs/{id}/logs`: what a run logged, a page at a time, or line by line as it grows."""
+"""`/api/v1/runs/{id}/logs`: the log of a run, by page or as a stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from rota.core.runs.run import Run
 
 
 class LogQuery(msgspec.Struct):
-    """`after` is the cursor of the last line seen, `last` asks for so many lines from the end, `follow` for more."""
+    """`after` is the cursor of the last line seen, `last` limits the answer to that many lines from the end, and
+    `follow` streams new lines."""
 
     after: str | None = None
     last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
@@ -36,16 +37,18 @@ class LogQuery(msgspec.Struct):
 
 
 class LogPage(msgspec.Struct):
+    """A page of log lines."""
+
     items: Sequence[LogLine]
     next_cursor: str | None
 
 
 @operation(Role.VIEWER, query=LogQuery, answers=LogPage, gives={"items": [LOG_LINE], "next_cursor": "1:1:0"})
 async def list_logs(request: Request) -> Response:
-    """What a run logged, the oldest line first, a page at a time.
+    """List log lines of a run, oldest first.
 
-    With `follow=1`, as server-sent events while it grows: a `line` each, and `end` with the run's state when it is
-    over. The `id` of an event is a cursor: a browser that connects again goes on behind it.
+    With `follow=1`, stream them as server-sent events: a `line` each, and `end` with the run's state when it is final.
+    An event's `id` is a cursor, so a browser that reconnects continues after it.
     """
     query = asked(request, LogQuery)
     client = await client_of(request)
@@ -76,7 +79,7 @@ async def _followed(request: Request, client: Client, run: Run, after: str | Non
 async def _lines(
     client: Client, run_id: str, after: str | None, discreet: Discreet | None, over: asyncio.Event
 ) -> AsyncIterator[bytes]:
-    """The state first, the lines after: all of them are there when the run has ended."""
+    """Yield lines as they come. The state is read before the lines: when it is final, all lines are there."""
     async for run in or_silence(client.follow(run_id), over):
         if run is None:
             yield STILL_HERE

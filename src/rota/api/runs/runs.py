@@ -1,4 +1,4 @@
-"""`/api/v1/runs`: enqueue, list, look at, cancel and retry."""
+"""`/api/v1/runs`: enqueue, list, get, cancel and retry runs."""
 
 from __future__ import annotations
 
@@ -32,25 +32,27 @@ from rota.errors import BadPayload, KeyReused, RotaError
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
+    """An optional reason, for the audit log."""
+
     reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
 
 
 class RetryBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What its steps did is kept if so asked; with `from_step`, only what was done before that one."""
+    """`keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step."""
 
     keep_steps: bool = False
     from_step: str | None = None
 
 
 class EnqueuedRuns(msgspec.Struct):
-    """`created`: which of them are new; the others were there already."""
+    """`created` says which of them are new; the others existed."""
 
     items: Sequence[Run]
     created: Sequence[bool]
 
 
 class RunDetailQuery(msgspec.Struct):
-    """Without `steps`, `progress` is only what the run said itself."""
+    """`steps` adds the run's steps to `progress`; otherwise that is only what the run itself reported."""
 
     steps: bool = True
 
@@ -66,10 +68,10 @@ class RunDetailQuery(msgspec.Struct):
     gives=RUN,
 )
 async def enqueue(request: Request) -> Response:
-    """Enqueue a run, or all or none of many.
+    """Enqueue a run, or several, all or nothing.
 
-    An `Idempotency-Key` header makes it safe to send the same request again for 24 hours: it is answered with what it
-    made the first time. 200: a key led to a run that was there already.
+    With an `Idempotency-Key`, the request is safe to repeat for 24 hours: it is answered with the runs created the
+    first time. 200 means that the run existed already.
     """
     key = key_of(request)
     body = await json_body(request)
@@ -102,7 +104,7 @@ async def _enqueue_many(request: Request, client: Client, orders: Sequence[Order
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
-    """Which of many runs was refused: asked again one by one, because only the first failure costs it."""
+    """Return which of many runs was refused, by preparing each again. Only failures pay for this."""
     for place, order in enumerate(orders):
         try:
             await client.prepare(order)
@@ -113,10 +115,10 @@ async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
 async def list_runs(request: Request) -> Response:
-    """Runs, the newest first.
+    """List runs, newest first.
 
-    Where many must be looked at to find few, a page is short after a quarter of a second, or empty: as long as there is
-    a `next_cursor`, there may be more.
+    A filter that matches few of many runs stops searching after a quarter of a second. The page may then be short or
+    even empty; as long as there is a `next_cursor`, there may be more.
     """
     query = asked(request, RunListQuery)
     wanted = filter_of(request, query, scope_seen(request, query.scope_wanted))
@@ -125,15 +127,15 @@ async def list_runs(request: Request) -> Response:
 
 
 async def run_of(request: Request, client: Client) -> Run:
-    """The one that the address names."""
+    """Return the run in the path."""
     return await client.get(request.path_params["id"])
 
 
 @operation(Role.VIEWER, query=RunDetailQuery, answers=Run, gives=RUN)
 async def get_run(request: Request) -> Response:
-    """One run, with its steps in `progress`.
+    """Get a run, with its steps in `progress`.
 
-    An id may be shortened to its beginning or its end while it names one run only.
+    An id may be shortened to its unique beginning or end.
     """
     client = await client_of(request)
     run = await run_of(request, client)
@@ -146,7 +148,7 @@ async def get_run(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=Attempt, lists=True, gives=ATTEMPT)
 async def list_attempts(request: Request) -> Response:
-    """The attempts of a run, the oldest first."""
+    """List the attempts of a run, oldest first."""
     client = await client_of(request)
     run = await run_of(request, client)
     attempts, discreet = await client.attempts(run.id), discretion(request, run)
@@ -155,7 +157,10 @@ async def list_attempts(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=Step, lists=True, gives=STEP)
 async def list_steps(request: Request) -> Response:
-    """The steps of a run, in order: those that its job declares, and those that it has opened."""
+    """List the steps of a run, in order.
+
+    These are the steps that its job declares and those that the run has opened.
+    """
     client = await client_of(request)
     run = await run_of(request, client)
     steps, discreet = await client.steps(run.id), discretion(request, run)
@@ -164,7 +169,7 @@ async def list_steps(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
 async def list_events(request: Request) -> Response:
-    """Every change of a run's state, the oldest first: when, by whom, under which fence."""
+    """List the state changes of a run, oldest first, each with its time, actor and fence."""
     client = await client_of(request)
     run = await run_of(request, client)
     return answer(page(said(request, run, await client.events(run.id))))
@@ -172,7 +177,7 @@ async def list_events(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=Explanation, gives=EXPLANATION)
 async def explain_run(request: Request) -> Response:
-    """Why a run is in the state that it is in."""
+    """Explain why a run is in its current state."""
     client = await client_of(request)
     run = await run_of(request, client)
     return answer(said(request, run, await client.explain(run.id)))
@@ -182,7 +187,7 @@ async def explain_run(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     """Cancel a run.
 
-    The answer is the run as it stands then: `cancelled`, or `cancelling` while its worker has its grace.
+    The answer is the run's new state: `cancelled`, or `cancelling` while its worker has its grace period.
     """
     body = shaped(await json_body(request, default={}), CancelBody)
     client = await client_of(request)
@@ -203,9 +208,9 @@ async def cancel(request: Request) -> Response:
     gives=RUN,
 )
 async def retry(request: Request) -> Response:
-    """Do the work of a run that has ended again, as a new run whose `retry_of` names the old one.
+    """Retry a final run as a new run, whose `retry_of` names the old one.
 
-    With an `Idempotency-Key`, sent again it is answered with the run that it made the first time (200).
+    With an `Idempotency-Key`, a repeated request is answered with the run created the first time (200).
     """
     body = shaped(await json_body(request, default={}), RetryBody)
     client = await client_of(request)

@@ -1,4 +1,4 @@
-"""`/api/v1/schedules`: make, change, stop, and look ahead."""
+"""`/api/v1/schedules`: create, change, control and preview schedules."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ RecentCount = Annotated[int, msgspec.Meta(ge=1, le=MOST_RECENT, description="Als
 
 
 class RecentQuery(msgspec.Struct):
+    """`recent` adds the schedule's last runs."""
+
     recent: RecentCount | None = None
 
 
 async def recent_of(client: Client, schedules: Sequence[Schedule], limit: int | None) -> dict[str, dict[str, Any]]:
-    """By name; nothing, unless they are asked for."""
+    """Return recent runs by name of schedule; nothing if `limit` is None."""
     if limit is None:
         return {}
     found = await client.schedules.recent([schedule.name for schedule in schedules], limit)
@@ -59,6 +61,8 @@ Document = dict[str, Any]
 
 
 class ScheduleQuery(Page, kw_only=True):
+    """All conditions must hold. `cursor` is `next_cursor` of the previous page."""
+
     job: str | None = None
     owner: str | None = None
     text: Annotated[str, msgspec.Meta(max_length=200, description="A part of the name")] | None = None
@@ -67,30 +71,36 @@ class ScheduleQuery(Page, kw_only=True):
 
 
 class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`until`: an instant, or how long from now."""
+    """`until` is an instant, or a duration from now."""
 
     reason: Reason | None = None
     until: str | None = None
 
 
 class ResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`."""
+
     catch_up: str = "skip"
 
 
 class TriggerBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy."""
+
     scope: str | None = None
     force: bool = False
 
 
 class PreviewQuery(msgspec.Struct):
+    """The next `n` plan times after `after` (default: now)."""
+
     n: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 10
     after: Instant | None = None
 
 
 class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`changes`: another trigger or other options, as a document has them.
+    """`changes`: another trigger or other options, as in a document.
 
-    `outages`: from when until when nobody plans; times with a zone, or `+1h` from `start` on.
+    `outages`: periods without a scheduler, each from and to; times with a zone, or relative to `start` (`+1h`).
     """
 
     span: str = "1d"
@@ -103,17 +113,19 @@ class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class TriggeredRuns(msgspec.Struct):
+    """The runs created."""
+
     items: list[Run]
 
 
 def _seen(request: Request, schedule: Schedule, now: datetime) -> dict[str, Any]:
-    """Its payload may have secrets, which are for admins."""
+    """Return the schedule as the caller may see it: secrets in its payload are for admins."""
     shown = view(schedule, now=now)
     return shown if identity_of(request).may(Role.ADMIN) else {**shown, "definition": concealed(shown["definition"])}
 
 
 async def _answered(request: Request, client: Client, schedule: Schedule, status: int = 200) -> Response:
-    """With its revision, by which a change can be made to depend on nobody having changed it meanwhile."""
+    """Build the response for a schedule, with its revision as `ETag` for optimistic locking."""
     headers = {"etag": etag(schedule.revision)}
     if status == 201:
         headers["location"] = at(f"/api/v1/schedules/{quote(schedule.name, safe='')}")
@@ -130,9 +142,9 @@ def _document(value: object, name: str | None = None) -> Document:
 
 @operation(Role.VIEWER, query=ScheduleQuery, answers=Document, lists=True, gives=SCHEDULE)
 async def list_schedules(request: Request) -> Response:
-    """Schedules, by name.
+    """List schedules by name.
 
-    With `recent`, each also has its last runs, the oldest first, and `p50_duration_ms`, `p95_duration_ms` of those.
+    With `recent`, each also has its last runs, oldest first, and their `p50_duration_ms` and `p95_duration_ms`.
     """
     query = asked(request, ScheduleQuery)
     client = await client_of(request)
@@ -151,7 +163,7 @@ async def list_schedules(request: Request) -> Response:
     Role.ADMIN, query=OwnerQuery, body=Document, answers=Document, status=201, takes=SCHEDULE_BODY, gives=SCHEDULE
 )
 async def create_schedule(request: Request) -> Response:
-    """Make a schedule."""
+    """Create a schedule."""
     parsed = parse(_document(await json_body(request)))
     client = await client_of(request)
     owner, actor = asked(request, OwnerQuery).owner, identity_of(request).actor
@@ -164,7 +176,10 @@ async def create_schedule(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=RecentQuery, answers=Document, gives=SCHEDULE)
 async def get_schedule(request: Request) -> Response:
-    """One schedule: `rule` in words, and `definition`, the document that would make it."""
+    """Get a schedule.
+
+    `rule` describes its trigger in words, and `definition` is the document that would create it.
+    """
     client = await client_of(request)
     found = await client.schedules.get(request.path_params["name"])
     recent = await recent_of(client, [found], asked(request, RecentQuery).recent)
@@ -176,9 +191,10 @@ async def get_schedule(request: Request) -> Response:
     Role.ADMIN, body=Document, answers=Document, also=(201,), takes={"job": "crawl", "every": "1h"}, gives=SCHEDULE
 )
 async def put_schedule(request: Request) -> Response:
-    """Make or replace a schedule: what the document does not say is as by default.
+    """Create or replace a schedule.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`; with `If-None-Match: *`, only if there is none.
+    Options that the document does not name have their defaults. With `If-Match`, only if the schedule still has that
+    `ETag`; with `If-None-Match: *`, only if there is none.
     """
     name = request.path_params["name"]
     parsed = parse(_document(await json_body(request), name))
@@ -203,9 +219,9 @@ async def put_schedule(request: Request) -> Response:
 
 @operation(Role.ADMIN, body=Document, answers=Document, takes={"overlap": "allow", "jitter": None}, gives=SCHEDULE)
 async def patch_schedule(request: Request) -> Response:
-    """Change some of a schedule: `null` goes back to the default.
+    """Update parts of a schedule; `null` resets an option to its default.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`.
+    With `If-Match`, only if the schedule still has that `ETag`.
     """
     name = request.path_params["name"]
     changes = _document(await json_body(request), name)
@@ -241,7 +257,7 @@ async def delete_schedule(request: Request) -> Response:
     gives=SCHEDULE,
 )
 async def pause_schedule(request: Request) -> Response:
-    """Let a schedule rest, until it is resumed or `until`."""
+    """Pause a schedule, until it is resumed or `until`."""
     body = shaped(await json_body(request, default={}), PauseBody)
     client = await client_of(request)
     until = _until(body.until)
@@ -263,7 +279,10 @@ def _until(given: str | None) -> datetime | str | None:
     Role.OPERATOR, body=ResumeBody, body_optional=True, answers=Document, takes={"catch_up": "latest"}, gives=SCHEDULE
 )
 async def resume_schedule(request: Request) -> Response:
-    """Let a schedule go on; what passed meanwhile is skipped, unless `catch_up` is `latest` or `all`."""
+    """Resume a schedule.
+
+    Plan times during the pause are skipped, unless `catch_up` is `latest` or `all`.
+    """
     body = shaped(await json_body(request, default={}), ResumeBody)
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
@@ -281,9 +300,10 @@ async def resume_schedule(request: Request) -> Response:
     gives={"items": [RUN]},
 )
 async def trigger_schedule(request: Request) -> Response:
-    """Run a schedule now, for each of its scopes or for one; a conflict if its overlap policy forbids it.
+    """Run a schedule now, for each of its scopes or for one.
 
-    With an `Idempotency-Key`, sent again it is answered with the runs that it made the first time.
+    A conflict if its overlap policy forbids that, unless `force` is set. With an `Idempotency-Key`, a repeated request
+    is answered with the runs created the first time.
     """
     body = shaped(await json_body(request, default={}), TriggerBody)
     client = await client_of(request)
@@ -296,7 +316,7 @@ async def trigger_schedule(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=PreviewQuery, answers=Fire, lists=True, gives=FIRE)
 async def preview_schedule(request: Request) -> Response:
-    """The next plan times, with what daylight saving does to them."""
+    """List the next plan times, with the effects of daylight saving time."""
     query = asked(request, PreviewQuery)
     client = await client_of(request)
     return answer(page(await client.schedules.preview(request.path_params["name"], query.n, after=query.after)))
@@ -310,7 +330,7 @@ async def preview_schedule(request: Request) -> Response:
     takes={"span": "1d", "duration": "20m", "changes": {"overlap": "queue_all"}},
 )
 async def simulate_schedule(request: Request) -> Response:
-    """What a schedule would do, with other policies if so asked; nothing is stored."""
+    """Simulate a schedule, optionally with other policies; nothing is stored."""
     body = shaped(await json_body(request, default={}), SimulateBody)
     client = await client_of(request)
     name = request.path_params["name"]

@@ -1,4 +1,4 @@
-"""Work that is done outside: claimed, told of and ended by whoever has a run's fence: `client.external`."""
+"""`client.external`: claim, report on and finish runs of external jobs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Held = Iterable[tuple[str, int]]
 
 
 class ExternalWorker(msgspec.Struct, frozen=True):
-    """What somebody looks for. `jobs` None: whatever is done outside."""
+    """An external worker and what it asks for. `jobs` None means every external job."""
 
     info: WorkerInfo
     jobs: tuple[str, ...] | None
@@ -60,7 +60,8 @@ class ExternalWorker(msgspec.Struct, frozen=True):
 
 
 class ExternalClient:
-    """Every act but a claim is about one run, under its fence; a stale one raises `LeaseLost`, and changes nothing."""
+    """Worker protocol for external jobs. Every verb but `claim` acts on one run under its fence. A stale fence raises
+    `LeaseLost` and changes nothing."""
 
     def __init__(self, store: Store, config: Config, meters: Meters) -> None:
         self._store = store
@@ -82,12 +83,13 @@ class ExternalClient:
         held: Held | None = None,
         **described: Any,
     ) -> list[Assignment]:
-        """Up to `max` runs of external jobs, from these queues in their order; none if there are none within `wait`.
+        """Claim up to `max` runs of external jobs from `queues`, in that order; return none if there are none within
+        `wait`.
 
-        `worker` is a name, or `name@boot` of a program that tells its starts apart; this client adds its own boot to a
-        bare name. `held`: all runs and fences that it knows of; leases under the same id that are not among them are
-        handed back first, as after an answer that got lost. `labels` (`["gpu", "zone=eu"]`) and `version` are what it
-        can do: runs that need something are claimed by whoever meets it, as workers of ours do.
+        `worker` is a name, or `name@boot` for a program that tells its starts apart; this client adds its own boot to a
+        bare name. `held` lists all runs and fences that the worker knows of. Other leases under the same id are handed
+        back first: their claim's response was lost. `labels` (`["gpu", "zone=eu"]`) and `version` describe the worker.
+        A run with requirements goes to a worker that meets them, as with Python workers.
         """
         wanted = self._looking(worker, names_told(queues, "queue"), jobs, max, checked_lease(lease, self._config.lease))
         wanted = msgspec.structs.replace(wanted, info=_described(wanted.info, described))
@@ -133,7 +135,8 @@ class ExternalClient:
         return ExternalWorker(info, None if jobs is None else names_told(jobs, "job"), most, lease)
 
     async def _known(self, wanted: ExternalWorker) -> dict[str, int]:
-        """Python workers know their jobs; here the database does."""
+        """Return the external jobs to claim, with their versions. Python workers know their jobs; for external ones the
+        database does."""
         external = await self._store.external.external_jobs()
         if wanted.jobs is None:
             return external
@@ -148,7 +151,7 @@ class ExternalClient:
         raise Invalid(f"job {job!r} is not done outside", hint="workers of ours have its code")
 
     async def _look(self, wanted: ExternalWorker, known: Mapping[str, int]) -> list[Claim]:
-        """Those with needs, under limits and without either go first in turn, so that none waits for ever."""
+        """Try each claim source once. The source that goes first rotates, so that none starves."""
         met = met_by(wanted.info, await self._store.known_requirements())
         looks = [self._claim_restricted, self._claim_limited, self._claim_plain]
         self._turn = (self._turn + 1) % len(looks)
@@ -197,7 +200,8 @@ class ExternalClient:
         ]
 
     async def hand_back(self, claimed: Iterable[Assignment]) -> None:
-        """Of a claim whose answer reached nobody: they are queued again where they stood, and it cost no attempt."""
+        """Hand back claimed runs whose response reached nobody. They are queued again at their old place, and the
+        attempt does not count."""
         await self._hand_back([(run.run_id, run.fence) for run in claimed])
 
     async def _hand_back_unknown(self, worker_id: str, held: Held) -> None:
@@ -210,14 +214,15 @@ class ExternalClient:
             self._meters.reported(reports, await self._store.report(reports))
 
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
-        """The lease lasts as long again as the claim asked for. One that waits has a deadline, which stays."""
+        """Renew the lease for as long as the claim asked for. A run that waits keeps its own deadline."""
         lease = in_micros(self._config.lease)
         return _heard(await self._fenced(self._store.external.beat(*checked_run(run_id, fence), lease)))
 
     async def progress(
         self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
     ) -> Heartbeat:
-        """How far it is, from 0 to 100, and with what; also a heartbeat. What is not given stays as it was said."""
+        """Report progress (`percent` from 0 to 100, and a `summary`); this is also a heartbeat. An omitted value keeps
+        its last report."""
         whose = checked_run(run_id, fence)
         done = None if percent is None else hundredths(percent)
         lease = in_micros(self._config.lease)
@@ -233,7 +238,7 @@ class ExternalClient:
         result: Any = None,
         error: str | RunError | Mapping[str, Any] | None = None,
     ) -> StepState:
-        """Record what became of a step; the answer is the state that it is in. One recorded as done stays done."""
+        """Record the state of a step and return the state stored. A step recorded as done stays done."""
         if state not in RECORDED:
             raise Invalid(f"a step is {', '.join(sorted(RECORDED))}, not {state!r:.40}")
         whose, stands = checked_run(run_id, fence), StepState(state)
@@ -244,17 +249,18 @@ class ExternalClient:
     async def logs(
         self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
     ) -> None:
-        """Lines of its log: text, or `{"text", "level", "logger"}`. With a `no` that grows from 1, said again they are
-        not there twice."""
+        """Append lines to the run's log: text, or `{"text", "level", "logger"}`. With `no`, a sequence number that
+        grows from 1, repeated calls are idempotent."""
         if no is not None and (type(no) is not int or not 1 <= no < 2**31):
             raise Invalid(f"no must be a whole number from 1 up, not {no!r:.40}")
         whose, text = checked_run(run_id, fence), lines_told(lines)
         await self._fenced(self._store.external.say(*whose, text, no, self._config.log_limit))
 
     async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
-        """It is done. Of a run that waits for a step, that step: the run is queued again, and goes on with its result.
+        """Complete the run with a result. If the run waits for a step, complete that step; the run is queued again and
+        continues with its result.
 
-        What this makes of the run is the answer; said again, it is the first one.
+        Return the run's new state. A repeated call returns the first answer.
         """
         text = None if result is None else self._json(result)
         return await self._finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED, result=text))
@@ -268,7 +274,8 @@ class ExternalClient:
         retry: bool = True,
         after: Duration | None = None,
     ) -> RunState:
-        """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
+        """Report a failure. The run is retried by its policy, or `after` that long; with `retry=False` it is not
+        retried."""
         try:
             rest = None if after is None else parse_duration(after)
         except BadDuration as refused:
@@ -278,7 +285,7 @@ class ExternalClient:
         )
 
     async def cancelled(self, run_id: str, fence: int) -> RunState:
-        """It has stopped, because it was asked to."""
+        """Confirm that the run has stopped because its cancellation was requested."""
         return await self._finish(run_id, fence, ExternalReport(Outcome.CANCELLED))
 
     async def _finish(self, run_id: str, fence: int, ending: ExternalReport) -> RunState:
@@ -288,6 +295,7 @@ class ExternalClient:
         return ended.state
 
     async def _fenced(self, act: Coroutine[Any, Any, T]) -> T:
+        """Await an act under a fence, and count refusals of stale fences."""
         try:
             return await act
         except LeaseLost:
@@ -302,7 +310,8 @@ class ExternalClient:
 
 
 def _described(info: WorkerInfo, given: Mapping[str, Any]) -> WorkerInfo:
-    """With what it says of itself. One that names no version has none: it is not of our application."""
+    """Return the worker's info with its labels and version. Without a version it has none: the application's own does
+    not apply."""
     unknown = set(given) - {"labels", "version"}
     if unknown:
         raise Invalid(f"a claim takes no {min(unknown)!r}")

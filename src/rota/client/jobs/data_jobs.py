@@ -1,4 +1,4 @@
-"""Every command about jobs that are data: `client.data_jobs`."""
+"""`client.data_jobs`: create, update and delete data jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ RunOf = Callable[[JobDefinition, Order, str], NewRun]
 
 
 class DataJobsClient:
-    """Workers hear of it with their next poll. What is answered has its secrets masked."""
+    """Jobs defined as data instead of code. Workers learn of changes at their next poll. Returned definitions have
+    their secrets masked."""
 
     def __init__(
         self, store: Store, registry: Registry, schedules: DefinitionVerbs, run_of: RunOf, meters: Meters
@@ -46,7 +47,8 @@ class DataJobsClient:
     async def create(
         self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> JobDefinition:
-        """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
+        """Create a job of `kind` `http`, `command` or `external`. `options` are those of `app.http_job` and
+        `app.command_job`."""
         return (await self.create_with(name, kind, options, owner=owner, actor=actor)).job
 
     async def create_with(
@@ -60,10 +62,10 @@ class DataJobsClient:
         owner: str = "api",
         actor: str | None = None,
     ) -> MadeJob:
-        """The same with its own schedule, and with a run at once of this payload: all of it or nothing.
+        """Create a job together with its own schedule, and enqueue a run with the payload `run`; all or nothing.
 
-        The schedule goes when the job is dropped. Asked again just the same, it makes nothing new: one run for each
-        version of the job.
+        The schedule is deleted with the job. An identical call changes nothing: there is one such run per version of
+        the job.
         """
         definition = checked_data_job(name, kind, options)
         if name in self._registry:
@@ -85,15 +87,17 @@ class DataJobsClient:
         return NewSchedule(schedule.name, definition)
 
     def _first_run(self, payload: dict[str, Any], id: str, made: JobDefinition) -> NewRun:
-        """Once for each version, however often it is asked for; ␟ cannot come from a header."""
+        """Build the run that comes with the job, idempotent per version. ␟ cannot come from a header, so no caller's
+        key collides."""
         once = {"idempotency_key": f"␟job␟{made.name}␟{made.version}"}
         return self._run_of(made, Order(made.name, payload, once), id)
 
     async def update(
         self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
     ) -> JobDefinition:
-        """A new version: only what is given changes, and what is None goes back to its default. Runs that were
-        enqueued before keep theirs. `expected`: it must still be of this version, or it is a `ChangedMeanwhile`."""
+        """Store a new version of a job with the given options changed; None resets an option to its default. Runs that
+        are already enqueued keep their version. With `expected`, raise `ChangedMeanwhile` unless the job still has that
+        version."""
         for _ in range(_TRIES):  # two people may change different things at once, and both changes count
             old = await self._store.data_jobs.get(name)
             if expected is not None and old.version != expected:
@@ -104,8 +108,8 @@ class DataJobsClient:
         raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")
 
     async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
-        refused; with `force`, those schedules are disabled and those runs cancelled."""
+        """Delete a job and its own schedule. Raise `Conflict` while another schedule or a live run uses it; with
+        `force`, disable those schedules and cancel those runs."""
         checked_actor(actor)
         if force:
             await self._store.data_jobs.get(name)

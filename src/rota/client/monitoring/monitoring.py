@@ -1,4 +1,4 @@
-"""What people look at: `client.monitoring`. No question here looks through all runs."""
+"""`client.monitoring`: data for dashboards. No query here scans all runs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _SLACK = 1_000_000
 
 
 class MonitoringClient:
+    """Data for dashboards: overview, charts and timeline."""
+
     def __init__(self, store: Store, config: Config) -> None:
         self._store = store
         self._silence = in_micros(config.lease)
@@ -31,9 +33,9 @@ class MonitoringClient:
         self._fresh_until = 0.0
 
     async def overview(self) -> Overview:
-        """How full it is, what came of the last day, what needs attention, what comes next.
+        """Return current load, results of the last day, what needs attention, and the next runs.
 
-        An answer serves everybody who asks within a fifth of a second.
+        The answer is cached for a fifth of a second.
         """
         async with self._asking:
             began = self._store.clock.monotonic()
@@ -43,15 +45,16 @@ class MonitoringClient:
             return self._known
 
     async def oldest_queued(self) -> dict[str, datetime]:
-        """By queue: since when the run could be claimed that waits longest; queues where none waits are left out."""
+        """Return, for each queue, since when its longest-waiting run has been claimable. Queues without such a run are
+        left out."""
         return await self._store.monitoring.oldest_queued()
 
     async def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
     ) -> Series:
-        """What was counted in that time, in steps: the last day in steps of 15 minutes, unless told otherwise.
+        """Return metrics over time in steps; by default the last day in steps of 15 minutes.
 
-        A step is whole minutes; whole hours, if more than two days ago are asked for.
+        A step is whole minutes, or whole hours if the range begins more than two days ago.
         """
         stretch = stretch_of(from_at, to_at, step, await self._store.now())
         rows = await self._store.monitoring.counted(stretch.span, stretch.first, stretch.to)
@@ -60,10 +63,10 @@ class MonitoringClient:
     async def timeline(
         self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
     ) -> Timeline:
-        """Attempts that went on in that time (the last hour, unless told otherwise), and plan times to come up to its
-        end, in lanes by `schedule`, `job`, `worker` or `queue`.
+        """Return the attempts within a time range (by default the last hour) and the plan times up to its end, in lanes
+        by `schedule`, `job`, `worker` or `queue`.
 
-        Of runs made no earlier than a day before; the newest attempts, `limit` of them.
+        Only runs created up to a day before the range are considered; the newest `limit` attempts are returned.
         """
         asked = asked_of(from_at, to_at, by, limit, await self._store.now())
         found = await self._store.monitoring.timeline(asked)
@@ -77,11 +80,13 @@ class MonitoringClient:
         return self._judged(seen, offset if isinstance(clock, HostClock) else 0)
 
     def _judged(self, seen: OverviewFacts, offset: int) -> Overview:
+        """Add what needs attention to the overview."""
         facts = msgspec.structs.replace(seen.facts, polls=self._store.database.polls, offset=offset)
         told, count = attention(facts)
         return msgspec.structs.replace(seen.overview, attention=told, attention_count=count)
 
 
 def _certain_offset(before: int, there: int, after: int) -> int:
-    """Of this host's clock: the database read its own in between, so what lies there is no difference."""
+    """Return by how much this host's clock certainly differs from the database's. The database read its clock between
+    `before` and `after`; a time between those is no difference."""
     return before - there if there < before else after - there if there > after else 0

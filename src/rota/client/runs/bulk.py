@@ -1,4 +1,4 @@
-"""Cancelling and retrying all runs that match a filter: found first, then done in bites; workers come in between."""
+"""Cancel or retry all runs that match a filter: find them first, then act in batches so that workers get their turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _AT_ONCE = 4  # others want connections, too
 
 
 class Bulk:
-    """`again` prepares the retry of a run, and writes nothing. `ended` counts runs that a cancel ended at once."""
+    """Bulk commands. `again` builds the retry of a run and writes nothing. `ended` counts runs that a cancel ended at
+    once."""
 
     def __init__(self, store: Store, again: Callable[[str, str | None], Awaitable[NewRun]], ended: Counter) -> None:
         self._store = store
@@ -28,6 +29,7 @@ class Bulk:
         self._ended = ended
 
     async def count(self, wanted: RunFilter, most: int, within: Duration | None) -> Counted:
+        """Count matching runs, up to `most`."""
         if most < 1:
             raise Invalid(f"most must be 1 or more, not {most}")
         patience = None if within is None else parse_duration(within).total_seconds()
@@ -36,9 +38,10 @@ class Bulk:
     async def cancel(
         self, wanted: RunFilter, reason: str | None, actor: str | None, expected: int | None, progress: SoFar | None
     ) -> BulkResult:
-        """Those that wait first, before any more of them begin; then those that run.
+        """Cancel all matching runs: first those that wait, before more of them start, then those that run.
 
-        These one by one: a completion holds many leases at once, in an order of its own.
+        Running ones are cancelled one by one: a batch of completions holds many lease locks at once, in an order of its
+        own, so a batch here could deadlock with it.
         """
         found = await self._find(wanted, expected)
         waiting = [run.id for run in found if not run.claimed]
@@ -66,12 +69,13 @@ class Bulk:
         return await _in_bites(result, claimed, 1, cancel_each, progress)
 
     async def _followed_in_vain(self, run_id: str) -> bool:
-        """It ended with one that was cancelled before it: that is as good."""
+        """Return whether the run ended because a run it depends on was cancelled first: that counts as cancelled."""
         return (await self._store.get_run(run_id)).cancelled_by == DEPENDENCY
 
     async def retry(
         self, wanted: RunFilter, actor: str | None, expected: int | None, progress: SoFar | None
     ) -> BulkResult:
+        """Retry all matching runs."""
         found = await self._find(wanted, expected)
 
         async def retry(bite: Sequence[str]) -> Refusals:
@@ -80,7 +84,7 @@ class Bulk:
         return await _in_bites(BulkResult(len(found)), [run.id for run in found], _BITE, retry, progress)
 
     async def _find(self, wanted: RunFilter, expected: int | None) -> list[Found]:
-        """All that match now, oldest first: runs that come later, or come to match, are not touched."""
+        """Return all runs that match now, oldest first. Runs that come to match later are not touched."""
         found = await self._store.searching.find(wanted, expected)
         if expected is not None and len(found) > expected:
             raise BulkMismatch(expected)
@@ -104,7 +108,7 @@ class Bulk:
         return refused | await self._enqueue(runs)
 
     async def _enqueue(self, runs: Sequence[NewRun]) -> Refusals:
-        """Together; if one of them is refused, each for itself."""
+        """Enqueue retries together; if one is refused, each by itself."""
         if not runs:
             return {}
         try:

@@ -1,4 +1,4 @@
-"""Orders become runs: checked, enqueued one by one or together, and known as they were made. Part of `Client`."""
+"""Build runs from orders, check and enqueue them, singly or in batches. Part of `Client`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ Find = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 async def linked(
     find: Find, options: Iterable[Mapping[str, Any]], runs: Sequence[NewRun], *, whole: bool = False
 ) -> list[NewRun]:
-    """The same runs, made with these options, each with a later id than those that it follows.
+    """Return the runs with their dependencies resolved, each with a later id than those it depends on.
 
-    `whole`: whole ids are looked for, too, because not every run that is there may be followed.
-    Locks are taken in the order of ids: an end that ends others in turn takes them in the same order as their own ends.
+    `whole` also looks up whole ids, because not every existing run may be depended on. Locks on runs are taken in the
+    order of ids. When the end of a run ends its dependents, it therefore locks in the same order as their own
+    completion does (no deadlock).
     """
     places = places_of(given.get("ref") for given in options)
     afters = [run.after for run in runs]
@@ -78,7 +79,8 @@ _UNTOUCHED = Run(
 
 
 def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
-    """None if only the database knows: it was there already, or a limit, a need or another run decides what it is."""
+    """Return a newly enqueued run without reading it, or None if only the database knows it: it existed already, or a
+    limit, a requirement or another run decides its state."""
     created_at, run_at = enqueued.created_micros, enqueued.run_micros
     if not enqueued.created or created_at is None or run_at is None:
         return None
@@ -105,7 +107,7 @@ def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
 
 
 def all_as_made(placed: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | None]:
-    """Those that are like another one, and came with it, differ from it in id and payload only."""
+    """Return `as_made` of each. Runs prepared from the same model in one batch differ only in id and payload."""
     found: list[Run | None] = []
     seen: dict[tuple[int, int | None, int | None], Run] = {}
     for run, enqueued in placed:
@@ -125,6 +127,8 @@ _NONE: tuple[None, None] = None, None
 
 
 class EnqueueVerbs(JobVerbs):
+    """Verbs that enqueue runs."""
+
     scope: Scope | None
     _limits: Limits
     _traced: bool
@@ -133,7 +137,7 @@ class EnqueueVerbs(JobVerbs):
     """By job, the last run without options: the next one differs in little."""
 
     async def enqueue(self, order: Order) -> Enqueued:
-        """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
+        """Enqueue a run and return its id once it is committed. Concurrent calls share a transaction."""
         return (await self._placed(order))[1]
 
     async def _placed(self, order: Order) -> tuple[NewRun, Enqueued]:
@@ -152,8 +156,8 @@ class EnqueueVerbs(JobVerbs):
         return run, answer
 
     async def enqueue_shown(self, orders: Sequence[Order]) -> Sequence[tuple[Run, bool]]:
-        """Enqueued, one or all of many: each run as it was made, or as it stands if it was there, and whether it is
-        new. Most of them are known without being asked for."""
+        """Enqueue runs and return each with whether it is new: as created, or as it is now if it existed. Most need no
+        read."""
         placed = [await self._placed(orders[0])] if len(orders) == 1 else await self._placed_many(list(orders))
         made = all_as_made(placed)
         unknown = [answer.id for run, (_, answer) in zip(made, placed, strict=True) if run is None]
@@ -161,11 +165,12 @@ class EnqueueVerbs(JobVerbs):
         return [(run or next(asked), answer.created) for run, (_, answer) in zip(made, placed, strict=True)]
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        """All or nothing. Runs that have a `ref` may be followed by others of the same call (`after`)."""
+        """Enqueue several runs, all or nothing. Runs of the same call may depend on each other: `after` names the `ref`
+        of another."""
         return [answer for _, answer in await self._placed_many(list(orders))]
 
     async def _placed_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
-        """While the orders live, no two options share an id."""
+        """Enqueue orders that the caller keeps alive: models are cached by the `id()` of their options."""
         if self._traced and kept:
             with tracing.enqueue_span(kept[0].job):
                 return await self._enqueue_many(kept)
@@ -188,7 +193,8 @@ class EnqueueVerbs(JobVerbs):
         return list(zip(runs, answers, strict=True))
 
     async def _linked(self, orders: Sequence[Order], runs: Sequence[NewRun]) -> list[NewRun]:
-        """Within one scope whole ids are looked for, too: a run of another is none that can be followed."""
+        """Resolve dependencies. Within a scope, whole ids are looked up, too: runs of other scopes must not be
+        found."""
         options = [order.options for order in orders]
         return await linked(self._find_all, options, runs, whole=self.scope is not None)
 
@@ -196,7 +202,8 @@ class EnqueueVerbs(JobVerbs):
         return await self.store.find_runs(parts, self.scope)
 
     def _another(self, model: NewRun, order: Order) -> NewRun:
-        """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
+        """Build a run from a model with the same job and options: only id and payload differ, and gates if their key
+        depends on the payload."""
         handler = self.registry.newest(order.job)
         payload = handler.payload.encode(order.arguments, self._limits)
         gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
@@ -216,7 +223,7 @@ class EnqueueVerbs(JobVerbs):
         return run
 
     async def prepare(self, order: Order) -> NewRun:
-        """Checked completely; nothing is written."""
+        """Build and check a run; write nothing."""
         order = _within(self.scope, order)
         if order.job in self.registry:
             run = self._prepared(order)
@@ -224,7 +231,7 @@ class EnqueueVerbs(JobVerbs):
         return self._of_stored(await self.job(order.job), order, self.store.new_id())
 
     def _of_stored(self, definition: JobDefinition, order: Order, id: str) -> NewRun:
-        """Of a job that this process has no code for."""
+        """Build a run of a job whose code this process does not have."""
         payload = json.encode(order.arguments, self._limits)
         check_schema(definition.payload_schema, payload, self._limits)
         run = new_run(definition, id, payload, order.options, self.scope)
@@ -232,12 +239,12 @@ class EnqueueVerbs(JobVerbs):
         return carrying(run, tracing.traceparent()) if self._traced else run
 
     def _is_droppable(self, definition: JobDefinition) -> bool:
-        """Whether it may be a job that a command made, and another may drop: of code, jobs are only added."""
+        """Return whether the job may be a data job, which somebody may delete. Jobs in code are never deleted."""
         return definition.kind in KINDS and definition.name not in self.registry
 
 
 def _within(scope: Scope | None, order: Order) -> Order:
-    """Whoever is for one scope only need not name it, and may name no other."""
+    """Return the order within the client's scope. It need not name the scope, and must not name another."""
     if scope is None:
         return order
     if scope_of(order.options.get("scope", scope)) != scope:

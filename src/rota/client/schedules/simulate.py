@@ -1,4 +1,4 @@
-"""What would be: schedules tried out over virtual time, and documents of schedules compared, then applied."""
+"""Simulate schedules over virtual time; compare documents of schedules with the database and apply them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _MOST_EVENTS = 1_000
 
 
 def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> ScheduleState:
-    """What waits for the end of its last run goes on, `now`, at the plan time that is known already."""
+    """Return the state a simulation starts from. `now`: a schedule that follows its last run keeps the plan time that
+    is already known."""
     times = definition.times(schedule.name)
     first = times.next(start) if definition.follows is None else times.next_allowed(start)
     if definition.follows is not None and now and definition.rule == schedule.definition.rule and schedule.next_plan:
@@ -42,7 +43,7 @@ def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, 
 def simulated(
     standing: ScheduleState, job: JobDefinition, span: Duration, what_if: SimulationOptions
 ) -> SimulationReport:
-    """From where it stands."""
+    """Simulate from a state, and report it."""
     start, definition = standing.cursor, standing.definition
     length = parse_duration(span)
     if length <= timedelta(0):
@@ -88,7 +89,7 @@ def _event(event: SimulatedEvent) -> SimulatedRun:
 
 
 class DocumentPlan(msgspec.Struct, frozen=True):
-    """Documents compared with what the database has: `definitions` are those to store."""
+    """Result of comparing documents with the database. `definitions` are those to store."""
 
     owner: str
     differences: tuple[Difference, ...]
@@ -102,7 +103,7 @@ class DocumentPlan(msgspec.Struct, frozen=True):
 async def drafted(
     schedules: SchedulesClient, store: Store, documents: Iterable[Mapping[str, Any]], owner: str
 ) -> DocumentPlan:
-    """Everything is checked; nothing is written."""
+    """Compare documents with the database; check everything, write nothing."""
     owner = checked_owner(owner)
     parsed = [written.parse(document) for document in documents]
     check_names([one.name for one in parsed])
@@ -114,7 +115,7 @@ async def drafted(
 
 
 async def _naming(name: str, defining: Awaitable[ScheduleDefinition]) -> ScheduleDefinition:
-    """An error of one among many says which."""
+    """Put the schedule's name into an error, to tell which of many documents it is about."""
     try:
         return await defining
     except (Invalid, UnknownJob) as error:
@@ -133,7 +134,7 @@ async def _all_of(schedules: SchedulesClient, owner: str) -> Sequence[Schedule]:
 
 
 async def applied(store: Store, draft: DocumentPlan, actor: str | None) -> None:
-    """One transaction for each schedule. What was cut short is finished by applying it again."""
+    """Apply a plan, one transaction per schedule. Apply it again to finish what was interrupted."""
     acts: dict[str, Callable[[str], Awaitable[object]]] = {
         CREATE: lambda name: _create(store, draft, name, actor),
         CHANGE: lambda name: store.schedules.update(

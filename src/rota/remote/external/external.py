@@ -1,4 +1,4 @@
-"""`client.external` of a server."""
+"""`client.external` over HTTP."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class _StepStands(msgspec.Struct):
 
 
 class RemoteExternal:
-    """Every act but a claim is about one run, under its fence; a stale one raises `LeaseLost`, and changes nothing.
+    """Worker protocol for external jobs. Every verb but `claim` acts on one run under its fence. A stale fence raises
+    `LeaseLost` and changes nothing.
 
-    What is said under a fence can be said again: it is, if the server is away for a moment.
+    Reports under a fence are idempotent, and are repeated if the server is briefly unavailable.
     """
 
     def __init__(self, transport: Transport, limits: Limits) -> None:
@@ -58,12 +59,13 @@ class RemoteExternal:
         held: Held | None = None,
         **described: Any,
     ) -> list[Assignment]:
-        """Up to `max` runs of external jobs, from these queues in their order; none if there are none within `wait`.
+        """Claim up to `max` runs of external jobs from `queues`, in that order; return none if there are none within
+        `wait`.
 
-        `worker` is a name, or `name@boot` of a program that tells its starts apart; this client adds its own boot to a
-        bare name. `held`: all runs and fences that it knows of; leases under the same id that are not among them are
-        handed back first, as after an answer that got lost. `labels` (`["gpu", "zone=eu"]`) and `version` are what it
-        can do: runs that need something are claimed by whoever meets it, as workers of ours do.
+        `worker` is a name, or `name@boot` for a program that tells its starts apart; this client adds its own boot to a
+        bare name. `held` lists all runs and fences that the worker knows of. Other leases under the same id are handed
+        back first: their claim's response was lost. `labels` (`["gpu", "zone=eu"]`) and `version` describe the worker.
+        A run with requirements goes to a worker that meets them, as with Python workers.
         """
         patience = checked_wait(wait)
         body = {
@@ -80,13 +82,14 @@ class RemoteExternal:
         return read((await asked).body, _Claimed).runs
 
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
-        """The lease lasts as long again as the claim asked for. One that waits has a deadline, which stays."""
+        """Renew the lease for as long as the claim asked for. A run that waits keeps its own deadline."""
         return read(await self._say(run_id, fence, "heartbeat"), Heartbeat)
 
     async def progress(
         self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
     ) -> Heartbeat:
-        """How far it is, from 0 to 100, and with what; also a heartbeat. What is not given stays as it was said."""
+        """Report progress (`percent` from 0 to 100, and a `summary`); this is also a heartbeat. An omitted value keeps
+        its last report."""
         return read(await self._say(run_id, fence, "progress", percentage=percent, summary=summary), Heartbeat)
 
     async def step(
@@ -99,22 +102,23 @@ class RemoteExternal:
         result: Any = None,
         error: str | RunError | Mapping[str, Any] | None = None,
     ) -> StepState:
-        """Record what became of a step; the answer is the state that it is in. One recorded as done stays done."""
+        """Record the state of a step and return the state stored. A step recorded as done stays done."""
         told: dict[str, Any] = {"id": id, "state": state, "result": self._json(result), "error": _error(error)}
         return read(await self._say(run_id, fence, "step", **told), _StepStands).state
 
     async def logs(
         self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
     ) -> None:
-        """Lines of its log: text, or `{"text", "level", "logger"}`. With a `no` that grows from 1, said again they are
-        not there twice."""
+        """Append lines to the run's log: text, or `{"text", "level", "logger"}`. With `no`, a sequence number that
+        grows from 1, repeated calls are idempotent."""
         given = [lines] if isinstance(lines, str | Mapping) else [*lines]
         await self._say(run_id, fence, "logs", again=no is not None, lines=given, no=no)
 
     async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
-        """It is done. Of a run that waits for a step, that step: the run is queued again, and goes on with its result.
+        """Complete the run with a result. If the run waits for a step, complete that step; the run is queued again and
+        continues with its result.
 
-        What this makes of the run is the answer; said again, it is the first one.
+        Return the run's new state. A repeated call returns the first answer.
         """
         return read(await self._say(run_id, fence, "complete", result=self._json(result)), _RunStands).state
 
@@ -127,7 +131,8 @@ class RemoteExternal:
         retry: bool = True,
         after: Duration | None = None,
     ) -> RunState:
-        """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
+        """Report a failure. The run is retried by its policy, or `after` that long; with `retry=False` it is not
+        retried."""
         try:
             rest = None if after is None else duration(after)
         except BadDuration as refused:
@@ -136,7 +141,7 @@ class RemoteExternal:
         return read(await self._say(run_id, fence, "fail", **told), _RunStands).state
 
     async def cancelled(self, run_id: str, fence: int) -> RunState:
-        """It has stopped, because it was asked to."""
+        """Confirm that the run has stopped because its cancellation was requested."""
         return read(await self._say(run_id, fence, "cancelled"), _RunStands).state
 
     async def _say(self, run_id: str, fence: int, verb: str, *, again: bool = True, **told: Any) -> bytes:
@@ -152,7 +157,7 @@ class RemoteExternal:
 
 
 def _error(error: str | RunError | Mapping[str, Any] | None) -> msgspec.Raw | None:
-    """Checked, and made whole; the server makes its fingerprint."""
+    """Return an error checked and complete; the server computes its fingerprint."""
     if error is None:
         return None
     told = msgspec.structs.asdict(checked_error(error))

@@ -1,4 +1,4 @@
-"""`client.workers` of a server."""
+"""`client.workers` over HTTP."""
 
 from __future__ import annotations
 
@@ -13,30 +13,34 @@ from rota.values.durations import Duration
 
 
 class RemoteWorkers:
-    """`who` is a worker's id, the unique beginning of one, or a name: then all workers of that name are meant."""
+    """Workers. `who` is a worker's id, its unique beginning, or a name, which stands for all workers of that name.
+
+    Workers learn of requests at their next heartbeat. Requests last as long as the worker's process.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def get(self, who: str) -> Worker:
-        """The one that was heard of last, if several are meant."""
+        """Return a worker; of several, the one with the latest heartbeat."""
         return value(read((await self._transport.ask("GET", path_of("workers", who))).body, dict[str, Any]), Worker)
 
     async def find(self, who: str) -> Sequence[Worker]:
+        """Return the worker of this id, or all of this name."""
         known = await self.list()
         ids = matching(who, [(worker.id, worker.name) for worker in known])
         return [worker for worker in known if worker.id in ids]
 
     async def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """It claims nothing more, ends what runs, and waits for what else is asked of it."""
+        """Drain workers: they claim nothing more, finish their runs, and stay up for further requests."""
         return await self._asked(who, "drain")
 
     async def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """After a drain; a stop cannot be taken back."""
+        """Resume drained workers. A stop cannot be undone."""
         return await self._asked(who, "resume")
 
     async def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """As SIGTERM does: it ends what runs, within its grace; a `rota worker` then exits with code 0."""
+        """Stop workers as SIGTERM does: their runs get the grace period; a `rota worker` then exits with code 0."""
         return await self._asked(who, "stop")
 
     async def _asked(self, who: str, verb: str) -> Sequence[Worker]:
@@ -52,7 +56,8 @@ class RemoteWorkers:
         poll: Duration | None = None,
         actor: str | None = None,
     ) -> Sequence[Worker]:
-        """Only what is given changes: `heartbeat` from the next heartbeat on, the rest from the next claim on."""
+        """Change the given settings of running workers. `heartbeat` applies from the next heartbeat, the others from
+        the next claim; running runs are not affected."""
         wanted = checked_settings(slots=slots, queues=queues, heartbeat=heartbeat, poll=poll)
         body = {
             "slots": wanted.slots,
@@ -63,5 +68,5 @@ class RemoteWorkers:
         return items((await self._transport.ask("PATCH", path_of("workers", who), body=body)).body, Worker)
 
     async def list(self) -> Sequence[Worker]:
-        """All that were heard of within a day, by name."""
+        """List workers with a heartbeat within the last day, by name."""
         return items((await self._transport.ask("GET", path_of("workers"))).body, Worker)
