@@ -39,7 +39,7 @@ from rota.core.states import RunState
 from rota.core.workers.replicas import Replica
 from rota.values.durations import Duration
 
-if TYPE_CHECKING:  # whoever asks a server has no store
+if TYPE_CHECKING:  # clients of a server must not import the store
     from rota.client.client import Client
 
 T = TypeVar("T")
@@ -85,6 +85,7 @@ class BlockingClient:
         self._thread = LoopThread()
         self._connect = connect
         self._client: Client | None = None
+        # Calls from several threads share one connection: the first connects, the others wait.
         self._connecting = asyncio.Lock()
         self.schedules = BlockingSchedules(self._call)
         self.workers = BlockingWorkers(self._call)

@@ -33,7 +33,7 @@ from rota.core.states import RunState
 from rota.core.workers.worker import Worker
 from rota.values.durations import Duration
 
-if TYPE_CHECKING:  # whoever asks a server has no store
+if TYPE_CHECKING:  # clients of a server must not import the store
     from rota.client.client import Client
 
 T = TypeVar("T")

@@ -41,6 +41,7 @@ class ChangePoller:
         subscription = Subscription(wanted, self._leave)
         for topic in wanted:
             self._subscribers.setdefault(topic, set()).add(subscription)
+            # A known version is delivered at once; otherwise forget the mark, so that the next poll reads the topic.
             if topic in self._known:
                 subscription.tell(self._known[topic])
             else:
@@ -76,7 +77,8 @@ class ChangePoller:
             return False
         watched = set(self._subscribers)
         runs = await self._store.watch.runs(sorted(topic[len(OF_RUN) :] for topic in watched - {*COARSE_TOPICS}))
-        # Read after the mark: what was written in between is found now, and once more by the next look.
+        # The mark was read before the runs: a change in between is found now, and again by the next poll, never missed.
+        # A topic subscribed meanwhile has not been read, so the next poll must not stop at the mark.
         self._mark = mark if watched >= self._subscribers.keys() else None
         hints = {topic: Hint(topic, None, None, crc32(repr(mark).encode())) for topic in watched & {*COARSE_TOPICS}}
         for topic in watched - hints.keys():

@@ -133,7 +133,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         self._gatherer: Batcher[NewRun, Enqueued] = Batcher(store.enqueue)
         self._models = {}
         self.owner: object = None
-        """Whoever closes it when itself forgotten: it lives as long as this client."""
+        """Keeps the object alive that closes the store when it is garbage-collected."""
 
     def within(self, scope: Scope | tuple[str, str]) -> Client:
         """Return a client that only knows the runs and keys of one scope.
@@ -370,7 +370,8 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         """
         await self.job(name)
         asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
-        for _ in range(_TRIES):  # another one may become the newest meanwhile, and it is that one that is meant then
+        # Race: another run may become the newest meanwhile, and is meant then. `retry_newest` returns None if so.
+        for _ in range(_TRIES):
             for made in () if asked is None else await self.store.asked_before(asked):
                 return Enqueued(made, False)
             run_id, state = await self.store.newest_run(name) or (None, None)

@@ -118,6 +118,8 @@ class Promotion:
         await self._target.transact(target_side.settle)
         tables = await self._verify_counts()
         ledgers = await self._verify_ledgers()
+        # The target is completed before the file is marked as left: after a crash in between, the next call finds the
+        # target filled and only marks the file.
         await self._target.transact(lambda tx: target_side.complete(tx, mark))
         await self._source.transact(lambda tx: source_side.leave(tx, mark))
         return Promoted(to=self._place, tables=tables, ledgers=ledgers)

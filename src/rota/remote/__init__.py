@@ -20,6 +20,6 @@ def connect(url: str, token: str | None = None, timeout: Duration = "15s") -> Bl
     client = RemoteClient(url, token, timeout)
 
     async def ready() -> Client:
-        return cast("Client", client)  # in its verbs they are the same: tests/shape/test_remote.py
+        return cast("Client", client)  # tests/shape/test_remote.py compares their verbs
 
     return BlockingClient(ready)

@@ -87,7 +87,7 @@ class RemoteHints:
                 if not in_trouble:
                     log.warning("no hints, trying again: %s", error)
                 in_trouble = True
-            except RotaError as error:  # it would be refused again
+            except RotaError as error:  # a retry would be refused, too
                 subscription.end(error)
                 return
             await self._pause(_REST)

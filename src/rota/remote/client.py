@@ -82,7 +82,7 @@ class RemoteClient(RemoteJobs):
     def __init__(self, url: str, token: str | None = None, timeout: Duration = "15s") -> None:
         self._transport = Transport(url, token, timeout)
         self.config = Config()
-        """Of this process, not the server's."""
+        """Configuration of this process, not of the server."""
         self._limits = Limits(self.config.max_payload)
         self._hints = RemoteHints(self._transport)
         self.schedules = RemoteSchedules(self._transport, self._limits, self.job, self.time)

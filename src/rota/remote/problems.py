@@ -55,7 +55,7 @@ def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaEr
     called."""
     kind = _kinds().get(problem.code) or _family(problem.status)
     if problem.status == Unavailable.status and not issubclass(kind, Unavailable):
-        kind = Unavailable  # the server's own configuration, for one
+        kind = Unavailable  # for example BadConfig: it is the server's configuration, not the caller's
     error = kind.__new__(kind)
     RotaError.__init__(error, problem.detail or problem.code, hint=problem.hint)
     facts: dict[str, Any] = vars(error)

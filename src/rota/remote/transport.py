@@ -25,10 +25,10 @@ Query = Mapping[str, Any]
 Pause = Callable[[float], Awaitable[object]]
 
 _REPEATS = (0.1, 0.5)
-"""How long to rest before a request is repeated, if the server does not say."""
+"""Seconds before each retry, unless the server sends `Retry-After`."""
 _PASSING = ("unavailable", "deadline")
-_KEPT_OPEN = 2.0  # shorter than servers do: what they have closed cannot be sent on
-_LONGEST_SILENCE = 45.0  # of a stream, which says every 15 s that it is there
+_KEPT_OPEN = 2.0  # shorter than servers' keep-alive, to avoid the race of sending on a connection they have just closed
+_LONGEST_SILENCE = 45.0  # servers send a keep-alive every 15 s
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -135,7 +135,7 @@ class Transport:
                 self._address(path, query),
                 data=None if body is None else msgspec.json.encode(body),
                 headers=extra,
-                allow_redirects=False,  # the token is for this server
+                allow_redirects=False,  # the token must not go to another server
                 timeout=aiohttp.ClientTimeout(total=None, sock_read=silence),
             ) as response:
                 if not 200 <= response.status < 300:

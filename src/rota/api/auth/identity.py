@@ -63,7 +63,7 @@ def _require_own_page(request: Request) -> None:
     """Require proof that a page of ours sent the request: browsers send cookies with requests of any page (CSRF)."""
     if request.method in SAFE_METHODS or request.headers.get("sec-fetch-site") == "same-origin":
         return
-    if "origin" not in request.headers:  # one that is another's is refused for everybody
+    if "origin" not in request.headers:  # the guard has refused other origins
         raise WrongOrigin("an unknown origin")
 
 
@@ -95,7 +95,7 @@ class FailedTries:
 
     def failed(self, address: str) -> None:
         """Count a failure."""
-        if len(self._failed) >= _MOST_ADDRESSES:  # the oldest of them go first
+        if len(self._failed) >= _MOST_ADDRESSES:  # bounds memory; the oldest entry goes first
             self._failed.pop(next(iter(self._failed)))
         self._failed.setdefault(address, deque(maxlen=self._most)).append(self._now())
 
@@ -119,7 +119,8 @@ class Authenticator:
         self._vouched = vouched
         self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
         self._tries = FailedTries(monotonic)
-        # Whoever may say who calls may say a new one each time; and a proxy has more than one caller.
+        # Behind a proxy, an attacker may claim a new address each time, so failures also count per proxy, with a higher
+        # limit because a proxy has many callers.
         self._through = FailedTries(monotonic, _TRIES_THROUGH)
 
     async def identify(self, given: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
@@ -130,13 +131,14 @@ class Authenticator:
             return seen[1]
         self._tries.require_patience(caller.address)
         if caller.through is not None and given[0] != "cookie" and seen is None:
-            # Nobody guesses sessions, and who was let in before does not guess: others behind the same proxy, who send
-            # wrong tokens from ever new addresses, must not keep them out.
+            # Only unknown bearer tokens count here. Attackers behind the same proxy, who send wrong tokens from ever
+            # new addresses, must not lock out callers that are signed in.
             self._through.require_patience(caller.through)
         try:
             found = await self._look_up(given, client)
         except Denied:
-            self._known.pop(given, None)  # not before: another request with it may come meanwhile
+            # Only now: until the lookup has failed, concurrent requests with the same credential count as known.
+            self._known.pop(given, None)
             self._tries.failed(caller.address)
             if caller.through is not None:
                 self._through.failed(caller.through)
@@ -151,7 +153,7 @@ class Authenticator:
 
     async def _look_up(self, given: tuple[str, str], client: Client) -> Identity | None:
         kind, text = given
-        if kind == "cookie":  # if it has ended: nobody guesses those
+        if kind == "cookie":  # an ended session is no failed try: cookies cannot be guessed
             session = await client.tokens.check_session(text)
             return None if session is None else session.identity
         if self._vouched is not None and looks_like_jwt(text):

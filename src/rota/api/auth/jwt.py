@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joserfc.jwk import OctKey, RSAKey
 
 _LONGEST = 8_192
-_LEEWAY = 30.0  # seconds by which the clock of whoever vouches may differ from the database's
+_LEEWAY = 30.0  # seconds by which the issuer's clock may differ from the database's
 _SMALLEST_KEY = 2_048
 _MOST_KEYS = 50
 _NO_KEYS = "jwt_jwks must name a file with a JSON Web Key Set, or be one"
@@ -86,7 +86,8 @@ class JwtVerifier:
             raise NotSignedIn("this token comes from another issuer")
         meant = claims.get("aud")
         audiences = meant if isinstance(meant, list) else [meant] if meant is not None else []
-        if self._config.jwt_audience not in (audiences or [""]):  # one that is for others is not for us
+        # Without a configured audience, a token that names one is refused: it was issued for another service.
+        if self._config.jwt_audience not in (audiences or [""]):
             raise NotSignedIn("this token is for another audience")
 
     def _role(self, claims: Mapping[str, Any]) -> Role:
@@ -202,7 +203,7 @@ def _rsa_key(document: dict[str, Any]) -> RSAKey:
 
     name = str(document.get("kid", "without a kid"))
     try:
-        with warnings.catch_warnings():  # of a small one it warns; it is refused below
+        with warnings.catch_warnings():  # it warns of small keys, which are refused below
             warnings.simplefilter("ignore")
             key = RSAKey.import_key({"kty": "RSA", "n": document["n"], "e": document["e"]})
         bits = key.public_key.key_size

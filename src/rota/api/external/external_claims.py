@@ -24,7 +24,7 @@ from rota.core.access.roles import Role
 from rota.core.external.external import Assignment, checked_wait
 
 _LOOKS_UP = 1.0
-"""So often, in seconds, it is looked whether the caller still waits."""
+"""Seconds between checks whether the caller is still connected."""
 
 Names = Annotated[list[str], msgspec.Meta(min_length=1, max_length=500)]
 
@@ -78,6 +78,7 @@ async def claim_runs(request: Request) -> Response:
     streams: Streams = request.app.state.streams
     with streams.one_more(identity_of(request).actor) if patience else nullcontext():
         found = await _found(request, client, body, patience)
+    # Race: the caller may go between the claim and the response. Handing back costs no attempt; a lost lease would.
     if found and await request.is_disconnected():
         await client.external.hand_back(found)
     return answer(ClaimedRuns(found))

@@ -11,7 +11,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from rota.api.http.headers import WHOLE
 
 _HEAD_WITHIN = 10.0
-_BODY_WITHIN = 60.0  # longer than an operation waits for it: what is refused is read, or the caller would not hear why
+# Longer than an operation waits for the body: a refused body is still read, otherwise the caller would see a reset
+# connection instead of the response.
+_BODY_WITHIN = 60.0
 _LARGEST_HEAD = 65_536
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -56,7 +58,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._wait(_BODY_WITHIN)
         before = self.cycle
         super().on_headers_complete()
-        if self.cycle is not before:  # its task has not begun yet
+        if self.cycle is not before:  # a new request, whose task has not started and so sees the extension
             self.scope["extensions"] = {WHOLE: Whole(self.cycle)}  # type: ignore[dict-item]
 
     def on_message_complete(self) -> None:

@@ -32,7 +32,7 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _LONGEST_HOST = 255
 
 Given = Mapping[bytes, bytes]
-"""Headers of a request by their names in small letters; each of them looked at for every request, so undecoded."""
+"""Headers by lower-case name. Undecoded, because they are read for every request and decoding costs time."""
 
 
 class Guard:
@@ -58,7 +58,8 @@ class Guard:
             if self._local:
                 check_near(scope, headers)
             check_host(scope["headers"], self._hosts)
-            if host is not None:  # besides, not instead: a page that lets its own name point to us may say anything
+            # In addition to `Host`, not instead: a page that rebinds its own name to us can send any forwarding header.
+            if host is not None:
                 check_forwarded_host(host, self._hosts)
             check_origin(scope["method"], headers, inner.get("scheme", "http"), host)
             await self._app(inner, receive, answer.send)

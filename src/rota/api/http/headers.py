@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from starlette.types import Message, Scope, Send
 
 WHOLE = "rota.whole"
-"""By which extension of ASGI a server says that it takes whole answers (`connections.Whole`)."""
+"""ASGI extension of servers that accept a whole response at once (`connections.Whole`)."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -40,14 +40,14 @@ class Answer:
         self._held: Message | None = None
         self.request_id = request_id
         self.status: int | None = None
-        """None until it has begun."""
+        """Status code, or None until the response has begun."""
 
     async def send(self, message: Message) -> None:
         """Send a message; a bounded head is held back until its body is known."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self._whole is not None and _is_bounded(message.get("headers", ())):
-                self._held = message  # what follows may be all of it
+                self._held = message  # the next message may complete the response
                 return
             message = self._headed(message)
         elif self._held is not None:

@@ -19,7 +19,7 @@ from starlette.types import Scope
 from rota.errors import BadConfig, BadPayload, BadTrigger, NotSignedIn, RotaError, TooManyTries, Unavailable
 
 _RETRY_AFTER = {"retry-after": "2"}
-_LONGEST_DETAIL = 1_000  # messages quote what the caller sent
+_LONGEST_DETAIL = 1_000  # messages quote the caller's input, which may be long
 _LONGEST_POINTER = 1_000
 _STEP = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
 
@@ -27,7 +27,7 @@ _STEP = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.
 def problem(error: RotaError, pointer: str = "#") -> Response:
     """Build the response for an exception. `pointer` is where in the body the error's own path begins."""
     status = error.status
-    if isinstance(error, BadConfig):  # the server's, not the caller's
+    if isinstance(error, BadConfig):  # the server is misconfigured; the caller did nothing wrong
         status = Unavailable.status
     facts: dict[str, Any] = {"detail": error.message[:_LONGEST_DETAIL]}
     if error.hint:
@@ -73,7 +73,7 @@ def http_problem(scope: Scope, error: HTTPException) -> Response:
         detail = f"there is nothing at {path}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     headers = dict(error.headers or {})
-    if "Allow" in headers:  # in an order that stays
+    if "Allow" in headers:  # Starlette joins a set: sort it, to be deterministic
         headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
     return _answer(error.status_code, code, {"detail": detail}, headers)
 

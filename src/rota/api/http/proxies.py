@@ -19,7 +19,7 @@ from rota.config import Config, is_base_path, networks_of
 from rota.errors import BadConfig
 
 THROUGH = "rota.through"
-"""In the scope of a request that came through proxies: the address of the nearest, which is not its caller's."""
+"""Key in the scope of a proxied request: the address of the nearest proxy, as opposed to the caller's."""
 
 _FOR, _PROTO, _HOST, _PREFIX = b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-prefix"
 _NAMES = frozenset({_FOR, _PROTO, _HOST, _PREFIX})
@@ -132,7 +132,7 @@ def _below(scope: Scope, base: str, *, passed_on: bool) -> Scope:
     that header on from anyone, and a caller could spell a path so that a proxy's rules for it do not match.
     """
     mount = scope.get("root_path", "").rstrip("/")
-    if mount == base or mount.startswith(f"{base}/"):  # whoever mounted us knows of it
+    if mount == base or mount.startswith(f"{base}/"):  # the mounting application already added it
         return {**scope}
     path = _without(scope["path"], mount)
     if passed_on and not mount:

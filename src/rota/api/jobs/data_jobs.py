@@ -141,7 +141,7 @@ async def patch_job(request: Request) -> Response:
 
 
 def _require_kind(old: JobDefinition, kind: str) -> None:
-    if old.kind not in (kind, "python"):  # one that is declared in code is refused with better words
+    if old.kind not in (kind, "python"):  # a job in code is refused later, with a better message
         raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="drop it, or take another name")
 
 

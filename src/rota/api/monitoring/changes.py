@@ -38,7 +38,7 @@ async def stream(request: Request) -> Response:
     client, actor = await client_of(request), identity_of(request).actor
     streams: Streams = request.app.state.streams
     streams.require_room(actor)
-    for topic in topics:  # refused now, and not when the answer has begun
+    for topic in topics:  # a wrong one must be refused before the response begins
         checked_topic(topic)
     again = "last-event-id" in request.headers
 

@@ -93,7 +93,8 @@ def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
     orders: list[Order] = []
     for item, body, key in zip(given, bodies, _part_keys(idempotency_key, len(given)), strict=True):
         options = _options(item, body, key)
-        # The very same options: then the client prepares them together. What metadata holds is not told apart by ==.
+        # Share one dict between equal options: the client prepares runs with the same options object together. Metadata
+        # is excluded, because == does not tell 1 from True or 1.0.
         if options == before and "metadata" not in options:
             options = before
         orders.append(Order(body.job, body.payload, options))

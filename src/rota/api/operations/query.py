@@ -77,7 +77,7 @@ def query_of(request: Request, shape: type[Q]) -> Q:
             raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
         given[name] = values if kinds[name] else values[0]
     for name in _instants(shape) & given.keys():
-        if _NUMBER.fullmatch(given[name]):  # msgspec would take it for seconds since 1970
+        if _NUMBER.fullmatch(given[name]):  # msgspec would read it as seconds since 1970
             raise _refusal(f"Expected a time with a timezone - at `$.{name}`", given)
     return _converted(given, shape)
 

@@ -23,11 +23,11 @@ from rota.values.json import Limits, decode, unreadable
 T = TypeVar("T", bound=msgspec.Struct)
 
 ASKS = "rota.identity"
-"""Where a request keeps who asks, once that is known."""
+"""Key of the caller's identity in the scope of an authenticated request."""
 LARGEST_BODY = 1_048_576
-YEARS = range(1970, 2200)  # what lies beyond cannot be counted on
+YEARS = range(1970, 2200)  # instants outside are refused as mistakes
 _PATIENCE = 30.0
-_LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 lies up to four levels down
+_LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 is nested up to four levels deep in a body
 
 
 async def client_of(request: Request) -> Client:
@@ -74,7 +74,8 @@ async def _bounded_body(request: Request) -> bytes:
     receiving = request.receive().__await__()
     try:
         waits_for = next(receiving)
-    except StopIteration as there:  # mostly it came with its head: to set a clock would take longer than to read it
+    # Fast path: the body has usually arrived with the head, and setting a timeout would take longer than reading it.
+    except StopIteration as there:
         if not there.value.get("more_body"):
             return _part(there.value)
         first = _at_once(there.value)

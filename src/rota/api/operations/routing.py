@@ -17,7 +17,7 @@ from rota.api.operations.query import ask
 from rota.core.access.roles import Role
 from rota.errors import Forbidden
 
-_SLASH = "\ufdd0"  # stands for one that is part of a name; it is no character, so no name has it
+_SLASH = "\ufdd0"  # stands for a slash within a name; a noncharacter, which no name contains
 _WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
@@ -34,7 +34,7 @@ class Declared(Route):
         self.scoped = scoped
         self.page = page
         super().__init__(path, self._answer, methods=list(operations))
-        self.app = self._serve  # what the application does with exceptions is enough, once
+        self.app = self._serve  # skips Starlette's exception wrapper: the guard handles exceptions
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
@@ -82,7 +82,7 @@ def with_slashes_kept(scope: Scope) -> Scope:
     if b"%2" not in raw:
         return scope
     written = raw.decode("ascii", errors="replace")
-    if unquote(written) != scope["path"]:  # whoever stands in front has changed it
+    if unquote(written) != scope["path"]:  # a middleware or proxy has rewritten the path
         return scope
     return {**scope, "path": unquote(_WRITTEN_SLASH.sub(quote(_SLASH), written))}
 

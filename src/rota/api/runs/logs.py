@@ -63,7 +63,7 @@ async def list_logs(request: Request) -> Response:
 
 
 async def _followed(request: Request, client: Client, run: Run, after: str | None) -> Response:
-    await client.logs(run.id, after=after)  # a cursor that is none is refused now, not when the answer has begun
+    await client.logs(run.id, after=after)  # a wrong cursor must be refused before the response begins
     actor = identity_of(request).actor
     streams: Streams = request.app.state.streams
     streams.require_room(actor)

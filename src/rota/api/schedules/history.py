@@ -87,7 +87,7 @@ async def explain_schedule(request: Request) -> Response:
     found = await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at)
     told: Any = found
     for run in found.facts.get("runs", ()):
-        if run.get("error"):  # which may quote a secret
+        if run.get("error"):  # an error may quote a secret of the payload
             told = said(request, await client.get(run["run_id"]), told)
     return answer(told)
 

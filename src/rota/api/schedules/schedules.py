@@ -57,7 +57,7 @@ async def recent_of(client: Client, schedules: Sequence[Schedule], limit: int | 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 _PAYLOAD = "$.payload"
 Document = dict[str, Any]
-"""As in `schedules.toml`: name, job, one trigger, and options; checked by the same reader."""
+"""A schedule as in `schedules.toml`: name, job, one trigger, and options; checked by the same parser."""
 
 
 class ScheduleQuery(Page, kw_only=True):

@@ -103,14 +103,15 @@ class ExternalClient:
         unlisten = self._store.listen(lambda queue: hinted.set() if queue is None or queue in info.queues else None)
         try:
             while True:
-                hinted.clear()
+                hinted.clear()  # before the claim, so that a hint during it is not lost
                 if not await self._store.external.arrive(info):
                     return []
                 found = await self._look(wanted, known) if known else []
                 left = until - asyncio.get_running_loop().time()
                 if found or left <= 0:
                     return await self._assignments(found)
-                with suppress(TimeoutError):  # never in the middle of a claim: its runs would be nobody's
+                # The timeout covers the wait only. A claim cancelled half-way could commit leases that nobody holds.
+                with suppress(TimeoutError):
                     async with asyncio.timeout(min(left, self._config.poll.total_seconds())):
                         await hinted.wait()
                 known = await self._known(wanted)
@@ -196,7 +197,7 @@ class ExternalClient:
         return [
             _assignment(claim, until[claim.run_id], steps_within(claim.part, steps.get(claim.run_id, {})))
             for claim in claims
-            if claim.run_id in until  # else it was taken away meanwhile
+            if claim.run_id in until  # otherwise the lease was lost since the claim
         ]
 
     async def hand_back(self, claimed: Iterable[Assignment]) -> None:

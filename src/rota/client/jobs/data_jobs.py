@@ -28,7 +28,7 @@ _TRIES = 5
 _DROPPED = "the job is dropped"
 
 RunOf = Callable[[JobDefinition, Order, str], NewRun]
-"""Prepares a run, under that id, of a job that is stored."""
+"""Builds a run of a stored job, under the given id."""
 
 
 class DataJobsClient:
@@ -98,7 +98,8 @@ class DataJobsClient:
         """Store a new version of a job with the given options changed; None resets an option to its default. Runs that
         are already enqueued keep their version. With `expected`, raise `ChangedMeanwhile` unless the job still has that
         version."""
-        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
+        # Optimistic locking: two people may change different options at the same time, and both changes count.
+        for _ in range(_TRIES):
             old = await self._store.data_jobs.get(name)
             if expected is not None and old.version != expected:
                 raise ChangedMeanwhile(f"job {name!r}")
@@ -108,12 +109,14 @@ class DataJobsClient:
         raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")
 
     async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        """Delete a job and its own schedule. Raise `Conflict` while another schedule or a live run uses it; with
+        """Delete a job and its own schedule. Raise `JobInUse` while another schedule or a live run uses it; with
         `force`, disable those schedules and cancel those runs."""
         checked_actor(actor)
         if force:
             await self._store.data_jobs.get(name)
             await self._store.cancel_job(name, _DROPPED, actor)
+        # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
+        # follow, because the job is gone.
         left = await self._store.data_jobs.delete(name, actor, force=force)
-        if left:  # they came between the two; from now on nothing comes
+        if left:
             await self._store.cancel_left(name, left, _DROPPED, actor)

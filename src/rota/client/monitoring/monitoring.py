@@ -17,7 +17,9 @@ from rota.values.clock import HostClock
 from rota.values.durations import Duration, in_micros
 from rota.values.instants import micros_at
 
-_FRESH = 0.2  # less than a page waits until it asks again: else it would be told what it knows, and rest with it
+# Shorter than the pause after which a page asks again; otherwise the page would get the answer it already has and then
+# stop asking, although something has changed.
+_FRESH = 0.2
 _SLACK = 1_000_000
 
 
@@ -37,6 +39,7 @@ class MonitoringClient:
 
         The answer is cached for a fifth of a second.
         """
+        # One query serves all callers that arrive while it runs.
         async with self._asking:
             began = self._store.clock.monotonic()
             if self._known is None or began >= self._fresh_until:
@@ -58,7 +61,8 @@ class MonitoringClient:
         """
         stretch = stretch_of(from_at, to_at, step, await self._store.now())
         rows = await self._store.monitoring.counted(stretch.span, stretch.first, stretch.to)
-        return await asyncio.to_thread(series_of, stretch, rows)  # of many processes, it takes a while
+        # In a thread: with the counters of many processes, merging would block the event loop.
+        return await asyncio.to_thread(series_of, stretch, rows)
 
     async def timeline(
         self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500

@@ -16,7 +16,7 @@ from rota.store.runs.waits import DEPENDENCY
 from rota.values.durations import Duration, parse_duration
 
 _BITE = 200
-_AT_ONCE = 4  # others want connections, too
+_AT_ONCE = 4  # leaves connections of the pool to others
 
 
 class Bulk:
@@ -136,5 +136,5 @@ async def _in_bites(
         result = result.after(len(bite), await act(bite))
         if progress:
             progress(result)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # let other tasks of this process run between batches
     return result

@@ -25,7 +25,7 @@ from rota.values.json import Limits
 from rota.values.scope import GLOBAL, Scope
 
 Find = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
-"""From parts of ids to the whole."""
+"""Maps shortened ids to whole ones."""
 
 
 async def linked(
@@ -75,7 +75,7 @@ _UNTOUCHED = Run(
     tags=(),
     metadata={},
 )
-"""What no run says that nobody has claimed yet. Another one is made of it in half the time that all its words take."""
+"""Fields that are empty until a run is claimed. A copy of this takes half the time of a run built with all fields."""
 
 
 def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
@@ -134,7 +134,7 @@ class EnqueueVerbs(JobVerbs):
     _traced: bool
     _gatherer: Batcher[NewRun, Enqueued]
     _models: dict[str, tuple[JobDefinition, NewRun]]
-    """By job, the last run without options: the next one differs in little."""
+    """The last run without options of each job: a model for the next, which differs in id and payload only."""
 
     async def enqueue(self, order: Order) -> Enqueued:
         """Enqueue a run and return its id once it is committed. Concurrent calls share a transaction."""
@@ -148,7 +148,8 @@ class EnqueueVerbs(JobVerbs):
 
     async def _enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         run = await self.prepare(order)
-        if run.may_be_refused or await self.store.quotas.concern([run]):  # it must not spoil it for others
+        # A run that may be refused gets its own transaction: its refusal must not roll back the batch of other callers.
+        if run.may_be_refused or await self.store.quotas.concern([run]):
             (answer,) = await self.store.enqueue(await self._linked([order], [run]))
         else:
             answer = await self._gatherer.add(run)

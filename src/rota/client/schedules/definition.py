@@ -86,7 +86,8 @@ class DefinitionVerbs(ABC):
 
         With `expected`, raise `ChangedMeanwhile` unless the schedule still has that definition.
         """
-        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
+        # Optimistic locking: two people may change different options at the same time, and both changes count.
+        for _ in range(_TRIES):
             old = await self.get(name)
             if expected is not None and old.definition != expected:
                 raise ChangedMeanwhile(f"schedule {name!r}")

@@ -238,6 +238,7 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
             at = now + in_micros(parse_duration(until))
         if at <= now:
             raise Invalid("until must be in the future")
-        if at - now > in_micros(_LONGEST_REST):  # later ones may be none that can be read back
+        # A later instant may exceed what datetime can represent when it is read back.
+        if at - now > in_micros(_LONGEST_REST):
             raise Invalid("until must lie within a hundred years")
         return at

@@ -153,6 +153,7 @@ async def _create(store: Store, draft: DocumentPlan, name: str, actor: str | Non
     try:
         await store.schedules.create(name, draft.definitions[name], draft.owner, actor=actor)
     except DuplicateSchedule:
-        found = await store.schedules.get(name)  # an answer that got lost, or two who apply the same file
+        # Idempotent: a lost answer is repeated, or two people apply the same file.
+        found = await store.schedules.get(name)
         if found is None or (found.owner, found.definition) != (draft.owner, draft.definitions[name]):
             raise

@@ -40,7 +40,7 @@ class RemoteDataJobs:
         return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=seen)).body)
 
     async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        """Delete a job and its own schedule. Raise `Conflict` while another schedule or a live run uses it; with
+        """Delete a job and its own schedule. Raise `JobInUse` while another schedule or a live run uses it; with
         `force`, disable those schedules and cancel those runs."""
         await self._transport.ask("DELETE", path_of("jobs", name), {"force": force})
 
