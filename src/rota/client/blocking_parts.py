@@ -63,11 +63,11 @@ class BlockingSchedules:
     def get(self, name: str) -> Schedule:
         return self._call(lambda client: client.schedules.get(name))
 
-    def list(self, **wanted: Any) -> Sequence[Schedule]:
-        return self._call(lambda client: client.schedules.list(**wanted))
+    def list(self, **filters: Any) -> Sequence[Schedule]:
+        return self._call(lambda client: client.schedules.list(**filters))
 
-    def pause(self, name: str, **facts: Any) -> Schedule:
-        return self._call(lambda client: client.schedules.pause(name, **facts))
+    def pause(self, name: str, **options: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.pause(name, **options))
 
     def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
         return self._call(lambda client: client.schedules.resume(name, catch_up=catch_up, actor=actor))
@@ -78,25 +78,25 @@ class BlockingSchedules:
     def disable(self, name: str, *, actor: str | None = None) -> Schedule:
         return self._call(lambda client: client.schedules.disable(name, actor=actor))
 
-    def trigger(self, name: str, **how: Any) -> Sequence[str]:
-        return self._call(lambda client: client.schedules.trigger(name, **how))
+    def trigger(self, name: str, **options: Any) -> Sequence[str]:
+        return self._call(lambda client: client.schedules.trigger(name, **options))
 
     def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         return self._call(lambda client: client.schedules.preview(name, count, after=after))
 
-    def preview_document(self, document: Mapping[str, Any], count: int = 10, **wanted: Any) -> DocumentPreview:
-        return self._call(lambda client: client.schedules.preview_document(document, count, **wanted))
+    def preview_document(self, document: Mapping[str, Any], count: int = 10, **options: Any) -> DocumentPreview:
+        return self._call(lambda client: client.schedules.preview_document(document, count, **options))
 
     def simulate(
-        self, name: str, span: Duration = "1d", what_if: SimulationOptions | None = None, **changes: Any
+        self, name: str, span: Duration = "1d", assumptions: SimulationOptions | None = None, **changes: Any
     ) -> SimulationReport:
-        return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))
+        return self._call(lambda client: client.schedules.simulate(name, span, assumptions, **changes))
 
     def explain(self, name: str, at: datetime | None = None) -> Explanation:
         return self._call(lambda client: client.schedules.explain(name, at))
 
-    def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
-        return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+    def occurrences(self, name: str, **options: Any) -> Sequence[Occurrence]:
+        return self._call(lambda client: client.schedules.occurrences(name, **options))
 
     def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
         return self._call(lambda client: client.schedules.recent(names, limit))
@@ -107,8 +107,8 @@ class BlockingSchedules:
     def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return self._call(lambda client: client.schedules.verify(name, thorough=thorough))
 
-    def backfill(self, name: str, from_at: datetime, to_at: datetime, **how: Any) -> Backfill:
-        return self._call(lambda client: client.schedules.backfill(name, from_at, to_at, **how))
+    def backfill(self, name: str, from_at: datetime, to_at: datetime, **options: Any) -> Backfill:
+        return self._call(lambda client: client.schedules.backfill(name, from_at, to_at, **options))
 
     def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         return self._call(lambda client: client.schedules.plan_documents(documents, owner))
@@ -125,8 +125,8 @@ class BlockingExternal:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def claim(self, worker: str, **wanted: Any) -> list[Assignment]:
-        return self._call(lambda client: client.external.claim(worker, **wanted))
+    def claim(self, worker: str, **options: Any) -> list[Assignment]:
+        return self._call(lambda client: client.external.claim(worker, **options))
 
     def hand_back(self, claimed: Iterable[Assignment]) -> None:
         return self._call(lambda client: client.external.hand_back(claimed))
@@ -137,8 +137,8 @@ class BlockingExternal:
     def progress(self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None) -> Heartbeat:
         return self._call(lambda client: client.external.progress(run_id, fence, percent, summary))
 
-    def step(self, run_id: str, fence: int, id: str, state: str, **said: Any) -> StepState:
-        return self._call(lambda client: client.external.step(run_id, fence, id, state, **said))
+    def step(self, run_id: str, fence: int, id: str, state: str, **outcome: Any) -> StepState:
+        return self._call(lambda client: client.external.step(run_id, fence, id, state, **outcome))
 
     def logs(self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None) -> None:
         return self._call(lambda client: client.external.logs(run_id, fence, lines, no=no))
@@ -146,8 +146,8 @@ class BlockingExternal:
     def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
         return self._call(lambda client: client.external.complete(run_id, fence, result))
 
-    def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **how: Any) -> RunState:
-        return self._call(lambda client: client.external.fail(run_id, fence, error, **how))
+    def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **options: Any) -> RunState:
+        return self._call(lambda client: client.external.fail(run_id, fence, error, **options))
 
     def cancelled(self, run_id: str, fence: int) -> RunState:
         return self._call(lambda client: client.external.cancelled(run_id, fence))
@@ -159,23 +159,23 @@ class BlockingWorkers:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def get(self, who: str) -> Worker:
-        return self._call(lambda client: client.workers.get(who))
+    def get(self, id_or_name: str) -> Worker:
+        return self._call(lambda client: client.workers.get(id_or_name))
 
-    def find(self, who: str) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.find(who))
+    def find(self, id_or_name: str) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.find(id_or_name))
 
-    def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.drain(who, actor=actor))
+    def drain(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.drain(id_or_name, actor=actor))
 
-    def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.resume(who, actor=actor))
+    def resume(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.resume(id_or_name, actor=actor))
 
-    def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.stop(who, actor=actor))
+    def stop(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.stop(id_or_name, actor=actor))
 
-    def update(self, who: str, **settings: Any) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.update(who, **settings))
+    def update(self, id_or_name: str, **settings: Any) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.update(id_or_name, **settings))
 
     def list(self) -> Sequence[Worker]:
         return self._call(lambda client: client.workers.list())
@@ -193,8 +193,8 @@ class BlockingTokens:
     def list(self) -> Sequence[Token]:
         return self._call(lambda client: client.tokens.list())
 
-    def revoke(self, who: str, *, actor: str | None = None) -> Token:
-        return self._call(lambda client: client.tokens.revoke(who, actor=actor))
+    def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
+        return self._call(lambda client: client.tokens.revoke(id_or_name, actor=actor))
 
 
 class BlockingQuotas:
@@ -311,5 +311,5 @@ class BlockingErrorGroups:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def list(self, **wanted: Any) -> ErrorGroups:
-        return self._call(lambda client: client.error_groups.list(**wanted))
+    def list(self, **filters: Any) -> ErrorGroups:
+        return self._call(lambda client: client.error_groups.list(**filters))

@@ -27,19 +27,19 @@ class ChangePoller:
     def __init__(self, store: Store, rest: Callable[[bool], Awaitable[None]] | None = None) -> None:
         """Take `rest`, called between polls with whether the last poll found changes; by default, sleep."""
         self._store = store
-        self._rest = rest or self._until_next_look
+        self._rest = rest or self._sleep
         self._subscribers: dict[str, set[Subscription]] = {}
         self._known: dict[str, Hint] = {}
         self._mark: object = None
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._in_trouble = False
+        self._failing = False
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
         """Subscribe to topics from now on. Close the subscription, or use it in `async with`."""
-        wanted = checked_topics(topics)
-        subscription = Subscription(wanted, self._leave)
-        for topic in wanted:
+        names = checked_topics(topics)
+        subscription = Subscription(names, self._leave)
+        for topic in names:
             self._subscribers.setdefault(topic, set()).add(subscription)
             # A known version is delivered at once; otherwise forget the mark, so that the next poll reads the topic.
             if topic in self._known:
@@ -82,14 +82,14 @@ class ChangePoller:
         self._mark = mark if watched >= self._subscribers.keys() else None
         hints = {topic: Hint(topic, None, None, crc32(repr(mark).encode())) for topic in watched & {*COARSE_TOPICS}}
         for topic in watched - hints.keys():
-            seen = runs.get(run_id := topic[len(OF_RUN) :])
-            hints[topic] = Hint(topic, run_id, seen.state if seen else None, seen.version if seen else 0)
+            run = runs.get(run_id := topic[len(OF_RUN) :])
+            hints[topic] = Hint(topic, run_id, run.state if run else None, run.version if run else 0)
         changed = [hint for topic, hint in hints.items() if self._known.get(topic) != hint]
         for hint in changed:
-            self._tell(hint)
+            self._publish(hint)
         return bool(changed)
 
-    def _tell(self, hint: Hint) -> None:
+    def _publish(self, hint: Hint) -> None:
         for subscription in self._subscribers.get(hint.topic, ()):
             self._known[hint.topic] = hint
             subscription.tell(hint)
@@ -99,25 +99,25 @@ class ChangePoller:
         try:
             while True:
                 self._woken.clear()
-                await self._rest(await self._look())
+                await self._rest(await self._poll())
         finally:
             unlisten()
 
-    async def _look(self) -> bool:
+    async def _poll(self) -> bool:
         """Poll once, surviving a database outage: changes made meanwhile are found afterwards."""
         try:
-            found = await self.step()
+            changed = await self.step()
         except Exception as error:
-            if not self._in_trouble:
+            if not self._failing:
                 log.warning("cannot look for changes, trying again: %s", error)
-            self._in_trouble = True
+            self._failing = True
             return False
-        self._in_trouble = False
-        return found
+        self._failing = False
+        return changed
 
-    async def _until_next_look(self, found: bool) -> None:
+    async def _sleep(self, changed: bool) -> None:
         await asyncio.sleep(_GAP)
-        if not found:
+        if not changed:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_IDLE - _GAP):
                     await self._woken.wait()

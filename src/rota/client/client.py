@@ -87,9 +87,9 @@ class AssignmentVerbs:
     async def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
         """Let only workers with these names execute the run; None lifts the restriction. If another worker is executing
         it, it loses the run."""
-        found = await self._find(run_id)
-        await self.store.restrict(found, restricted_to(only_workers), checked_actor(actor))
-        return await self.store.get_run(found)
+        whole_id = await self._find(run_id)
+        await self.store.restrict(whole_id, restricted_to(only_workers), checked_actor(actor))
+        return await self.store.get_run(whole_id)
 
     async def replicas(self, run_id: str) -> Sequence[Replica]:
         """List the replicas of a run that several workers execute. Each is a run of its own, with its worker and
@@ -115,7 +115,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         self.registry = registry
         self.config = config
         self.meters = meters or Meters()
-        self._levels = GaugeReader(store, config.lease)
+        self._gauges = GaugeReader(store, config.lease)
         self._traced = config.tracing and tracing.turn_on()
         self._limits = Limits(config.max_payload)
         self.schedules = SchedulesClient(store, registry, config, self.job)
@@ -141,10 +141,10 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         Jobs, queues, schedules and workers have no scope and stay visible: refuse them to callers who must not see
         them.
         """
-        walled = copy(self)
-        walled.scope = scope_of(scope)
-        walled._bulk = Bulk(self.store, walled._again, self.meters.runs[RunState.CANCELLED])
-        return walled
+        scoped = copy(self)
+        scoped.scope = scope_of(scope)
+        scoped._bulk = Bulk(self.store, scoped._again, self.meters.runs[RunState.CANCELLED])
+        return scoped
 
     async def close(self) -> None:
         """Close the client's database connections."""
@@ -158,7 +158,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
     async def metrics(self) -> str:
         """Return this process's counters and the database's gauges in Prometheus format. A database outage is reported
         as a metric."""
-        return self.meters.text(await self._levels.read())
+        return self.meters.text(await self._gauges.read())
 
     async def get(self, run_id: str) -> Run:
         """Return a run by its id, or by the unique beginning or end of one."""
@@ -167,39 +167,41 @@ class Client(EnqueueVerbs, AssignmentVerbs):
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
         """Return runs by whole ids, in the order given. A missing run raises `UnknownRun`, or is left out with
         `gone_ok`."""
-        wanted = [*run_ids]
+        ids = [*run_ids]
         if not gone_ok:
             if self.scope is not None:
-                await self.store.find_runs(wanted, self.scope)
-            return await self.store.get_runs(wanted)
-        found = {run.id: run for run in await self.store.searching.runs(wanted) if self.scope in (None, run.scope)}
-        return [found[id] for id in wanted if id in found]
+                await self.store.find_runs(ids, self.scope)
+            return await self.store.get_runs(ids)
+        runs = {run.id: run for run in await self.store.searching.runs(ids) if self.scope in (None, run.scope)}
+        return [runs[id] for id in ids if id in runs]
 
     async def check_ready(self) -> None:
         """Raise unless the database answers and its schema fits this version."""
         await self.store.require_schema()
 
-    async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
+    async def list(
+        self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None
+    ) -> list[Run]:
         """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
         require_limit(limit, MOST_LISTED)
-        return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
+        return await self.store.list_runs(await self._scoped_filter(run_filter or RunFilter()), limit, before)
 
-    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+    async def page(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
         """List matching runs like `list`, but stop searching after a quarter of a second. The page may then be short;
         `next` says where to continue."""
         require_limit(limit, MOST_LISTED)
-        chosen = await self._whole(wanted or RunFilter())
-        return await self.store.searching.page(chosen, limit, before, _PATIENCE)
+        scoped = await self._scoped_filter(run_filter or RunFilter())
+        return await self.store.searching.page(scoped, limit, before, _PATIENCE)
 
-    async def _whole(self, wanted: RunFilter) -> RunFilter:
+    async def _scoped_filter(self, run_filter: RunFilter) -> RunFilter:
         """Return the filter with its ids completed and limited to the client's scope."""
-        if self.scope is not None and wanted.scope not in (None, self.scope):
+        if self.scope is not None and run_filter.scope not in (None, self.scope):
             raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} may be seen here")
         if self.scope is not None:
-            wanted = msgspec.structs.replace(wanted, scope=self.scope)
-        if wanted.parent is None:
-            return wanted
-        return msgspec.structs.replace(wanted, parent=await self._find(wanted.parent))
+            run_filter = msgspec.structs.replace(run_filter, scope=self.scope)
+        if run_filter.parent is None:
+            return run_filter
+        return msgspec.structs.replace(run_filter, parent=await self._find(run_filter.parent))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         """List the attempts of a run, oldest first."""
@@ -220,40 +222,40 @@ class Client(EnqueueVerbs, AssignmentVerbs):
 
         `last` returns only that many lines from the end.
         """
-        found = await self._find(run_id)
+        whole_id = await self._find(run_id)
         if last is not None:
-            return await self.store.notes.last_logs(found, checked_count(last, "last"))
-        return await self.store.notes.logs(found, after)
+            return await self.store.notes.last_logs(whole_id, checked_count(last, "last"))
+        return await self.store.notes.logs(whole_id, after)
 
     async def parents(self, run_id: str) -> Sequence[RelatedRun]:
         """List the runs that a run depends on, in the order given."""
-        return await self._seen(await self.store.dependencies.parents(await self._find(run_id)))
+        return await self._visible(await self.store.dependencies.parents(await self._find(run_id)))
 
     async def children(self, run_id: str) -> Sequence[RelatedRun]:
         """List the runs that depend on a run, oldest first."""
-        return await self._seen(await self.store.dependencies.children(await self._find(run_id)))
+        return await self._visible(await self.store.dependencies.children(await self._find(run_id)))
 
-    async def _seen(self, related: Sequence[RelatedRun]) -> Sequence[RelatedRun]:
+    async def _visible(self, related: Sequence[RelatedRun]) -> Sequence[RelatedRun]:
         """Keep related runs of the client's scope. A caller who sees all scopes may link runs across scopes."""
         if self.scope is None:
             return related
-        mine = await self.store.of_scope([one.id for one in related], self.scope)
-        return [one for one in related if one.id in mine]
+        visible = await self.store.of_scope([run.id for run in related], self.scope)
+        return [run for run in related if run.id in visible]
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         """Wait until a run is final and return it; raise `StillRunning` after `timeout`."""
         run_id = await self._find(run_id)
         clock = self.store.clock
         deadline = None if timeout is None else clock.monotonic() + parse_duration(timeout).total_seconds()
-        rest = _FIRST_LOOK
+        pause = _FIRST_LOOK
         while True:
             run = await self.store.get_run(run_id)
             if run.state.is_final:
                 return run
             if deadline is not None and clock.monotonic() >= deadline:
                 raise StillRunning(run_id, run.state)
-            await asyncio.sleep(rest)
-            rest = min(_LONGEST_LOOK, rest * 1.5)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_LOOK, pause * 1.5)
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         """Cancel a run, or ask its worker to stop it; return its new state."""
@@ -298,37 +300,37 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         if old.parent_id is not None:
             raise Conflict(f"run {old.id} is a replica of run {old.parent_id}", hint=f"retry that one: {old.parent_id}")
         definition = await self.job(old.job)
-        copy = await self.store.copy_of(old.id)
-        own = own_overrides(copy)
-        options = {} if own.unique is None else {"unique": own.unique}
-        holds = key_holds(definition, old.scope, old.key, copy.payload, options)
+        original = await self.store.copy_of(old.id)
+        overrides = own_overrides(original)
+        options = {} if overrides.unique is None else {"unique": overrides.unique}
+        holds = key_holds(definition, old.scope, old.key, original.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
         return msgspec.structs.replace(
-            copy,
+            original,
             id=self.store.new_id(),
             retry_of=old.id,
             actor=checked_actor(actor),
-            origin_id=copy.origin_id or old.id,
+            origin_id=original.origin_id or old.id,
             holds=strict,
-            gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
-            eligibility=eligibility_of(definition, own.requirements or NOTHING),
+            gates=await self._gates_of_retry(old, gates_of(definition, old.scope, original.payload)),
+            eligibility=eligibility_of(definition, overrides.requirements or NOTHING),
             droppable=self._is_droppable(definition),
         )
 
-    async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    async def _gates_of_retry(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
         """Add the limit of the run's schedule, which also applies to its retry."""
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
         return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
     async def count(
-        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+        self, run_filter: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
     ) -> Counted:
         """Count matching runs; stop at `most`, or after `within`."""
-        return await self._bulk.count(await self._whole(wanted or RunFilter()), most, within)
+        return await self._bulk.count(await self._scoped_filter(run_filter or RunFilter()), most, within)
 
     async def cancel_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         reason: str | None = None,
         actor: str | None = None,
@@ -338,12 +340,12 @@ class Client(EnqueueVerbs, AssignmentVerbs):
     ) -> BulkResult:
         """Cancel all matching runs that are not final. If more than `expected` match, raise `BulkMismatch` and change
         nothing."""
-        chosen = to_cancel(await self._whole(wanted), everything=everything)
-        return await self._bulk.cancel(chosen, reason, checked_actor(actor), expected, progress)
+        scoped = to_cancel(await self._scoped_filter(run_filter), everything=everything)
+        return await self._bulk.cancel(scoped, reason, checked_actor(actor), expected, progress)
 
     async def retry_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         actor: str | None = None,
         expected: int | None = None,
@@ -352,8 +354,8 @@ class Client(EnqueueVerbs, AssignmentVerbs):
     ) -> BulkResult:
         """Retry all matching runs that did not succeed (unless the filter names states) and have not been retried
         since."""
-        chosen = to_retry(await self._whole(wanted), everything=everything)
-        return await self._bulk.retry(chosen, checked_actor(actor), expected, progress)
+        scoped = to_retry(await self._scoped_filter(run_filter), everything=everything)
+        return await self._bulk.retry(scoped, checked_actor(actor), expected, progress)
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
         """Subscribe to change hints for topics: `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
@@ -369,15 +371,17 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         With an `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
         await self.job(name)
-        asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
+        request = (
+            None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
+        )
         # Race: another run may become the newest meanwhile, and is meant then. `retry_newest` returns None if so.
         for _ in range(_TRIES):
-            for made in () if asked is None else await self.store.asked_before(asked):
-                return Enqueued(made, False)
+            for existing_id in () if request is None else await self.store.asked_before(request):
+                return Enqueued(existing_id, False)
             run_id, state = await self.store.newest_run(name) or (None, None)
             if run_id is None or state not in RETRIED_BY_HAND:
                 raise NothingToRetry(name, run_id, state)
-            answer = await self.store.retry_newest(asked_as(await self._again(run_id, actor), asked), asked)
+            answer = await self.store.retry_newest(asked_as(await self._again(run_id, actor), request), request)
             if answer is not None:
                 self.meters.enqueued.add(answer.created)
                 return answer
@@ -408,9 +412,9 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         require_limit(limit, MOST_LISTED)
         if kind is not None and kind not in KINDS:
             raise Invalid(f"there are no events of kind {kind!r}", hint=did_you_mean(kind, KINDS))
-        wanted = {"kind": kind, "subject": subject, "actor": actor}
-        asked = {column: value for column, value in wanted.items() if value is not None}
-        return await self.store.events.audit(asked, limit, before)
+        filters = {"kind": kind, "subject": subject, "actor": actor}
+        columns = {column: value for column, value in filters.items() if value is not None}
+        return await self.store.events.audit(columns, limit, before)
 
     async def prune(self) -> int:
         """Delete runs past their job's retention; return how many."""

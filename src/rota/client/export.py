@@ -10,11 +10,11 @@ from rota.core.runs.run import Attempt, Run, RunFilter
 from rota.errors import UnknownRun
 
 
-async def all_runs(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
+async def all_runs(client: Client, run_filter: RunFilter) -> AsyncIterator[Sequence[Run]]:
     """Yield pages of all matching runs."""
     before: str | None = None
     while True:
-        page = await client.page(wanted, limit=MOST_LISTED, before=before)
+        page = await client.page(run_filter, limit=MOST_LISTED, before=before)
         yield page.runs
         if (before := page.next) is None:
             return

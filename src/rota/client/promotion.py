@@ -25,7 +25,7 @@ from rota.store.schema.migrate import migrate, require_own
 _ROWS = 10_000
 _SIZE = 16_777_216
 _REST = 1.0
-_WAY = "rota promote --database sqlite:///rota.db --to postgresql://user@host/name"
+_EXAMPLE = "rota promote --database sqlite:///rota.db --to postgresql://user@host/name"
 _ABANDON = "`rota promote --abandon` makes the file usable again"
 
 
@@ -70,7 +70,7 @@ class Promotion:
         rows: int = _ROWS,
     ) -> None:
         if source.dialect is not SQLITE or target.dialect is not POSTGRES:
-            raise Invalid("a promotion goes from SQLite to PostgreSQL", hint=_WAY)
+            raise Invalid("a promotion goes from SQLite to PostgreSQL", hint=_EXAMPLE)
         self._source = source
         self._target = target
         self._place = place
@@ -85,16 +85,16 @@ class Promotion:
             await self._source.read(source_side.require_idle)
             await self._source.read(source_side.require_storable)
         if await self._target.read(has_migrations):
-            await self._look_at_target(mark)
+            await self._check_target(mark)
         return Promoted(to=self._place, tables=await self._counts(self._source))
 
-    async def _look_at_target(self, mark: PromotionMark | None) -> None:
+    async def _check_target(self, mark: PromotionMark | None) -> None:
         """Check the target. One with tables must have this version's schema and be empty, unless this promotion is
         filling it."""
-        found = await self._target.read(mark_of)
-        if found is not None:
-            if mark is None or found.id != mark.id:
-                raise PromotionUnfinished(found.place)
+        target_mark = await self._target.read(mark_of)
+        if target_mark is not None:
+            if mark is None or target_mark.id != mark.id:
+                raise PromotionUnfinished(target_mark.place)
             return
         await require_own(self._target)
         if mark is None or await self._target.read(target_side.filled_by) != mark.id:
@@ -107,12 +107,12 @@ class Promotion:
             await migrate(self._source)
         if await self._target.read(mark_of) is None:
             await migrate(self._target)
-        await self._look_at_target(mark)
+        await self._check_target(mark)
         mark = mark or await self._freeze(wait)
         if await self._target.read(target_side.filled_by) == mark.id:
             await self._source.transact(lambda tx: source_side.leave(tx, mark))
             return Promoted(to=self._place, tables=await self._counts(self._source), already=True)
-        await self._require_same_way(mark)
+        await self._require_same_target(mark)
         await self._target.transact(lambda tx: target_side.begin(tx, PromotionMark("arriving", mark.id, mark.place)))
         await self._copy()
         await self._target.transact(target_side.settle)
@@ -129,17 +129,17 @@ class Promotion:
         mark = await self._source.read(mark_of)
         if mark is None:
             raise Conflict("no promotion of this database has begun")
-        found = await self._target.read(mark_of)
-        if mark.kind == "left" or await self._is_filled_by(mark, found):
+        target_mark = await self._target.read(mark_of)
+        if mark.kind == "left" or await self._is_filled_by(mark, target_mark):
             raise DatabaseMoved(mark.place)
-        if found is not None and found.id == mark.id:
+        if target_mark is not None and target_mark.id == mark.id:
             await self._target.transact(target_side.undo)
         else:
             self._require_place(mark)
         await self._source.transact(source_side.thaw)
 
-    async def _is_filled_by(self, mark: PromotionMark, found: PromotionMark | None) -> bool:
-        if found is not None or not await self._target.read(has_migrations):
+    async def _is_filled_by(self, mark: PromotionMark, target_mark: PromotionMark | None) -> bool:
+        if target_mark is not None or not await self._target.read(has_migrations):
             return False
         return await self._target.read(target_side.filled_by) == mark.id
 
@@ -154,13 +154,13 @@ class Promotion:
                     raise
                 await asyncio.sleep(min(_REST, until - loop.time()))
 
-    async def _require_same_way(self, mark: PromotionMark) -> None:
+    async def _require_same_target(self, mark: PromotionMark) -> None:
         """Check that the target is the one the promotion began with. A target with our mark is, however its address is
         spelled."""
-        found = await self._target.read(mark_of)
+        target_mark = await self._target.read(mark_of)
         if mark.kind == "left":
             raise DatabaseMoved(mark.place)
-        if found is None:
+        if target_mark is None:
             self._require_place(mark)
 
     def _require_place(self, mark: PromotionMark) -> None:
@@ -173,18 +173,18 @@ class Promotion:
         total, moved = sum(counts.values()), 0
         reached = await self._target.read(target_side.reached)
         for table in catalogue.tables.values():
-            begun = moved
+            before = moved
 
-            def told(rows: int, name: str = table.name, begun: int = begun) -> None:
-                self._tell(Moved(name, min(begun + rows, begun + counts[name]), total))
+            def report(rows: int, name: str = table.name, before: int = before) -> None:
+                self._tell(Moved(name, min(before + rows, before + counts[name]), total))
 
             state = reached.get(table.name, TableProgress())
             if not state.done:
-                await self._move(table, state, told)
+                await self._move(table, state, report)
             moved += counts[table.name]
             self._tell(Moved(table.name, moved, total))
 
-    async def _move(self, table: Table, state: TableProgress, told: Callable[[int], None]) -> None:
+    async def _move(self, table: Table, state: TableProgress, report: Callable[[int], None]) -> None:
         """Copy a table in batches, each in its own transaction. The next batch is read from the file while PostgreSQL
         writes this one."""
         upcoming, count = self._read(table, state.key), 0
@@ -195,14 +195,14 @@ class Promotion:
                     upcoming = self._read(table, table.key_of(rows[-1]))
                 state = await self._target.transact(partial(target_side.append, table=table, before=state, rows=rows))
                 count += len(rows)
-                told(count)
+                report(count)
         finally:
             upcoming.cancel()
             await asyncio.gather(upcoming, return_exceptions=True)
 
     def _read(self, table: Table, after: Key | None) -> asyncio.Task[list[Row]]:
-        bite = partial(source_side.bite, table=table, after=after, rows=self._rows, size=_SIZE)
-        return asyncio.create_task(self._source.read(bite))
+        read_batch = partial(source_side.bite, table=table, after=after, rows=self._rows, size=_SIZE)
+        return asyncio.create_task(self._source.read(read_batch))
 
     async def _catalogues(self) -> Catalogue:
         """Return the file's tables. The target must have the same ones, except those that are views in SQLite and
@@ -228,21 +228,25 @@ class Promotion:
         """Compare row counts of all tables, including those that triggers fill."""
         source, target = await self._source.read(catalogue_of), await self._target.read(catalogue_of)
         names = list(target.tables)
-        here = await self._source.read(lambda tx: counts_of(tx, names))
-        there = await self._target.read(lambda tx: counts_of(tx, names))
-        wrong = [f"{name} {here[name]} and {there[name]}" for name in names if here[name] != there[name]]
+        source_counts = await self._source.read(lambda tx: counts_of(tx, names))
+        target_counts = await self._target.read(lambda tx: counts_of(tx, names))
+        wrong = [
+            f"{name} {source_counts[name]} and {target_counts[name]}"
+            for name in names
+            if source_counts[name] != target_counts[name]
+        ]
         if wrong:
             raise Conflict(f"the two databases do not hold the same rows: {', '.join(wrong)}", hint=_ABANDON)
-        return {name: there[name] for name in source.tables}
+        return {name: target_counts[name] for name in source.tables}
 
     async def _verify_ledgers(self) -> int:
         """Verify every schedule's ledger in the target; return how many. A ledger that is incomplete in both databases
         is not an error of the promotion."""
-        here, there = Store(self._source), Store(self._target)
-        names = await there.schedules.names()
+        source, target = Store(self._source), Store(self._target)
+        names = await target.schedules.names()
         for name in names:
-            found = await there.ledger.verify(name, thorough=False)
-            if not found.ok and found != await here.ledger.verify(name, thorough=False):
-                first = found.findings[0]
+            verification = await target.ledger.verify(name, thorough=False)
+            if not verification.ok and verification != await source.ledger.verify(name, thorough=False):
+                first = verification.findings[0]
                 raise Conflict(f"the ledger of schedule {name!r} differs: {first}", hint=_ABANDON)
         return len(names)

@@ -79,10 +79,10 @@ class Subscription:
 
 def checked_topics(topics: Iterable[str]) -> frozenset[str]:
     """Return the topics, or raise `Invalid`."""
-    wanted = frozenset(map(checked_topic, topics))
-    if not 1 <= len(wanted) <= _MOST_TOPICS:
-        raise Invalid(f"a subscription has 1 to {_MOST_TOPICS} topics, not {len(wanted)}")
-    return wanted
+    names = frozenset(map(checked_topic, topics))
+    if not 1 <= len(names) <= _MOST_TOPICS:
+        raise Invalid(f"a subscription has 1 to {_MOST_TOPICS} topics, not {len(names)}")
+    return names
 
 
 def checked_topic(topic: str) -> str:

@@ -57,15 +57,15 @@ class RemoteHints:
 
     async def follow(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> AsyncGenerator[Run]:
         """Yield the run now, and again at each hint about it, until it is final."""
-        found = await get(run_id)
-        async with self.subscribe([f"{OF_RUN}{found.id}"]) as hints:
+        run_now = await get(run_id)
+        async with self.subscribe([f"{OF_RUN}{run_now.id}"]) as hints:
             async for _ in hints:
-                run = await self._until_told(get, found.id)
+                run = await self._get(get, run_now.id)
                 yield run
                 if run.state.is_final:
                     return
 
-    async def _until_told(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> Run:
+    async def _get(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> Run:
         """Read the run, retrying until the server answers: no further hint may come."""
         while True:
             try:
@@ -74,19 +74,19 @@ class RemoteHints:
                 await self._pause(_REST)
 
     async def _listen(self, subscription: Subscription) -> None:
-        known: dict[str, Hint] = {}
-        in_trouble = False
+        latest: dict[str, Hint] = {}
+        failing = False
         while True:
             try:
                 async for hint in self._hints(subscription.topics):
-                    in_trouble = False
-                    if known.get(hint.topic) != hint:
-                        known[hint.topic] = hint
+                    failing = False
+                    if latest.get(hint.topic) != hint:
+                        latest[hint.topic] = hint
                         subscription.tell(hint)
             except Unavailable as error:
-                if not in_trouble:
+                if not failing:
                     log.warning("no hints, trying again: %s", error)
-                in_trouble = True
+                failing = True
             except RotaError as error:  # a retry would be refused, too
                 subscription.end(error)
                 return
@@ -95,9 +95,9 @@ class RemoteHints:
     async def _hints(self, topics: frozenset[str]) -> AsyncIterator[Hint]:
         query = {"topics": ",".join(sorted(topics))}
         async with self._transport.stream("GET", path_of("stream"), query, accept=_EVENTS) as lines:
-            async for one in events_of(lines):
-                if one.event == "hint":
-                    yield read(one.data, Hint)
+            async for event in events_of(lines):
+                if event.event == "hint":
+                    yield read(event.data, Hint)
 
     async def _leave(self, subscription: Subscription) -> None:
         task = self._listening.pop(subscription, None)

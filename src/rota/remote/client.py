@@ -110,15 +110,15 @@ class RemoteClient(RemoteJobs):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _ask(self, *path: str, **query: Any) -> bytes:
+    async def _get(self, *path: str, **query: Any) -> bytes:
         return (await self._transport.ask("GET", path_of(*path), query)).body
 
-    async def _tell(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
+    async def _post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
         return (await self._transport.ask("POST", path, body=body, headers=headers)).body
 
     async def time(self) -> datetime:
         """Return the database's current time."""
-        return read(await self._ask("time"), _Now).now
+        return read(await self._get("time"), _Now).now
 
     async def metrics(self) -> str:
         """Return the server process's counters and the database's gauges in Prometheus format."""
@@ -138,24 +138,24 @@ class RemoteClient(RemoteJobs):
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
         """Enqueue up to 500 runs, all or nothing. Runs of the same call may depend on each other: `after` names the
         `ref` of another."""
-        kept = list(orders)
-        if not kept:
+        order_list = list(orders)
+        if not order_list:
             return []
-        if any(key_of(order) is not None for order in kept):
+        if any(key_of(order) is not None for order in order_list):
             raise Invalid("one of many runs cannot have an idempotency_key of its own", hint="enqueue it by itself")
-        body = {"runs": [body_of(order, self._limits) for order in kept]}
-        made = read(await self._tell(path_of("runs"), body, once()), _Enqueued)
-        return [enqueued_of(run, created=new) for run, new in zip(made.items, made.created, strict=True)]
+        body = {"runs": [body_of(order, self._limits) for order in order_list]}
+        enqueued = read(await self._post(path_of("runs"), body, once()), _Enqueued)
+        return [enqueued_of(run, created=new) for run, new in zip(enqueued.items, enqueued.created, strict=True)]
 
     async def get(self, run_id: str) -> Run:
         """Return a run by its id, or by the unique beginning or end of one."""
-        return read(await self._ask("runs", run_id, steps=False), Run)
+        return read(await self._get("runs", run_id, steps=False), Run)
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
         """Return runs by whole ids, in the order given. A missing run raises `UnknownRun`, or is left out with
         `gone_ok`."""
-        wanted = list(run_ids)
-        found: list[Run] = []
+        ids = list(run_ids)
+        runs: list[Run] = []
 
         async def get(id: str) -> list[Run]:
             try:
@@ -165,39 +165,41 @@ class RemoteClient(RemoteJobs):
                     raise
                 return []
 
-        for place in range(0, len(wanted), _AT_ONCE):
-            for one in await asyncio.gather(*map(get, wanted[place : place + _AT_ONCE])):
-                found += one
-        return found
-
-    async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
-        found = await self.page(wanted, limit=limit, before=before)
-        runs = list(found.runs)
-        while found.next is not None and len(runs) < limit:
-            found = await self.page(wanted, limit=limit - len(runs), before=found.next)
-            runs += found.runs
+        for start in range(0, len(ids), _AT_ONCE):
+            for part in await asyncio.gather(*map(get, ids[start : start + _AT_ONCE])):
+                runs += part
         return runs
 
-    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+    async def list(
+        self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None
+    ) -> list[Run]:
+        """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
+        page = await self.page(run_filter, limit=limit, before=before)
+        runs = list(page.runs)
+        while page.next is not None and len(runs) < limit:
+            page = await self.page(run_filter, limit=limit - len(runs), before=page.next)
+            runs += page.runs
+        return runs
+
+    async def page(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
         """List matching runs like `list`, but stop searching after a quarter of a second. The page may then be short;
         `next` says where to continue."""
         require_limit(limit, _MOST_LISTED)
-        query = {**query_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
-        body = await self._ask("runs", **query)
+        query = {**query_of(run_filter or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
+        body = await self._get("runs", **query)
         return RunPage(items(body, Run), run_of_cursor(read(body, _Next).next_cursor))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         """List the attempts of a run, oldest first."""
-        return items(await self._ask("runs", run_id, "attempts"), Attempt)
+        return items(await self._get("runs", run_id, "attempts"), Attempt)
 
     async def steps(self, run_id: str) -> Sequence[Step]:
         """List the steps that a run's job declares and those that the run has opened."""
-        return items(await self._ask("runs", run_id, "steps"), Step)
+        return items(await self._get("runs", run_id, "steps"), Step)
 
     async def progress(self, run_id: str) -> Progress:
         """Return the progress that a run has reported; if it only has steps, derive it from those that are over."""
-        run = read(await self._ask("runs", run_id), Run)
+        run = read(await self._get("runs", run_id), Run)
         return run.progress or progress_of(None, [], run.state)
 
     async def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
@@ -206,44 +208,44 @@ class RemoteClient(RemoteJobs):
 
         `last` returns only that many lines from the end.
         """
-        wanted = None if last is None else checked_count(last, "last")
-        return items(await self._ask("runs", run_id, "logs", after=after, last=wanted), LogLine)
+        count = None if last is None else checked_count(last, "last")
+        return items(await self._get("runs", run_id, "logs", after=after, last=count), LogLine)
 
     async def parents(self, run_id: str) -> Sequence[RelatedRun]:
         """List the runs that a run depends on, in the order given."""
-        return items(await self._ask("runs", run_id, "parents"), RelatedRun)
+        return items(await self._get("runs", run_id, "parents"), RelatedRun)
 
     async def children(self, run_id: str) -> Sequence[RelatedRun]:
         """List the runs that depend on a run, oldest first."""
-        return items(await self._ask("runs", run_id, "children"), RelatedRun)
+        return items(await self._get("runs", run_id, "children"), RelatedRun)
 
     async def replicas(self, run_id: str) -> Sequence[Replica]:
         """List the replicas of a run that several workers execute. Each is a run of its own, with its worker and
         state."""
-        return items(await self._ask("runs", run_id, "replicas"), Replica)
+        return items(await self._get("runs", run_id, "replicas"), Replica)
 
     async def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
         """Let only workers with these names execute the run; None lifts the restriction. If another worker is executing
         it, it loses the run."""
         names = None if only_workers is None else [*only_workers]
-        return read(await self._tell(path_of("runs", run_id, "restrict"), {"only_workers": names}), Run)
+        return read(await self._post(path_of("runs", run_id, "restrict"), {"only_workers": names}), Run)
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         """Wait until a run is final and return it; raise `StillRunning` after `timeout`."""
         deadline = None if timeout is None else time.monotonic() + parse_duration(timeout).total_seconds()
-        rest = _FIRST_LOOK
+        pause = _FIRST_LOOK
         run = await self.get(run_id)
         while not run.state.is_final:
             if deadline is not None and time.monotonic() >= deadline:
                 raise StillRunning(run.id, run.state)
-            await asyncio.sleep(rest)
-            rest = min(_LONGEST_LOOK, rest * 1.5)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_LOOK, pause * 1.5)
             run = await self.get(run.id)
         return run
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         """Cancel a run, or ask its worker to stop it; return its new state."""
-        return read(await self._tell(path_of("runs", run_id, "cancel"), {"reason": reason}), Run).state
+        return read(await self._post(path_of("runs", run_id, "cancel"), {"reason": reason}), Run).state
 
     async def retry(
         self,
@@ -266,17 +268,17 @@ class RemoteClient(RemoteJobs):
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def count(
-        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+        self, run_filter: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
     ) -> Counted:
         """Count matching runs; stop at `most`, or after a second, whatever `within` says."""
         if most < 1:
             raise Invalid(f"most must be 1 or more, not {most}")
-        query = {**query_of(wanted or RunFilter()), "most": min(most, _MOST_COUNTED)}
-        return read(await self._ask("runs:count", **query), Counted)
+        query = {**query_of(run_filter or RunFilter()), "most": min(most, _MOST_COUNTED)}
+        return read(await self._get("runs:count", **query), Counted)
 
     async def cancel_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         reason: str | None = None,
         actor: str | None = None,
@@ -287,11 +289,11 @@ class RemoteClient(RemoteJobs):
         """Cancel all matching runs that are not final. If more than `expected` match, raise `BulkMismatch` and change
         nothing."""
         body = {"action": "cancel", "reason": reason, "expected": expected, "everything": everything}
-        return await self._bulk(wanted, body, progress)
+        return await self._bulk(run_filter, body, progress)
 
     async def retry_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         actor: str | None = None,
         expected: int | None = None,
@@ -300,12 +302,14 @@ class RemoteClient(RemoteJobs):
     ) -> BulkResult:
         """Retry all matching runs that did not succeed (unless the filter names states) and have not been retried
         since."""
-        return await self._bulk(wanted, {"action": "retry", "expected": expected, "everything": everything}, progress)
+        return await self._bulk(
+            run_filter, {"action": "retry", "expected": expected, "everything": everything}, progress
+        )
 
-    async def _bulk(self, wanted: RunFilter, body: Mapping[str, Any], progress: SoFar | None) -> BulkResult:
+    async def _bulk(self, run_filter: RunFilter, body: Mapping[str, Any], progress: SoFar | None) -> BulkResult:
         """Stream a bulk command's progress line by line, so that it may take longer than one request's timeout."""
-        whole = {**body, "filter": filter_of(wanted)}
-        async with self._transport.stream("POST", path_of("runs:bulk"), body=whole, accept=_LINES) as lines:
+        request = {**body, "filter": filter_of(run_filter)}
+        async with self._transport.stream("POST", path_of("runs:bulk"), body=request, accept=_LINES) as lines:
             async for line in lines:
                 part = read(line, _Part) if line else _Part()
                 if part.code is not None:
@@ -326,11 +330,11 @@ class RemoteClient(RemoteJobs):
 
     async def explain(self, run_id: str) -> Explanation:
         """Explain why a run is in its current state."""
-        return read(await self._ask("runs", run_id, "explain"), Explanation)
+        return read(await self._get("runs", run_id, "explain"), Explanation)
 
     async def events(self, run_id: str) -> Sequence[Event]:
         """List the state changes of a run, oldest first, each with its time, actor and fence."""
-        return [event_of(one) for one in items(await self._ask("runs", run_id, "events"), dict[str, Any])]
+        return [event_of(item) for item in items(await self._get("runs", run_id, "events"), dict[str, Any])]
 
     async def audit(
         self,
@@ -347,7 +351,7 @@ class RemoteClient(RemoteJobs):
         """
         require_limit(limit, _MOST_LISTED)
         query = {"kind": kind, "subject": subject, "actor": actor, "limit": limit, "cursor": before}
-        return [event_of(one) for one in items(await self._ask("audit", **query), dict[str, Any])]
+        return [event_of(item) for item in items(await self._get("audit", **query), dict[str, Any])]
 
     async def prune(self) -> int:
         """Raise `NotOffered`: pruning needs the database."""

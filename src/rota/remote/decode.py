@@ -32,23 +32,23 @@ def read(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _strange(error) from None
+        raise _undecodable(error) from None
 
 
 def items(body: bytes, kind: type[T]) -> list[T]:
     """Decode the items of a list, `{"items": […]}`."""
-    return [value(one, kind) for one in read(body, dict[str, Any]).get("items", ())]
+    return [value(item, kind) for item in read(body, dict[str, Any]).get("items", ())]
 
 
 def value(plain: Any, kind: type[T]) -> T:
     """Convert a value whose type JSON alone does not tell: durations are texts such as `90s`."""
     try:
-        return msgspec.convert(_spans(_type_of(kind), plain), kind)
+        return msgspec.convert(_with_durations(_type_of(kind), plain), kind)
     except (msgspec.ValidationError, RotaError) as error:
-        raise _strange(error) from None
+        raise _undecodable(error) from None
 
 
-def _strange(error: Exception) -> ServerTrouble:
+def _undecodable(error: Exception) -> ServerTrouble:
     """Build the error for a response that cannot be decoded."""
     hint = "do the server and this program have the same version of rota?"
     return ServerTrouble(f"the server's answer is not understood: {error}", hint=hint)
@@ -63,29 +63,29 @@ def _inspected(kind: Any) -> inspect.Type:
     return inspect.type_info(kind)
 
 
-def _spans(kind: inspect.Type, plain: Any) -> Any:
+def _with_durations(kind: inspect.Type, plain: Any) -> Any:
     """Replace texts by timedeltas wherever the type has one."""
     match kind:
         case inspect.TimeDeltaType() if isinstance(plain, str):
             return parse_duration(plain)
         case inspect.StructType() if isinstance(plain, dict):
             types = {field.encode_name: field.type for field in kind.fields}
-            return {name: _spans(types[name], one) if name in types else one for name, one in plain.items()}
+            return {name: _with_durations(types[name], item) if name in types else item for name, item in plain.items()}
         case inspect.VarTupleType() | inspect.ListType() | inspect.CollectionType() if isinstance(plain, list):
-            return [_spans(kind.item_type, one) for one in plain]
+            return [_with_durations(kind.item_type, item) for item in plain]
         case inspect.TupleType() if isinstance(plain, list):
-            return [_spans(*pair) for pair in zip(kind.item_types, plain, strict=False)]
+            return [_with_durations(*pair) for pair in zip(kind.item_types, plain, strict=False)]
         case inspect.DictType() if isinstance(plain, dict):
-            return {name: _spans(kind.value_type, one) for name, one in plain.items()}
+            return {name: _with_durations(kind.value_type, item) for name, item in plain.items()}
         case inspect.UnionType():
-            return _spans(_chosen(kind.types, plain), plain)
+            return _with_durations(_member_of(kind.types, plain), plain)
         case inspect.Metadata():
-            return _spans(kind.type, plain)
+            return _with_durations(kind.type, plain)
         case _:
             return plain
 
 
-def _chosen(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
+def _member_of(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
     """Return which type of a union the value has; structs differ by their tags."""
     for kind in kinds:
         match kind:
@@ -103,8 +103,8 @@ def _chosen(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
 
 def event_of(plain: dict[str, Any]) -> Event:
     """Decode an event, including instants in its details."""
-    found = value(plain, Event)
-    return msgspec.structs.replace(found, details={name: _instant(name, fact) for name, fact in found.details.items()})
+    event = value(plain, Event)
+    return msgspec.structs.replace(event, details={name: _instant(name, fact) for name, fact in event.details.items()})
 
 
 def _instant(name: str, fact: Any) -> Any:
@@ -140,5 +140,5 @@ def schedule_of(plain: Mapping[str, Any]) -> Schedule:
         job = JobDefinition(name=parsed.job)
         definition = define(job, parsed.trigger, parsed.options, name=facts.name, now=None)
     except (KeyError, TypeError, RotaError) as error:
-        raise _strange(error) from None
+        raise _undecodable(error) from None
     return Schedule(definition=definition, **msgspec.structs.asdict(facts))

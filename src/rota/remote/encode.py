@@ -33,8 +33,8 @@ def body_of(order: Order, limits: Limits) -> dict[str, Any]:
     for option in order.options:
         if option not in RUN_OPTIONS:
             raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {order.job!r}")
-    given = {name: _option(name, value) for name, value in order.options.items() if name != _KEY}
-    return {"job": order.job, "payload": msgspec.Raw(json.encode(order.arguments, limits).encode()), **given}
+    options = {name: _option(name, value) for name, value in order.options.items() if name != _KEY}
+    return {"job": order.job, "payload": msgspec.Raw(json.encode(order.arguments, limits).encode()), **options}
 
 
 def key_of(order: Order) -> str | None:
@@ -57,13 +57,13 @@ def _option(name: str, value: Any) -> Any:
         case "backoff":
             return _backoff(value)
         case "after":
-            return [_followed(one) for one in value] if isinstance(value, list | tuple) else value
+            return [_dependency(parent) for parent in value] if isinstance(value, list | tuple) else value
         case _:
             return value
 
 
-def duration(value: Duration, what: str | None = None) -> str:
-    return format_duration(parse_duration(value, what))
+def duration(value: Duration, name: str | None = None) -> str:
+    return format_duration(parse_duration(value, name))
 
 
 def _instant(at: object) -> str:
@@ -78,10 +78,10 @@ def _scope(value: Scope | tuple[str, str]) -> dict[str, str]:
 
 
 def _unique(value: Any) -> Any:
-    given = msgspec.structs.asdict(value) if isinstance(value, Unique) else value
-    if not isinstance(given, Mapping):
-        return given
-    return {name: duration(one) if isinstance(one, timedelta) else one for name, one in given.items()}
+    plain = msgspec.structs.asdict(value) if isinstance(value, Unique) else value
+    if not isinstance(plain, Mapping):
+        return plain
+    return {name: duration(part) if isinstance(part, timedelta) else part for name, part in plain.items()}
 
 
 def _backoff(value: Any) -> Any:
@@ -89,36 +89,38 @@ def _backoff(value: Any) -> Any:
     return {"type": "exponential", **written} if isinstance(written, dict) else written
 
 
-def _followed(one: Any) -> Any:
-    match one:
+def _dependency(parent: Any) -> Any:
+    match parent:
         case str():
-            return one
+            return parent
         case Follows():
-            return {"run": _id(one.run), "on": one.on, "otherwise": one.otherwise}
-        case Mapping() if "run" in one:
-            return {**one, "run": _id(one["run"])}
+            return {"run": _id(parent.run), "on": parent.on, "otherwise": parent.otherwise}
+        case Mapping() if "run" in parent:
+            return {**parent, "run": _id(parent["run"])}
         case Mapping():
-            return one
+            return parent
         case _:
-            return _id(one)
+            return _id(parent)
 
 
 def _id(run: Any) -> Any:
     return getattr(run, "id", run)
 
 
-def query_of(wanted: RunFilter) -> dict[str, Any]:
+def query_of(run_filter: RunFilter) -> dict[str, Any]:
     """Return a filter as query parameters."""
-    found = filter_of(wanted)
-    values = found.pop("payload", {})
-    return {**found, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
+    parameters = filter_of(run_filter)
+    values = parameters.pop("payload", {})
+    return {**parameters, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
 
 
-def filter_of(wanted: RunFilter) -> dict[str, Any]:
+def filter_of(run_filter: RunFilter) -> dict[str, Any]:
     """Return a filter as the `filter` of a bulk command."""
-    given = {name: getattr(wanted, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")}
-    scope = None if wanted.scope is None else f"{wanted.scope.kind}/{wanted.scope.id}"
-    named = {"state": [state.value for state in wanted.states], "scope": scope, **given}
+    fields = {
+        name: getattr(run_filter, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")
+    }
+    scope = None if run_filter.scope is None else f"{run_filter.scope.kind}/{run_filter.scope.id}"
+    named = {"state": [state.value for state in run_filter.states], "scope": scope, **fields}
     return {name: value for name, value in named.items() if value not in (None, {})}
 
 

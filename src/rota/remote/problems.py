@@ -46,7 +46,7 @@ def error_of(status: int, body: bytes, headers: Mapping[str, str], where: str) -
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _unlike_rota(status, where, headers.get("location"))
+        return _not_a_problem(status, where, headers.get("location"))
     return raised(problem, headers)
 
 
@@ -81,13 +81,13 @@ def _family(status: int) -> type[RotaError]:
     return _FAMILIES.get(status, Invalid)
 
 
-def _unlike_rota(status: int, where: str, elsewhere: str | None) -> RotaError:
+def _not_a_problem(status: int, where: str, location: str | None) -> RotaError:
     """Build the error for a response that is not a problem: a proxy's page, or another program's."""
     if status in (401, 403):
         return Denied(f"{where} answers {status}", hint="something in front of rota does not let this through")
     hint = "is it the address of a rota server?"
     if 300 <= status < 400:
-        hint = f"it sends elsewhere: {elsewhere!r:.200}; give that address" if elsewhere else hint
+        hint = f"it sends elsewhere: {location!r:.200}; give that address" if location else hint
     return ServerTrouble(f"{where} answers {status}, and not as rota does", hint=hint)
 
 
@@ -100,13 +100,13 @@ def _path(pointer: str | None) -> str:
 @cache
 def _kinds() -> dict[str, type[RotaError]]:
     """Map codes to the exception classes of `rota.errors`."""
-    return {kind.code: kind for kind in _below(RotaError) if kind.__module__.startswith("rota.errors")}
+    return {kind.code: kind for kind in _subclasses(RotaError) if kind.__module__.startswith("rota.errors")}
 
 
-def _below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _below(one)
+def _subclasses(kind: type[RotaError]) -> Iterator[type[RotaError]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 class NotOffered(Invalid):
@@ -114,5 +114,5 @@ class NotOffered(Invalid):
 
     code = "not-offered"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not offered over HTTP", hint="ask the database itself: app.connect(), --database")
+    def __init__(self, verb: str) -> None:
+        super().__init__(f"{verb} is not offered over HTTP", hint="ask the database itself: app.connect(), --database")

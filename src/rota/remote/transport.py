@@ -26,8 +26,10 @@ Pause = Callable[[float], Awaitable[object]]
 
 _REPEATS = (0.1, 0.5)
 """Seconds before each retry, unless the server sends `Retry-After`."""
-_PASSING = ("unavailable", "deadline")
-_KEPT_OPEN = 2.0  # shorter than servers' keep-alive, to avoid the race of sending on a connection they have just closed
+_TRANSIENT = ("unavailable", "deadline")
+_KEEP_ALIVE = (
+    2.0  # shorter than servers' keep-alive, to avoid the race of sending on a connection they have just closed
+)
 _LONGEST_SILENCE = 45.0  # servers send a keep-alive every 15 s
 
 
@@ -78,15 +80,15 @@ class Transport:
         safe = again or method == "GET" or "Idempotency-Key" in (headers or {})
         try:
             async with asyncio.timeout(self.seconds + waits) as deadline:
-                for rest in (*(_REPEATS if safe else ()), None):
+                for pause in (*(_REPEATS if safe else ()), None):
                     try:
                         return await self._once(method, path, query, body, headers)
                     except Unavailable as error:
-                        wanted = _rest_after(error, rest)
+                        delay = _delay_after(error, pause)
                         now, end = asyncio.get_running_loop().time(), deadline.when()
-                        if wanted is None or end is None or now + wanted >= end:
+                        if delay is None or end is None or now + delay >= end:
                             raise
-                    await self._pause(wanted)
+                    await self._pause(delay)
         except TimeoutError:
             raise DeadlineExceeded(f"{method} {path} at {self.url}", self.seconds) from None
         raise AssertionError("the last try has either answered or raised")
@@ -94,7 +96,7 @@ class Transport:
     async def _once(
         self, method: str, path: str, query: Query | None, body: object, headers: Mapping[str, str] | None
     ) -> Answer:
-        async with self._sent(method, path, query, body, headers) as response:
+        async with self._request(method, path, query, body, headers) as response:
             content = await response.read()
             return Answer(response.status, _lowered(response.headers), content)
 
@@ -110,11 +112,11 @@ class Transport:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yield the lines of a response as they arrive. It may take any time in total, but not stay silent for long."""
         headers = {"Accept": accept}
-        async with self._sent(method, path, query, body, headers, silence=_LONGEST_SILENCE) as response:
+        async with self._request(method, path, query, body, headers, silence=_LONGEST_SILENCE) as response:
             yield _lines(response)
 
     @asynccontextmanager
-    async def _sent(
+    async def _request(
         self,
         method: str,
         path: str,
@@ -130,7 +132,7 @@ class Transport:
         if body is not None:
             extra["Content-Type"] = "application/json"
         try:
-            async with self._opened().request(
+            async with self._open_session().request(
                 method,
                 self._address(path, query),
                 data=None if body is None else msgspec.json.encode(body),
@@ -146,15 +148,17 @@ class Transport:
             hint = "its certificate must be valid for this name; SSL_CERT_FILE names other authorities"
             raise ServerTrouble(f"{self.url} cannot be trusted: {error}", hint=hint) from None
         except (aiohttp.ClientError, aiohttp.ServerTimeoutError, OSError) as error:
-            words = str(error) or type(error).__name__
-            raise ServerTrouble(f"{self.url} cannot be reached: {words}", hint="is the server running there?") from None
+            reason = str(error) or type(error).__name__
+            raise ServerTrouble(
+                f"{self.url} cannot be reached: {reason}", hint="is the server running there?"
+            ) from None
 
-    def _opened(self) -> ClientSession:
+    def _open_session(self) -> ClientSession:
         import aiohttp
 
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(keepalive_timeout=_KEPT_OPEN),
+                connector=aiohttp.TCPConnector(keepalive_timeout=_KEEP_ALIVE),
                 headers=self._headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
@@ -163,7 +167,7 @@ class Transport:
     def _address(self, path: str, query: Query | None) -> Any:
         from yarl import URL
 
-        return URL(f"{self.url}{path}{_written(query)}", encoded=True)
+        return URL(f"{self.url}{path}{_query_string(query)}", encoded=True)
 
 
 def _require_library() -> None:
@@ -209,23 +213,23 @@ def _refused(status: int, body: bytes, headers: Mapping[str, str], where: str) -
     return error
 
 
-def _rest_after(error: Unavailable, rest: float | None) -> float | None:
+def _delay_after(error: Unavailable, pause: float | None) -> float | None:
     """Return how long to rest before the next try; None: do not try again."""
-    if rest is None or (not isinstance(error, ServerTrouble) and error.code not in _PASSING):
+    if pause is None or (not isinstance(error, ServerTrouble) and error.code not in _TRANSIENT):
         return None
-    said: float | None = vars(error).get("retry_after")
-    return rest if said is None else said
+    retry_after_seconds: float | None = vars(error).get("retry_after")
+    return pause if retry_after_seconds is None else retry_after_seconds
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _written(query: Query | None) -> str:
+def _query_string(query: Query | None) -> str:
     pairs: list[tuple[str, str]] = []
     for name, value in (query or {}).items():
         values = value if isinstance(value, list | tuple) else [value]
-        pairs += [(name, _text(one)) for one in values if one is not None]
+        pairs += [(name, _text(item)) for item in values if item is not None]
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
@@ -237,8 +241,8 @@ def _text(value: object) -> str:
 
 async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
     """Split the response into lines of any length; `readline` would refuse long ones."""
-    rest = b""
+    partial = b""
     async for chunk in response.content.iter_any():
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, partial = (partial + chunk).split(b"\n")
         for line in whole:
             yield line.rstrip(b"\r")

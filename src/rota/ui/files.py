@@ -42,8 +42,8 @@ def page_source() -> str | None:
 def assets() -> dict[str, Asset]:
     """Return all assets by name. Looking names up here, not on disk, rules out path traversal."""
     folders = [_app() / "assets", _app()]
-    found = {file.name: file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.is_file()}
-    return {name: _asset(file) for name, file in found.items() if name.rpartition(".")[2] in _TYPES}
+    files = {file.name: file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.is_file()}
+    return {name: _asset(file) for name, file in files.items() if name.rpartition(".")[2] in _TYPES}
 
 
 def _asset(file: Traversable) -> Asset:

@@ -46,10 +46,10 @@ async def icon(request: Request) -> Response:
 
 
 def _file(request: Request, name: str, caching: str) -> Response:
-    found = assets().get(name)
-    if found is None:
+    asset = assets().get(name)
+    if asset is None:
         raise HTTPException(404)
-    return _sent(found, caching, zipped="gzip" in request.headers.get("accept-encoding", ""))
+    return _sent(asset, caching, zipped="gzip" in request.headers.get("accept-encoding", ""))
 
 
 def _sent(asset: Asset, caching: str, *, zipped: bool) -> Response:

@@ -57,18 +57,18 @@ class TokensClient:
         """List all tokens, oldest first, including revoked and expired ones."""
         return await self._store.tokens.list()
 
-    async def revoke(self, who: str, *, actor: str | None = None) -> Token:
+    async def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
         """Revoke a token by id or name. Servers cache tokens, so it takes effect within seconds."""
-        return await self._store.tokens.revoke(who, checked_actor(actor))
+        return await self._store.tokens.revoke(id_or_name, checked_actor(actor))
 
     async def check(self, text: str) -> Token | None:
         """Return the token for a secret, or None if it is unknown, revoked or expired."""
         credential = credential_of(text)
-        return None if credential is None else await self._noted(await self._store.tokens.find(credential))
+        return None if credential is None else await self._record_use(await self._store.tokens.find(credential))
 
     async def check_session(self, text: str) -> Token | None:
         """Return the token that a session cookie belongs to, or None if the session has ended."""
-        return await self._noted(await self._store.tokens.find_session(digest_of(text)))
+        return await self._record_use(await self._store.tokens.find_session(digest_of(text)))
 
     async def open_session(self, token: Token) -> str:
         """Open a browser session and return its cookie value. It lasts 12 hours, and no longer than the token."""
@@ -80,9 +80,9 @@ class TokensClient:
         """End a session."""
         await self._store.tokens.close_session(digest_of(text))
 
-    async def _noted(self, found: TokenRow | None) -> Token | None:
-        if found is None:
+    async def _record_use(self, row: TokenRow | None) -> Token | None:
+        if row is None:
             return None
-        if found.stale:
-            await self._store.tokens.used(found.token.id)
-        return found.token
+        if row.stale:
+            await self._store.tokens.used(row.token.id)
+        return row.token

@@ -35,10 +35,10 @@ class ExpectationsClient:
 
     async def get(self, kind: str, name: str) -> Expected:
         """Return the expectations of a job or schedule; raise `NotExpected` if there are none."""
-        found = await self.find(kind, name)
-        if found is None:
+        expected = await self.find(kind, name)
+        if expected is None:
             raise NotExpected(kind, name)
-        return found
+        return expected
 
     async def find(self, kind: str, name: str) -> Expected | None:
         """Return the expectations of a job or schedule, or None if there are none."""
@@ -53,5 +53,5 @@ class ExpectationsClient:
 
     async def list(self, *, breached: bool = False) -> Sequence[Expected]:
         """List expectations of all jobs and schedules; with `breached`, only those that are not met."""
-        found = await self._store.expectations.list()
-        return [one for one in found if one.breaches] if breached else found
+        expectations = await self._store.expectations.list()
+        return [expected for expected in expectations if expected.breaches] if breached else expectations

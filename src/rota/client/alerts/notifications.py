@@ -32,8 +32,8 @@ class NotificationsClient:
         `include_payload` also sends payloads, and `at_most` limits deliveries per hour and job.
         """
         checked_name(name, "notification name")
-        made = checked_notification(name, options)
-        await self._store.notifications.save(name, made, owner, checked_actor(actor), new=True)
+        notification = checked_notification(name, options)
+        await self._store.notifications.save(name, notification, owner, checked_actor(actor), new=True)
         return await self.get(name)
 
     async def update(
@@ -42,10 +42,12 @@ class NotificationsClient:
         """Change the given options of a notification; None resets an option to its default. From then on, declarations
         in code no longer change it."""
         old, _, active = await self._store.notifications.get(name)
-        given = {**{field: getattr(old, field) for field in old.__struct_fields__}, **options}
-        made = checked_notification(name, {option: value for option, value in given.items() if value is not None})
+        merged = {**{field: getattr(old, field) for field in old.__struct_fields__}, **options}
+        notification = checked_notification(
+            name, {option: value for option, value in merged.items() if value is not None}
+        )
         await self._store.notifications.save(
-            name, made, "api", checked_actor(actor), enabled=active if enabled is None else enabled, new=False
+            name, notification, "api", checked_actor(actor), enabled=active if enabled is None else enabled, new=False
         )
         return await self.get(name)
 
@@ -53,14 +55,14 @@ class NotificationsClient:
         """Delete a notification. Deliveries that are already enqueued fail. One declared in code returns at the next
         start."""
         if not await self._store.notifications.delete(name, checked_actor(actor)):
-            raise UnknownNotification(name, [one.name for one in await self.list()])
+            raise UnknownNotification(name, [notification.name for notification in await self.list()])
 
     async def get(self, name: str) -> NotificationView:
         """Return a notification by name."""
-        found = {one.name: one for one in await self.list()}
-        if name not in found:
-            raise UnknownNotification(name, found)
-        return found[name]
+        notifications = {notification.name: notification for notification in await self.list()}
+        if name not in notifications:
+            raise UnknownNotification(name, notifications)
+        return notifications[name]
 
     async def list(self) -> Sequence[NotificationView]:
         """List notifications by name."""
@@ -69,9 +71,9 @@ class NotificationsClient:
     async def test(self, name: str) -> Json:
         """Send a test notification now, from this process, and return the delivery's result; raise `Unavailable` if it
         fails."""
-        found, _, _ = await self._store.notifications.get(name)
+        notification, _, _ = await self._store.notifications.get(name)
         event = trial_of(name, self._store.new_id(), await self._store.now())
         try:
-            return await self._deliveries.deliver(found, event)
+            return await self._deliveries.deliver(notification, event)
         except NotSent as error:
             raise Unavailable(f"notification {name!r} was not sent: {error}") from None

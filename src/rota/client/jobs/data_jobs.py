@@ -25,7 +25,7 @@ from rota.values.actor import checked_actor
 from rota.values.names import checked_name
 
 _TRIES = 5
-_DROPPED = "the job is dropped"
+_DELETED = "the job is dropped"
 
 RunOf = Callable[[JobDefinition, Order, str], NewRun]
 """Builds a run of a stored job, under the given id."""
@@ -71,26 +71,26 @@ class DataJobsClient:
         if name in self._registry:
             raise Conflict(f"job {name!r} is declared in code", hint="take another name")
         checked_name(owner, "owner")
-        planned = None if schedule is None else await self._planned(schedule, definition)
-        first = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
-        made = await self._store.data_jobs.create_with(
-            definition, owner, checked_actor(actor), schedule=planned, run=first
+        new_schedule = None if schedule is None else await self._new_schedule(schedule, definition)
+        build_run = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
+        created = await self._store.data_jobs.create_with(
+            definition, owner, checked_actor(actor), schedule=new_schedule, run=build_run
         )
-        if made.run is not None:
-            self._meters.enqueued.add(made.run.created)
-        return replace(made, job=masked(made.job))
+        if created.run is not None:
+            self._meters.enqueued.add(created.run.created)
+        return replace(created, job=masked(created.job))
 
-    async def _planned(self, schedule: Parsed, job: JobDefinition) -> NewSchedule:
+    async def _new_schedule(self, schedule: Parsed, job: JobDefinition) -> NewSchedule:
         definition = await self._schedules.define(*schedule, new_job=job)
         if definition.provider is not None:
             await require_answer(schedule.name, definition.provider, self._registry.schedules.providers)
         return NewSchedule(schedule.name, definition)
 
-    def _first_run(self, payload: dict[str, Any], id: str, made: JobDefinition) -> NewRun:
+    def _first_run(self, payload: dict[str, Any], id: str, job: JobDefinition) -> NewRun:
         """Build the run that comes with the job, idempotent per version. ␟ cannot come from a header, so no caller's
         key collides."""
-        once = {"idempotency_key": f"␟job␟{made.name}␟{made.version}"}
-        return self._run_of(made, Order(made.name, payload, once), id)
+        options = {"idempotency_key": f"␟job␟{job.name}␟{job.version}"}
+        return self._run_of(job, Order(job.name, payload, options), id)
 
     async def update(
         self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
@@ -114,9 +114,9 @@ class DataJobsClient:
         checked_actor(actor)
         if force:
             await self._store.data_jobs.get(name)
-            await self._store.cancel_job(name, _DROPPED, actor)
+            await self._store.cancel_job(name, _DELETED, actor)
         # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
         # follow, because the job is gone.
-        left = await self._store.data_jobs.delete(name, actor, force=force)
-        if left:
-            await self._store.cancel_left(name, left, _DROPPED, actor)
+        late_runs = await self._store.data_jobs.delete(name, actor, force=force)
+        if late_runs:
+            await self._store.cancel_left(name, late_runs, _DELETED, actor)

@@ -38,8 +38,8 @@ class JobVerbs:
         """List the definitions of all jobs by name: those declared in this process and those stored by others. Secrets
         are masked."""
         stored = {definition.name: definition for definition in await self.store.jobs()}
-        own = {name: self.registry.newest(name).definition for name in self.registry.names()}
-        return [masked(definition) for _, definition in sorted({**stored, **own}.items())]
+        declared = {name: self.registry.newest(name).definition for name in self.registry.names()}
+        return [masked(definition) for _, definition in sorted({**stored, **declared}.items())]
 
     async def job_status(self, name: str) -> JobStatus:
         """Return the current status of a job."""

@@ -34,15 +34,15 @@ class ErrorGroupsClient:
         if not 1 <= limit <= MOST_GROUPS:
             raise Invalid(f"limit must be 1 to {MOST_GROUPS}, not {limit}")
         begin, end = checked_window(since, until, instant(await self._store.now()))
-        wanted = None if scope is None else scope_of(scope)
-        found, truncated = await self._store.error_groups.between(begin, end, job, wanted)
-        groups = grouped(found, begin, end)
+        only_scope = None if scope is None else scope_of(scope)
+        errors, truncated = await self._store.error_groups.between(begin, end, job, only_scope)
+        groups = grouped(errors, begin, end)
         shown = groups[:limit]
         newest = {run.id: run for run in await self._store.searching.runs([group.last_run_id for group in shown])}
-        told = [
+        items = [
             group.said_by(newest[group.last_run_id].error, newest[group.last_run_id].reason)
             for group in shown
             if group.last_run_id in newest
         ]
-        cut = truncated or len(groups) > limit
-        return ErrorGroups(items=told, since=instant(begin), until=instant(end), truncated=cut)
+        incomplete = truncated or len(groups) > limit
+        return ErrorGroups(items=items, since=instant(begin), until=instant(end), truncated=incomplete)

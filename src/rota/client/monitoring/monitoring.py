@@ -30,8 +30,8 @@ class MonitoringClient:
         self._store = store
         self._silence = in_micros(config.lease)
         self._stuck_for = in_micros(config.lease + config.reaper) + _SLACK
-        self._asking = asyncio.Lock()
-        self._known: Overview | None = None
+        self._reading = asyncio.Lock()
+        self._cached: Overview | None = None
         self._fresh_until = 0.0
 
     async def overview(self) -> Overview:
@@ -40,12 +40,12 @@ class MonitoringClient:
         The answer is cached for a fifth of a second.
         """
         # One query serves all callers that arrive while it runs.
-        async with self._asking:
+        async with self._reading:
             began = self._store.clock.monotonic()
-            if self._known is None or began >= self._fresh_until:
-                self._known = await self._look()
+            if self._cached is None or began >= self._fresh_until:
+                self._cached = await self._read()
                 self._fresh_until = began + _FRESH
-            return self._known
+            return self._cached
 
     async def oldest_queued(self) -> dict[str, datetime]:
         """Return, for each queue, since when its longest-waiting run has been claimable. Queues without such a run are
@@ -72,25 +72,25 @@ class MonitoringClient:
 
         Only runs created up to a day before the range are considered; the newest `limit` attempts are returned.
         """
-        asked = asked_of(from_at, to_at, by, limit, await self._store.now())
-        found = await self._store.monitoring.timeline(asked)
-        return await asyncio.to_thread(timeline_of, asked, found.bars, found.upcoming, more=found.more)
+        query = asked_of(from_at, to_at, by, limit, await self._store.now())
+        rows = await self._store.monitoring.timeline(query)
+        return await asyncio.to_thread(timeline_of, query, rows.bars, rows.upcoming, more=rows.more)
 
-    async def _look(self) -> Overview:
+    async def _read(self) -> Overview:
         clock = self._store.clock
         before = clock.micros()
-        seen = await self._store.monitoring.overview(self._silence, self._stuck_for)
-        offset = _certain_offset(before, micros_at(seen.overview.at), clock.micros())
-        return self._judged(seen, offset if isinstance(clock, HostClock) else 0)
+        snapshot = await self._store.monitoring.overview(self._silence, self._stuck_for)
+        offset = _certain_offset(before, micros_at(snapshot.overview.at), clock.micros())
+        return self._with_attention(snapshot, offset if isinstance(clock, HostClock) else 0)
 
-    def _judged(self, seen: OverviewFacts, offset: int) -> Overview:
+    def _with_attention(self, snapshot: OverviewFacts, offset: int) -> Overview:
         """Add what needs attention to the overview."""
-        facts = msgspec.structs.replace(seen.facts, polls=self._store.database.polls, offset=offset)
-        told, count = attention(facts)
-        return msgspec.structs.replace(seen.overview, attention=told, attention_count=count)
+        facts = msgspec.structs.replace(snapshot.facts, polls=self._store.database.polls, offset=offset)
+        items, count = attention(facts)
+        return msgspec.structs.replace(snapshot.overview, attention=items, attention_count=count)
 
 
-def _certain_offset(before: int, there: int, after: int) -> int:
+def _certain_offset(before: int, database: int, after: int) -> int:
     """Return by how much this host's clock certainly differs from the database's. The database read its clock between
     `before` and `after`; a time between those is no difference."""
-    return before - there if there < before else after - there if there > after else 0
+    return before - database if database < before else after - database if database > after else 0

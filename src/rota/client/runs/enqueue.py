@@ -37,16 +37,18 @@ async def linked(
     order of ids. When the end of a run ends its dependents, it therefore locks in the same order as their own
     completion does (no deadlock).
     """
-    places = places_of(given.get("ref") for given in options)
+    places = places_of(run_options.get("ref") for run_options in options)
     afters = [run.after for run in runs]
-    found = await find(parts_of(afters, places, whole=whole))
-    links = link(afters, places, found)
+    whole_ids = await find(parts_of(afters, places, whole=whole))
+    links = link(afters, places, whole_ids)
     ids = dict(zip(links.order, sorted(run.id for run in runs), strict=True))
     return [replace(run, id=ids[place], after=_after(links.follows[place], ids)) for place, run in enumerate(runs)]
 
 
 def _after(follows: Mapping[int | str, int], ids: Mapping[int, str]) -> tuple[Dependency, ...]:
-    return tuple(Dependency(ids[whom] if isinstance(whom, int) else whom, kind) for whom, kind in follows.items())
+    return tuple(
+        Dependency(ids[parent] if isinstance(parent, int) else parent, kind) for parent, kind in follows.items()
+    )
 
 
 _decoded = msgspec.json.Decoder().decode
@@ -106,21 +108,21 @@ def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
     )
 
 
-def all_as_made(placed: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | None]:
+def all_as_made(enqueued_runs: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | None]:
     """Return `as_made` of each. Runs prepared from the same model in one batch differ only in id and payload."""
-    found: list[Run | None] = []
-    seen: dict[tuple[int, int | None, int | None], Run] = {}
-    for run, enqueued in placed:
+    runs: list[Run | None] = []
+    models: dict[tuple[int, int | None, int | None], Run] = {}
+    for run, enqueued in enqueued_runs:
         times = id(run.like or run), enqueued.created_micros, enqueued.run_micros
-        model = seen.get(times) if enqueued.created and run.like else None
+        model = models.get(times) if enqueued.created and run.like else None
         if model is not None:
-            found.append(replace(model, id=run.id, payload=_decoded(run.payload)))
+            runs.append(replace(model, id=run.id, payload=_decoded(run.payload)))
             continue
-        made = as_made(run, enqueued)
-        if made is not None:
-            seen[times] = made
-        found.append(made)
-    return found
+        built = as_made(run, enqueued)
+        if built is not None:
+            models[times] = built
+        runs.append(built)
+    return runs
 
 
 _NONE: tuple[None, None] = None, None
@@ -138,9 +140,9 @@ class EnqueueVerbs(JobVerbs):
 
     async def enqueue(self, order: Order) -> Enqueued:
         """Enqueue a run and return its id once it is committed. Concurrent calls share a transaction."""
-        return (await self._placed(order))[1]
+        return (await self._traced_enqueue(order))[1]
 
-    async def _placed(self, order: Order) -> tuple[NewRun, Enqueued]:
+    async def _traced_enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         if self._traced:
             with tracing.enqueue_span(order.job):
                 return await self._enqueue(order)
@@ -159,36 +161,40 @@ class EnqueueVerbs(JobVerbs):
     async def enqueue_shown(self, orders: Sequence[Order]) -> Sequence[tuple[Run, bool]]:
         """Enqueue runs and return each with whether it is new: as created, or as it is now if it existed. Most need no
         read."""
-        placed = [await self._placed(orders[0])] if len(orders) == 1 else await self._placed_many(list(orders))
-        made = all_as_made(placed)
-        unknown = [answer.id for run, (_, answer) in zip(made, placed, strict=True) if run is None]
-        asked = iter(await self.store.get_runs(unknown) if unknown else ())
-        return [(run or next(asked), answer.created) for run, (_, answer) in zip(made, placed, strict=True)]
+        pairs = (
+            [await self._traced_enqueue(orders[0])]
+            if len(orders) == 1
+            else await self._traced_enqueue_many(list(orders))
+        )
+        runs = all_as_made(pairs)
+        unknown = [answer.id for run, (_, answer) in zip(runs, pairs, strict=True) if run is None]
+        stored = iter(await self.store.get_runs(unknown) if unknown else ())
+        return [(run or next(stored), answer.created) for run, (_, answer) in zip(runs, pairs, strict=True)]
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
         """Enqueue several runs, all or nothing. Runs of the same call may depend on each other: `after` names the `ref`
         of another."""
-        return [answer for _, answer in await self._placed_many(list(orders))]
+        return [answer for _, answer in await self._traced_enqueue_many(list(orders))]
 
-    async def _placed_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+    async def _traced_enqueue_many(self, orders: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
         """Enqueue orders that the caller keeps alive: models are cached by the `id()` of their options."""
-        if self._traced and kept:
-            with tracing.enqueue_span(kept[0].job):
-                return await self._enqueue_many(kept)
-        return await self._enqueue_many(kept)
+        if self._traced and orders:
+            with tracing.enqueue_span(orders[0].job):
+                return await self._enqueue_many(orders)
+        return await self._enqueue_many(orders)
 
-    async def _enqueue_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+    async def _enqueue_many(self, orders: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
         models: dict[tuple[str, int], NewRun] = {}
         runs: list[NewRun] = []
-        for order in kept:
+        for order in orders:
             model = models.get((order.job, id(order.options)))
             if model is None or model.holds or order.job not in self.registry:
                 model = models[order.job, id(order.options)] = await self.prepare(order)
                 runs.append(model)
             else:
-                runs.append(self._another(model, order))
-        if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
-            runs = await self._linked(kept, runs)
+                runs.append(self._from_model(model, order))
+        if any(model.after for model in models.values()) or any("ref" in order.options for order in orders):
+            runs = await self._linked(orders, runs)
         answers = await self.store.enqueue(runs) if runs else []
         self.meters.enqueued.add(sum([answer.created for answer in answers]))
         return list(zip(runs, answers, strict=True))
@@ -202,7 +208,7 @@ class EnqueueVerbs(JobVerbs):
     async def _find_all(self, parts: Sequence[str]) -> dict[str, str]:
         return await self.store.find_runs(parts, self.scope)
 
-    def _another(self, model: NewRun, order: Order) -> NewRun:
+    def _from_model(self, model: NewRun, order: Order) -> NewRun:
         """Build a run from a model with the same job and options: only id and payload differ, and gates if their key
         depends on the payload."""
         handler = self.registry.newest(order.job)
@@ -211,12 +217,12 @@ class EnqueueVerbs(JobVerbs):
         like = model if gates == model.gates else None
         return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
 
-    def _prepared(self, order: Order) -> NewRun:
+    def _prepare_declared(self, order: Order) -> NewRun:
         handler = self.registry.newest(order.job)
         definition = handler.definition
-        known, model = self._models.get(order.job, _NONE)
-        if model is not None and known is definition and not order.options:
-            return self._another(model, order)
+        model_of, model = self._models.get(order.job, _NONE)
+        if model is not None and model_of is definition and not order.options:
+            return self._from_model(model, order)
         payload = handler.payload.encode(order.arguments, self._limits)
         run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
         if not order.options and not run.holds:
@@ -227,7 +233,7 @@ class EnqueueVerbs(JobVerbs):
         """Build and check a run; write nothing."""
         order = _within(self.scope, order)
         if order.job in self.registry:
-            run = self._prepared(order)
+            run = self._prepare_declared(order)
             return carrying(run, tracing.traceparent()) if self._traced else run
         return self._of_stored(await self.job(order.job), order, self.store.new_id())
 

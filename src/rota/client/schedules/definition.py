@@ -99,11 +99,11 @@ class DefinitionVerbs(ABC):
         self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]
     ) -> ScheduleDefinition:
         old = schedule.definition
-        given = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
-        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, given)
+        merged = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
+        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, merged)
 
 
-def require_limit(limit: int, most: int, what: str = "limit") -> None:
+def require_limit(limit: int, most: int, name: str = "limit") -> None:
     """Raise `Invalid` unless `limit` is from 1 to `most`."""
     if not 1 <= limit <= most:
-        raise Invalid(f"{what} must be 1 to {most}, not {limit}")
+        raise Invalid(f"{name} must be 1 to {most}, not {limit}")

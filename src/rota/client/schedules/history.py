@@ -106,7 +106,7 @@ class HistoryVerbs:
         return await self._store.ledger.backfill(name, order)
 
 
-def _micros(at: datetime, what: str) -> int:
+def _micros(at: datetime, name: str) -> int:
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+        raise Invalid(f"{name} must be a datetime with a zone, not {at!r}")
     return micros_at(at)

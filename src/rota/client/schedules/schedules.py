@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, DefinitionVerbs, require_limit
 from rota.client.schedules.history import HistoryVerbs
-from rota.client.schedules.simulate import applied, drafted, simulated, standing_at
+from rota.client.schedules.simulate import apply_plan, compare_documents, simulate_from, state_at
 from rota.config import Config
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rota.core.schedules.schedule import ScheduleOptions
 
-_LONGEST_REST = timedelta(days=36_525)
+_LONGEST_PAUSE = timedelta(days=36_525)
 
 
 class SchedulesClient(HistoryVerbs, DefinitionVerbs):
@@ -84,10 +84,10 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
 
     async def get(self, name: str) -> Schedule:
         """Return a schedule by name."""
-        found = await self._store.schedules.get(name)
-        if found is None:
+        schedule = await self._store.schedules.get(name)
+        if schedule is None:
             raise UnknownSchedule(name, await self._store.schedules.names())
-        return found
+        return schedule
 
     async def list(
         self,
@@ -145,11 +145,13 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         Return the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` the call
         is safe to repeat: it returns the runs created the first time.
         """
-        wanted = None if scope is None else scope_of(scope)
-        asked = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, wanted, force)
-        by = checked_actor(actor)
-        named = await self._provided(name) if wanted is None else ()
-        return await self._store.schedules.trigger(name, wanted, named=named, force=force, actor=by, request=asked)
+        only_scope = None if scope is None else scope_of(scope)
+        request = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, only_scope, force)
+        checked = checked_actor(actor)
+        named = await self._provided_scopes(name) if only_scope is None else ()
+        return await self._store.schedules.trigger(
+            name, only_scope, named=named, force=force, actor=checked, request=request
+        )
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         """Return the next plan times, with the effects of daylight saving time."""
@@ -163,21 +165,21 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
     ) -> DocumentPreview:
         """Return when a schedule document would fire and what is wrong with it; store nothing."""
         require_limit(count, MOST_PREVIEWED, "count")
-        seen = foresee(document, await self._store.now() if after is None else micros_at(after), count)
-        given = named(document)
-        if seen.problems or "job" not in given:
-            return seen
+        preview = foresee(document, await self._store.now() if after is None else micros_at(after), count)
+        complete = named(document)
+        if preview.problems or "job" not in complete:
+            return preview
         try:
-            await self.define(*parse(given))
+            await self.define(*parse(complete))
         except (Conflict, Invalid, NotFound) as error:
-            return replace(seen, problems=(wrong(error, given),))
-        return seen
+            return replace(preview, problems=(wrong(error, complete),))
+        return preview
 
     async def simulate(
         self,
         name: str,
         span: Duration = "1d",
-        what_if: SimulationOptions | None = None,
+        assumptions: SimulationOptions | None = None,
         *,
         start: datetime | None = None,
         trigger: Trigger | None = None,
@@ -188,13 +190,13 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         schedule = await self.get(name)
         definition = await self._changed(schedule, None, trigger, options)
         at = await self._store.now() if start is None else micros_at(start)
-        standing = standing_at(schedule, definition, at, now=start is None)
-        return simulated(standing, await self._job(definition.job), span, what_if or SimulationOptions())
+        state = state_at(schedule, definition, at, now=start is None)
+        return simulate_from(state, await self._job(definition.job), span, assumptions or SimulationOptions())
 
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         """Return what `apply_documents` would change: schedules to create, to update, and to delete because this owner
         no longer lists them."""
-        return (await drafted(self, self._store, documents, owner)).differences
+        return (await compare_documents(self, self._store, documents, owner)).differences
 
     async def apply_documents(
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
@@ -203,25 +205,25 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
 
         Schedules of this owner that no document names are deleted. Pauses are kept.
         """
-        draft = await drafted(self, self._store, documents, owner)
-        for name in draft.changing:
-            await self._require_provider(name, draft.definitions[name])
-        await applied(self._store, draft, checked_actor(actor))
-        return draft.differences
+        plan = await compare_documents(self, self._store, documents, owner)
+        for name in plan.changing:
+            await self._require_provider(name, plan.definitions[name])
+        await apply_plan(self._store, plan, checked_actor(actor))
+        return plan.differences
 
     async def _require_provider(self, name: str, definition: ScheduleDefinition) -> None:
         if definition.provider is not None:
             await require_answer(name, definition.provider, self._registry.schedules.providers)
 
-    async def _provided(self, name: str) -> Sequence[Scope]:
+    async def _provided_scopes(self, name: str) -> Sequence[Scope]:
         """Return the scopes that the schedule's provider names now, if this process has it. Its errors are recorded
         where planning shows them."""
         provider = (await self.get(name)).definition.provider
-        known = self._registry.schedules.providers
-        if provider is None or provider not in known:
+        providers = self._registry.schedules.providers
+        if provider is None or provider not in providers:
             return ()
         try:
-            return await ask(known[provider])
+            return await ask(providers[provider])
         except Exception as error:
             await self._store.schedules.note_provider_trouble(provider, trouble_with(provider, error))
             return ()
@@ -239,6 +241,6 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         if at <= now:
             raise Invalid("until must be in the future")
         # A later instant may exceed what datetime can represent when it is read back.
-        if at - now > in_micros(_LONGEST_REST):
+        if at - now > in_micros(_LONGEST_PAUSE):
             raise Invalid("until must lie within a hundred years")
         return at

@@ -11,7 +11,7 @@ from rota.values.durations import Duration
 
 
 class WorkersClient:
-    """Workers. `who` is a worker's id, its unique beginning, or a name, which stands for all workers of that name.
+    """Workers, by id, the unique beginning of one, or name; a name stands for all workers of that name.
 
     Workers learn of requests at their next heartbeat. Requests last as long as the worker's process.
     """
@@ -19,29 +19,29 @@ class WorkersClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def get(self, who: str) -> Worker:
+    async def get(self, id_or_name: str) -> Worker:
         """Return a worker; of several, the one with the latest heartbeat."""
-        return max(await self._store.workers.list(who), key=lambda worker: worker.seen_at)
+        return max(await self._store.workers.list(id_or_name), key=lambda worker: worker.seen_at)
 
-    async def find(self, who: str) -> Sequence[Worker]:
+    async def find(self, id_or_name: str) -> Sequence[Worker]:
         """Return the worker of this id, or all of this name."""
-        return await self._store.workers.list(who)
+        return await self._store.workers.list(id_or_name)
 
-    async def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+    async def drain(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
         """Drain workers: they claim nothing more, finish their runs, and stay up for further requests."""
-        return await self._store.workers.ask(who, checked_actor(actor), state=WorkerState.DRAINING)
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.DRAINING)
 
-    async def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+    async def resume(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
         """Resume drained workers. A stop cannot be undone."""
-        return await self._store.workers.ask(who, checked_actor(actor), state=WorkerState.WORKING)
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.WORKING)
 
-    async def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+    async def stop(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
         """Stop workers as SIGTERM does: their runs get the grace period; a `rota worker` then exits with code 0."""
-        return await self._store.workers.ask(who, checked_actor(actor), state=WorkerState.STOPPING)
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.STOPPING)
 
     async def update(
         self,
-        who: str,
+        id_or_name: str,
         *,
         slots: int | None = None,
         queues: Queues | None = None,
@@ -52,7 +52,7 @@ class WorkersClient:
         """Change the given settings of running workers. `heartbeat` applies from the next heartbeat, the others from
         the next claim; running runs are not affected."""
         settings = checked_settings(slots=slots, queues=queues, heartbeat=heartbeat, poll=poll)
-        return await self._store.workers.ask(who, checked_actor(actor), settings=settings)
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), settings=settings)
 
     async def list(self) -> Sequence[Worker]:
         """List workers with a heartbeat within the last day, by name."""

@@ -42,20 +42,20 @@ class RemoteTokens:
 
         The token expires after `expires` (None: never). With a `scope`, it only gives access to runs of that scope.
         """
-        of = None if scope is None else scope_of(scope)
+        only_scope = None if scope is None else scope_of(scope)
         body = {
             "name": name,
             "role": role_of(role).value,
             "expires": _NEVER if expires is None else duration(expires),
-            "scope": None if of is None else {"kind": of.kind, "id": of.id},
+            "scope": None if only_scope is None else {"kind": only_scope.kind, "id": only_scope.id},
         }
-        made = (await self._transport.ask("POST", path_of("tokens"), body=body)).body
-        return Issued(read(made, Token), read(made, _Secret).secret)
+        issued = (await self._transport.ask("POST", path_of("tokens"), body=body)).body
+        return Issued(read(issued, Token), read(issued, _Secret).secret)
 
     async def list(self) -> Sequence[Token]:
         """List all tokens, oldest first, including revoked and expired ones."""
         return items((await self._transport.ask("GET", path_of("tokens"))).body, Token)
 
-    async def revoke(self, who: str, *, actor: str | None = None) -> Token:
+    async def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
         """Revoke a token by id or name. Servers cache tokens, so it takes effect within seconds."""
-        return read((await self._transport.ask("POST", path_of("tokens", who, "revoke"))).body, Token)
+        return read((await self._transport.ask("POST", path_of("tokens", id_or_name, "revoke"))).body, Token)

@@ -27,11 +27,11 @@ class _Claimed(msgspec.Struct):
     runs: list[Assignment]
 
 
-class _RunStands(msgspec.Struct):
+class _RunState(msgspec.Struct):
     state: RunState
 
 
-class _StepStands(msgspec.Struct):
+class _StepState(msgspec.Struct):
     state: StepState
 
 
@@ -57,7 +57,7 @@ class RemoteExternal:
         wait: Duration | None = None,
         lease: Duration | None = None,
         held: Held | None = None,
-        **described: Any,
+        **description: Any,
     ) -> list[Assignment]:
         """Claim up to `max` runs of external jobs from `queues`, in that order; return none if there are none within
         `wait`.
@@ -67,30 +67,30 @@ class RemoteExternal:
         back first: their claim's response was lost. `labels` (`["gpu", "zone=eu"]`) and `version` describe the worker.
         A run with requirements goes to a worker that meets them, as with Python workers.
         """
-        patience = checked_wait(wait)
+        wait_for = checked_wait(wait)
         body = {
-            **described,
+            **description,
             "worker": identity_of(worker, self._boot).id,
             "queues": [queues] if isinstance(queues, str) else [*queues],
             "jobs": [jobs] if isinstance(jobs, str) else jobs and [*jobs],
             "max": max,
-            "wait": duration(patience),
+            "wait": duration(wait_for),
             "lease": None if lease is None else duration(lease),
             "held": None if held is None else [{"id": id, "fence": fence} for id, fence in held],
         }
-        asked = self._transport.ask("POST", path_of("worker", "claim"), body=body, waits=patience.total_seconds())
-        return read((await asked).body, _Claimed).runs
+        request = self._transport.ask("POST", path_of("worker", "claim"), body=body, waits=wait_for.total_seconds())
+        return read((await request).body, _Claimed).runs
 
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
         """Renew the lease for as long as the claim asked for. A run that waits keeps its own deadline."""
-        return read(await self._say(run_id, fence, "heartbeat"), Heartbeat)
+        return read(await self._report(run_id, fence, "heartbeat"), Heartbeat)
 
     async def progress(
         self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
     ) -> Heartbeat:
         """Report progress (`percent` from 0 to 100, and a `summary`); this is also a heartbeat. An omitted value keeps
         its last report."""
-        return read(await self._say(run_id, fence, "progress", percentage=percent, summary=summary), Heartbeat)
+        return read(await self._report(run_id, fence, "progress", percentage=percent, summary=summary), Heartbeat)
 
     async def step(
         self,
@@ -103,16 +103,16 @@ class RemoteExternal:
         error: str | RunError | Mapping[str, Any] | None = None,
     ) -> StepState:
         """Record the state of a step and return the state stored. A step recorded as done stays done."""
-        told: dict[str, Any] = {"id": id, "state": state, "result": self._json(result), "error": _error(error)}
-        return read(await self._say(run_id, fence, "step", **told), _StepStands).state
+        report: dict[str, Any] = {"id": id, "state": state, "result": self._json(result), "error": _error(error)}
+        return read(await self._report(run_id, fence, "step", **report), _StepState).state
 
     async def logs(
         self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
     ) -> None:
         """Append lines to the run's log: text, or `{"text", "level", "logger"}`. With `no`, a sequence number that
         grows from 1, repeated calls are idempotent."""
-        given = [lines] if isinstance(lines, str | Mapping) else [*lines]
-        await self._say(run_id, fence, "logs", again=no is not None, lines=given, no=no)
+        line_list = [lines] if isinstance(lines, str | Mapping) else [*lines]
+        await self._report(run_id, fence, "logs", again=no is not None, lines=line_list, no=no)
 
     async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
         """Complete the run with a result. If the run waits for a step, complete that step; the run is queued again and
@@ -120,7 +120,7 @@ class RemoteExternal:
 
         Return the run's new state. A repeated call returns the first answer.
         """
-        return read(await self._say(run_id, fence, "complete", result=self._json(result)), _RunStands).state
+        return read(await self._report(run_id, fence, "complete", result=self._json(result)), _RunState).state
 
     async def fail(
         self,
@@ -134,19 +134,19 @@ class RemoteExternal:
         """Report a failure. The run is retried by its policy, or `after` that long; with `retry=False` it is not
         retried."""
         try:
-            rest = None if after is None else duration(after)
+            delay = None if after is None else duration(after)
         except BadDuration as refused:
             raise refused.within("after") from None
-        told: dict[str, Any] = {"error": _error(error), "retry": retry, "after": rest}
-        return read(await self._say(run_id, fence, "fail", **told), _RunStands).state
+        report: dict[str, Any] = {"error": _error(error), "retry": retry, "after": delay}
+        return read(await self._report(run_id, fence, "fail", **report), _RunState).state
 
     async def cancelled(self, run_id: str, fence: int) -> RunState:
         """Confirm that the run has stopped because its cancellation was requested."""
-        return read(await self._say(run_id, fence, "cancelled"), _RunStands).state
+        return read(await self._report(run_id, fence, "cancelled"), _RunState).state
 
-    async def _say(self, run_id: str, fence: int, verb: str, *, again: bool = True, **told: Any) -> bytes:
+    async def _report(self, run_id: str, fence: int, verb: str, *, again: bool = True, **report: Any) -> bytes:
         run_id, fence = checked_run(run_id, fence)
-        path, body = path_of("worker", "runs", run_id, verb), {"fence": fence, **told}
+        path, body = path_of("worker", "runs", run_id, verb), {"fence": fence, **report}
         return (await self._transport.ask("POST", path, body=body, again=again)).body
 
     def _json(self, result: Any) -> msgspec.Raw | None:
@@ -160,5 +160,5 @@ def _error(error: str | RunError | Mapping[str, Any] | None) -> msgspec.Raw | No
     """Return an error checked and complete; the server computes its fingerprint."""
     if error is None:
         return None
-    told = msgspec.structs.asdict(checked_error(error))
-    return msgspec.Raw(msgspec.json.encode({name: text for name, text in told.items() if text is not None}))
+    fields = msgspec.structs.asdict(checked_error(error))
+    return msgspec.Raw(msgspec.json.encode({name: text for name, text in fields.items() if text is not None}))

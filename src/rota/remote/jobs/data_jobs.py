@@ -35,9 +35,9 @@ class RemoteDataJobs:
         """Store a new version of a job with the given options changed; None resets an option to its default. Runs that
         are already enqueued keep their version. With `expected`, raise `ChangedMeanwhile` unless the job still has that
         version."""
-        seen = {} if expected is None else {"If-Match": f'"{expected}"'}
+        condition = {} if expected is None else {"If-Match": f'"{expected}"'}
         body = _written(options)
-        return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=seen)).body)
+        return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=condition)).body)
 
     async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
         """Delete a job and its own schedule. Raise `JobInUse` while another schedule or a live run uses it; with
@@ -51,10 +51,10 @@ def _written(options: dict[str, Any]) -> dict[str, Any]:
     if backoff is None:
         return dict(worded(options))
     written = written_backoff(backoff_of(backoff))
-    told = {"type": "exponential", **written} if isinstance(written, dict) else written
-    return {**worded(options), "backoff": told}
+    plain = {"type": "exponential", **written} if isinstance(written, dict) else written
+    return {**worded(options), "backoff": plain}
 
 
 def _read(body: bytes) -> JobDefinition:
-    told = read(body, dict[str, Any])
-    return job_of({name: fact for name, fact in told.items() if name not in ("schedule", "run")})
+    fields = read(body, dict[str, Any])
+    return job_of({name: fact for name, fact in fields.items() if name not in ("schedule", "run")})

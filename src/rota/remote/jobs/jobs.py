@@ -48,7 +48,7 @@ class RemoteJobs:
     async def jobs(self) -> Sequence[JobDefinition]:
         """List the definitions of all jobs by name: those declared in the server's process and those stored by others.
         Secrets are masked."""
-        return [job_of(one) for one in await self._jobs()]
+        return [job_of(item) for item in await self._jobs()]
 
     async def _jobs(self) -> list[dict[str, Any]]:
         return items((await self._transport.ask("GET", path_of("jobs"))).body, dict[str, Any])
@@ -59,7 +59,7 @@ class RemoteJobs:
 
     async def job_statuses(self) -> Sequence[JobStatus]:
         """List the statuses of all jobs, in the order of `jobs`."""
-        return [value(one.get("status"), JobStatus) for one in await self._jobs()]
+        return [value(item.get("status"), JobStatus) for item in await self._jobs()]
 
     async def job_stats(self, name: str) -> JobStats:
         """Return statistics over all runs of a job that have ended, including pruned ones."""
@@ -67,16 +67,16 @@ class RemoteJobs:
 
     async def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
         """Pause a job: no run of it starts and its schedules do not fire until it is resumed. Running runs continue."""
-        return read(await self._told("jobs", name, "pause", {"reason": reason}), JobStatus)
+        return read(await self._post_to("jobs", name, "pause", {"reason": reason}), JobStatus)
 
     async def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
         """Resume a job. `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or
         `all`."""
-        return read(await self._told("jobs", name, "resume", {"catch_up": resume_mode(catch_up)}), JobStatus)
+        return read(await self._post_to("jobs", name, "resume", {"catch_up": resume_mode(catch_up)}), JobStatus)
 
     async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
         """Disable a job's schedules and cancel its live runs; return how many runs."""
-        return read(await self._told("jobs", name, "cancel", {"reason": reason}), _Cancelled).cancelled
+        return read(await self._post_to("jobs", name, "cancel", {"reason": reason}), _Cancelled).cancelled
 
     async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
         """Retry the newest run of a job if it failed, timed out, expired or was cancelled.
@@ -87,12 +87,12 @@ class RemoteJobs:
         answer = await self._transport.ask("POST", path, headers=keyed)
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
-    async def _told(self, what: str, name: str, verb: str, body: object = None) -> bytes:
-        return (await self._transport.ask("POST", path_of(what, name, verb), body=body)).body
+    async def _post_to(self, kind: str, name: str, verb: str, body: object = None) -> bytes:
+        return (await self._transport.ask("POST", path_of(kind, name, verb), body=body)).body
 
     async def queues(self) -> Sequence[tuple[str, int, int, int]]:
         """List (queue, running, queued, scheduled) for each queue. Cancelling runs count as running."""
-        counts = [(one.queue, one.running, one.queued, one.scheduled) for one in await self._queues()]
+        counts = [(queue.queue, queue.running, queue.queued, queue.scheduled) for queue in await self._queues()]
         return [count for count in counts if any(count[1:])]
 
     async def _queues(self) -> list[_Queue]:
@@ -100,12 +100,12 @@ class RemoteJobs:
 
     async def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
         """Pause a queue: nothing is claimed from it until it is resumed. Running runs continue."""
-        await self._told("queues", checked_name(queue, "queue"), "pause", {"reason": reason})
+        await self._post_to("queues", checked_name(queue, "queue"), "pause", {"reason": reason})
 
     async def resume_queue(self, queue: str, *, actor: str | None = None) -> bool:
         """Resume a queue; return whether it was paused."""
-        return read(await self._told("queues", checked_name(queue, "queue"), "resume"), _Resumed).was_paused
+        return read(await self._post_to("queues", checked_name(queue, "queue"), "resume"), _Resumed).was_paused
 
     async def paused_queues(self) -> Sequence[Pause]:
         """List the paused queues."""
-        return [one.paused for one in await self._queues() if one.paused is not None]
+        return [queue.paused for queue in await self._queues() if queue.paused is not None]

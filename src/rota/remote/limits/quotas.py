@@ -27,8 +27,8 @@ class RemoteQuotas:
         actor: str | None = None,
     ) -> QuotaOf:
         """Set a quota, replacing the previous one. It also applies to runs that already wait or run."""
-        wanted = described(*checked_place(kind, id), quota_of(max_concurrency, max_queued, rate), owner="")
-        body = {name: getattr(wanted, name) for name in ("max_concurrency", "max_queued", "rate")}
+        quota = described(*checked_place(kind, id), quota_of(max_concurrency, max_queued, rate), owner="")
+        body = {name: getattr(quota, name) for name in ("max_concurrency", "max_queued", "rate")}
         return read((await self._transport.ask("PUT", _path(kind, id), body=body, again=True)).body, QuotaOf)
 
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:

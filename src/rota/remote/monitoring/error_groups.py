@@ -30,12 +30,12 @@ class RemoteErrorGroups:
 
         Covers the last day unless `since` and `until` are given, and at most the newest 10 000 of those runs.
         """
-        wanted = None if scope is None else scope_of(scope)
+        only_scope = None if scope is None else scope_of(scope)
         query = {
             "since": since,
             "until": until,
             "job": job,
-            "scope": None if wanted is None else f"{wanted.kind}/{wanted.id}",
+            "scope": None if only_scope is None else f"{only_scope.kind}/{only_scope.id}",
             "limit": limit,
         }
         return read((await self._transport.ask("GET", path_of("error-groups"), query)).body, ErrorGroups)

@@ -42,8 +42,8 @@ class RemoteMonitoring:
     async def oldest_queued(self) -> dict[str, datetime]:
         """Return, for each queue, since when its longest-waiting run has been claimable. Queues without such a run are
         left out."""
-        found = items((await self._transport.ask("GET", path_of("queues"))).body, _Queue)
-        return {one.queue: one.oldest_at for one in found if one.oldest_at is not None}
+        queues = items((await self._transport.ask("GET", path_of("queues"))).body, _Queue)
+        return {queue.queue: queue.oldest_at for queue in queues if queue.oldest_at is not None}
 
     async def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
@@ -53,7 +53,7 @@ class RemoteMonitoring:
         A step is whole minutes, or whole hours if the range begins more than two days ago.
         """
         written = None if step is None else duration(step)
-        return await self._asked("series", Series, {"from": spoken(from_at), "to": spoken(to_at), "step": written})
+        return await self._get("series", Series, {"from": _instant(from_at), "to": _instant(to_at), "step": written})
 
     async def timeline(
         self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
@@ -63,15 +63,15 @@ class RemoteMonitoring:
 
         Only runs created up to a day before the range are considered; the newest `limit` attempts are returned.
         """
-        query = {"from": spoken(from_at), "to": spoken(to_at), "by": by, "limit": limit}
-        return await self._asked("timeline", Timeline, query)
+        query = {"from": _instant(from_at), "to": _instant(to_at), "by": by, "limit": limit}
+        return await self._get("timeline", Timeline, query)
 
-    async def _asked(self, what: str, kind: type[T], query: Mapping[str, Any]) -> T:
-        body = (await self._transport.ask("GET", path_of(what), query)).body
+    async def _get(self, resource: str, kind: type[T], query: Mapping[str, Any]) -> T:
+        body = (await self._transport.ask("GET", path_of(resource), query)).body
         return value(read(body, dict[str, Any]), kind)
 
 
-def spoken(at: datetime | None) -> str | None:
+def _instant(at: datetime | None) -> str | None:
     if at is not None and at.tzinfo is None:
         raise Invalid(f"{at.isoformat()} has no zone", hint="give an aware datetime: datetime.now(UTC)")
     return None if at is None else written_instant(at)

@@ -27,7 +27,7 @@ class RemoteHistory:
 
     _transport: Transport
 
-    async def _told(self, name: str, verb: str, **query: Any) -> bytes:
+    async def _get_part(self, name: str, verb: str, **query: Any) -> bytes:
         return (await self._transport.ask("GET", path_of("schedules", name, verb), query)).body
 
     async def occurrences(
@@ -44,12 +44,12 @@ class RemoteHistory:
         A range of plan times that overlaps the window is returned whole. `after` is where the previous page with the
         same `from_at` and `to_at` ended.
         """
-        spoken: dict[str, Any] = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
+        query: dict[str, Any] = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
         if after is not None:
             if from_at is None or to_at is None:
                 raise Invalid("after needs from_at and to_at", hint="give those of the page before")
-            spoken["cursor"] = cursor_of_name(written_place(from_at, to_at, after))
-        return items(await self._told(name, "occurrences", **spoken), Occurrence)
+            query["cursor"] = cursor_of_name(written_place(from_at, to_at, after))
+        return items(await self._get_part(name, "occurrences", **query), Occurrence)
 
     async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
         """Return the last `limit` runs for plan times of each schedule, by name, oldest first.
@@ -57,11 +57,11 @@ class RemoteHistory:
         For a schedule with several scopes, only ten of them are considered.
         """
         checked_recent(len(names), limit)
-        found: list[Recent | None] = []
-        for place in range(0, len(names), _AT_ONCE):
-            asked = [self._recent(name, limit) for name in names[place : place + _AT_ONCE]]
-            found += await asyncio.gather(*asked)
-        return {name: one for name, one in zip(names, found, strict=True) if one is not None}
+        answers: list[Recent | None] = []
+        for start in range(0, len(names), _AT_ONCE):
+            requests = [self._recent(name, limit) for name in names[start : start + _AT_ONCE]]
+            answers += await asyncio.gather(*requests)
+        return {name: recent for name, recent in zip(names, answers, strict=True) if recent is not None}
 
     async def _recent(self, name: str, limit: int) -> Recent | None:
         try:
@@ -72,16 +72,16 @@ class RemoteHistory:
     async def events(self, name: str) -> Sequence[Event]:
         """List what was done to a schedule and by it, oldest first. A deleted schedule keeps its events until its name
         is reused."""
-        return [event_of(one) for one in items(await self._told(name, "events"), dict[str, Any])]
+        return [event_of(item) for item in items(await self._get_part(name, "events"), dict[str, Any])]
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
         """Verify that every plan time is accounted for exactly once. `thorough` also checks each run, besides
         counting."""
-        return read(await self._told(name, "verify", thorough=thorough), Verification)
+        return read(await self._get_part(name, "verify", thorough=thorough), Verification)
 
     async def explain(self, name: str, at: datetime | None = None) -> Explanation:
         """Explain why a plan time ran or not, or whether it will; by default the newest past one."""
-        return read(await self._told(name, "explain", at=_maybe(at, "at")), Explanation)
+        return read(await self._get_part(name, "explain", at=_maybe(at, "at")), Explanation)
 
     async def backfill(
         self,
@@ -113,11 +113,11 @@ class RemoteHistory:
         )
 
 
-def _instant(at: datetime, what: str) -> str:
+def _instant(at: datetime, name: str) -> str:
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+        raise Invalid(f"{name} must be a datetime with a zone, not {at!r}")
     return written_instant(at)
 
 
-def _maybe(at: datetime | None, what: str) -> str | None:
-    return None if at is None else _instant(at, what)
+def _maybe(at: datetime | None, name: str) -> str | None:
+    return None if at is None else _instant(at, name)

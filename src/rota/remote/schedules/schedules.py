@@ -71,9 +71,9 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         return _read(await self._send("POST", path_of("schedules"), document, query={"owner": owner}))
 
     async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
-        document, seen = document_of(old.name, definition), {"If-Match": f'"{old.revision}"'}
+        document, condition = document_of(old.name, definition), {"If-Match": f'"{old.revision}"'}
         try:
-            return _read(await self._send("PUT", path_of("schedules", old.name), document, headers=seen))
+            return _read(await self._send("PUT", path_of("schedules", old.name), document, headers=condition))
         except ChangedMeanwhile:
             return None
 
@@ -107,19 +107,19 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
     ) -> Sequence[Schedule]:
         """List schedules by name. `text` matches a part of the name; `after` is the last name of the previous page."""
         require_limit(limit, MOST_LISTED)
-        chosen = {"job": job, "owner": owner, "text": text, "state": checked_state(state)}
-        found: list[Schedule] = []
+        filters = {"job": job, "owner": owner, "text": text, "state": checked_state(state)}
+        schedules: list[Schedule] = []
         cursor = cursor_of_name(after)
-        while len(found) < limit:
-            wanted = min(_PAGE, limit - len(found))
-            query = {**chosen, "limit": wanted, "cursor": cursor}
+        while len(schedules) < limit:
+            size = min(_PAGE, limit - len(schedules))
+            query = {**filters, "limit": size, "cursor": cursor}
             body = (await self._transport.ask("GET", path_of("schedules"), query)).body
-            page = [schedule_of(one) for one in items(body, dict[str, Any])]
-            found += page
-            if len(page) < wanted:
+            page = [schedule_of(item) for item in items(body, dict[str, Any])]
+            schedules += page
+            if len(page) < size:
                 break
             cursor = cursor_of_name(page[-1].name)
-        return found
+        return schedules
 
     async def pause(
         self,
@@ -140,21 +140,21 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
 
     async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
         """Enable a schedule."""
-        return await self._switched(name, "enable")
+        return await self._switch(name, "enable")
 
     async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
         """Disable a schedule: it does not fire until it is enabled."""
-        return await self._switched(name, "disable")
+        return await self._switch(name, "disable")
 
-    async def _switched(self, name: str, action: str) -> Schedule:
+    async def _switch(self, name: str, action: str) -> Schedule:
         """Enable or disable a schedule. The bulk route lets operators do so, who may not change a schedule
         otherwise."""
         body = {"action": action, "names": [name]}
         result = read(await self._send("POST", path_of("schedules:bulk"), body), BulkResult)
-        found = await self.get(name)
+        schedule = await self.get(name)
         for refused in result.refused:
             raise raised(Problem(refused.code, Invalid.status, refused.message))
-        return found
+        return schedule
 
     async def trigger(
         self,
@@ -171,15 +171,15 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         Return the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` the call
         is safe to repeat: it returns the runs created the first time.
         """
-        wanted = None if scope is None else scope_of(scope)
-        body = {"scope": None if wanted is None else f"{wanted.kind}/{wanted.id}", "force": force}
-        made = await self._send("POST", path_of("schedules", name, "trigger"), body, headers=once(idempotency_key))
-        return [run.id for run in items(made, Run)]
+        only_scope = None if scope is None else scope_of(scope)
+        body = {"scope": None if only_scope is None else f"{only_scope.kind}/{only_scope.id}", "force": force}
+        created = await self._send("POST", path_of("schedules", name, "trigger"), body, headers=once(idempotency_key))
+        return [run.id for run in items(created, Run)]
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         """Return the next plan times, with the effects of daylight saving time."""
         require_limit(count, MOST_PREVIEWED, "count")
-        fires = items(await self._told(name, "preview", n=count, after=after), Fire)
+        fires = items(await self._get_part(name, "preview", n=count, after=after), Fire)
         zone = zone_of((await self.get(name)).definition)
         return [localized(fire, zone) for fire in fires]
 
@@ -189,14 +189,14 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         """Return when a schedule document would fire and what is wrong with it; store nothing."""
         require_limit(count, MOST_PREVIEWED, "count")
         query = {"n": count, "after": after}
-        seen = read(await self._send("POST", path_of("schedules:preview"), document, query), DocumentPreview)
-        return replace(seen, fires=tuple(localized(fire, seen.timezone) for fire in seen.fires))
+        preview = read(await self._send("POST", path_of("schedules:preview"), document, query), DocumentPreview)
+        return replace(preview, fires=tuple(localized(fire, preview.timezone) for fire in preview.fires))
 
     async def simulate(
         self,
         name: str,
         span: Duration = "1d",
-        what_if: SimulationOptions | None = None,
+        assumptions: SimulationOptions | None = None,
         *,
         start: datetime | None = None,
         trigger: Trigger | None = None,
@@ -206,7 +206,7 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         store nothing."""
         changed = await self._changed(await self.get(name), None, trigger, options)
         document = document_of(name, changed)
-        assumed = what_if or SimulationOptions()
+        assumed = assumptions or SimulationOptions()
         body = {
             "span": duration(span),
             "start": start,
@@ -221,7 +221,7 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         """Return what `apply_documents` would change: schedules to create, to update, and to delete because this owner
         no longer lists them."""
-        return await self._applied(documents, owner, dry_run=True)
+        return await self._apply(documents, owner, dry_run=True)
 
     async def apply_documents(
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
@@ -230,9 +230,9 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
 
         Schedules of this owner that no document names are deleted. Pauses are kept.
         """
-        return await self._applied(documents, owner, dry_run=False)
+        return await self._apply(documents, owner, dry_run=False)
 
-    async def _applied(
+    async def _apply(
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, dry_run: bool
     ) -> Sequence[Difference]:
         body = {"owner": owner, "documents": list(documents), "dry_run": dry_run}
