@@ -23,7 +23,7 @@ class SessionBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @operation(None, body=SessionBody, answers=Identity, status=201, takes={"token": "rota_5be1c0ffee00_…"}, gives=IDENTITY)
-async def open_session(request: Request) -> Response:
+async def create_session(request: Request) -> Response:
     """Sign a browser in with a token and set a session cookie that scripts cannot read."""
     body = shaped(await json_body(request), SessionBody)
     identity, cookie = await signed_in(request, body.token)
@@ -31,7 +31,7 @@ async def open_session(request: Request) -> Response:
 
 
 @operation(None, status=204)
-async def close_session(request: Request) -> Response:
+async def delete_session(request: Request) -> Response:
     """Sign a browser out."""
     return await signed_out(request, Response(status_code=204))
 
@@ -77,4 +77,4 @@ async def signed_out(request: Request, response: Response) -> Response:
     return response
 
 
-ROUTES = [declared("/session", POST=open_session, DELETE=close_session)]
+ROUTES = [declared("/session", POST=create_session, DELETE=delete_session)]

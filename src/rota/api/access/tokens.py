@@ -73,7 +73,7 @@ async def revoke_token(request: Request) -> Response:
 
 
 @operation(Role.VIEWER, answers=Identity, gives=IDENTITY)
-async def who_am_i(request: Request) -> Response:
+async def get_identity(request: Request) -> Response:
     """Get the caller's identity: actor, role and scope."""
     return answer(identity_of(request))
 
@@ -81,5 +81,5 @@ async def who_am_i(request: Request) -> Response:
 ROUTES = [
     declared("/tokens", GET=list_tokens, POST=create_token),
     declared("/tokens/{id}/revoke", POST=revoke_token),
-    declared("/whoami", GET=who_am_i, scoped=True),
+    declared("/whoami", GET=get_identity, scoped=True),
 ]

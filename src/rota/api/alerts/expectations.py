@@ -59,7 +59,7 @@ async def get_expectation(request: Request) -> Response:
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"success_every": "25h"}, gives=EXPECTED)
-async def put_expectation(request: Request) -> Response:
+async def replace_expectation(request: Request) -> Response:
     """Replace the expectations of a job or schedule.
 
     Expectations that the body does not name are removed.
@@ -68,7 +68,7 @@ async def put_expectation(request: Request) -> Response:
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"start_within": None}, gives=EXPECTED)
-async def change_expectation(request: Request) -> Response:
+async def update_expectation(request: Request) -> Response:
     """Update some expectations of a job or schedule.
 
     Expectations that the body does not name stay as they are.
@@ -101,8 +101,8 @@ ROUTES = [
     declared(
         "/expectations/{kind}/{name}",
         GET=get_expectation,
-        PUT=put_expectation,
-        PATCH=change_expectation,
+        PUT=replace_expectation,
+        PATCH=update_expectation,
         DELETE=delete_expectation,
     ),
 ]

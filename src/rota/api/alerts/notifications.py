@@ -88,7 +88,7 @@ async def get_notification(request: Request) -> Response:
 
 
 @operation(Role.ADMIN, body=NotificationChanges, answers=NotificationView, takes={"enabled": False}, gives=NOTIFICATION)
-async def change_notification(request: Request) -> Response:
+async def update_notification(request: Request) -> Response:
     """Update some options of a notification.
 
     From then on, declarations in code no longer change it.
@@ -122,6 +122,6 @@ async def test_notification(request: Request) -> Response:
 
 ROUTES = [
     declared("/notifications", GET=list_notifications, POST=create_notification),
-    declared("/notifications/{name}", GET=get_notification, PATCH=change_notification, DELETE=delete_notification),
+    declared("/notifications/{name}", GET=get_notification, PATCH=update_notification, DELETE=delete_notification),
     declared("/notifications/{name}/test", POST=test_notification),
 ]

@@ -200,7 +200,7 @@ def _responses(one: Operation, schemas: _Schemas) -> dict[str, Any]:
 
 
 @operation(None, query=None, answers=dict[str, Any])
-async def openapi(request: Request) -> Response:
+async def get_openapi(request: Request) -> Response:
     """Get this OpenAPI document."""
     state = request.app.state
     if getattr(state, "openapi", None) is None:
@@ -209,11 +209,11 @@ async def openapi(request: Request) -> Response:
 
 
 @operation(None, query=None)
-async def documentation(request: Request) -> Response:
+async def get_documentation(request: Request) -> Response:
     """Show this document as a page, without scripts."""
     from rota.api.docs.page import page_of
 
     return HTMLResponse(page_of(described(request.app.routes)))
 
 
-PAGES = [declared("/openapi.json", GET=openapi), declared("/docs", GET=documentation, page=True)]
+PAGES = [declared("/openapi.json", GET=get_openapi), declared("/docs", GET=get_documentation, page=True)]

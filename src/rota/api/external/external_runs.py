@@ -98,7 +98,7 @@ async def _external(request: Request) -> tuple[ExternalClient, str]:
 
 
 @operation(Role.WORKER, body=FenceBody, answers=Heartbeat, takes={"fence": 1}, gives=_HEARD)
-async def beat(request: Request) -> Response:
+async def heartbeat(request: Request) -> Response:
     """Renew the lease of a run.
 
     `cancelling` in the answer means that the run should stop.
@@ -115,7 +115,7 @@ async def beat(request: Request) -> Response:
     takes={"fence": 1, "percentage": 40, "summary": "page 4 of 10"},
     gives=_HEARD,
 )
-async def tell_progress(request: Request) -> Response:
+async def report_progress(request: Request) -> Response:
     """Report progress of a run; also renews its lease."""
     body = shaped(await json_body(request), ProgressBody)
     external, run_id = await _external(request)
@@ -143,7 +143,7 @@ async def record_step(request: Request) -> Response:
 
 
 @operation(Role.WORKER, body=LogsBody, status=204, takes={"fence": 1, "lines": ["page 4 of 10"], "no": 1})
-async def add_lines(request: Request) -> Response:
+async def append_logs(request: Request) -> Response:
     """Append lines to the log of a run."""
     body = shaped(await json_body(request), LogsBody)
     external, run_id = await _external(request)
@@ -189,7 +189,7 @@ async def fail_run(request: Request) -> Response:
 
 
 @operation(Role.WORKER, body=FenceBody, answers=RunStateAnswer, takes={"fence": 1}, gives={"state": "cancelled"})
-async def stopped_run(request: Request) -> Response:
+async def report_cancelled(request: Request) -> Response:
     """Confirm that a run has stopped because its cancellation was requested."""
     body = shaped(await json_body(request), FenceBody)
     external, run_id = await _external(request)
@@ -201,11 +201,11 @@ def _error(given: str | ErrorBody | None) -> str | dict[str, Any] | None:
 
 
 ROUTES = [
-    declared("/worker/runs/{id}/heartbeat", POST=beat),
-    declared("/worker/runs/{id}/progress", POST=tell_progress),
+    declared("/worker/runs/{id}/heartbeat", POST=heartbeat),
+    declared("/worker/runs/{id}/progress", POST=report_progress),
     declared("/worker/runs/{id}/step", POST=record_step),
-    declared("/worker/runs/{id}/logs", POST=add_lines),
+    declared("/worker/runs/{id}/logs", POST=append_logs),
     declared("/worker/runs/{id}/complete", POST=complete_run),
     declared("/worker/runs/{id}/fail", POST=fail_run),
-    declared("/worker/runs/{id}/cancelled", POST=stopped_run),
+    declared("/worker/runs/{id}/cancelled", POST=report_cancelled),
 ]

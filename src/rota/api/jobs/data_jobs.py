@@ -100,7 +100,7 @@ async def _is_there(client: Client, name: str) -> bool:
     takes={"url": "https://example.com/health", "timeout": "3s"},
     gives=JOB,
 )
-async def put_job(request: Request) -> Response:
+async def replace_job(request: Request) -> Response:
     """Create or replace a data job.
 
     Options that the body does not name have their defaults. With `If-Match`, only if the job still has that `ETag`;
@@ -123,7 +123,7 @@ async def put_job(request: Request) -> Response:
 
 
 @operation(Role.ADMIN, body=JobBody, answers=dict[str, Any], takes={"timeout": None, "enabled": False}, gives=JOB)
-async def patch_job(request: Request) -> Response:
+async def update_job(request: Request) -> Response:
     """Update some options of a data job.
 
     Runs that are already enqueued keep their version. With `If-Match`, only if the job still has that `ETag`.

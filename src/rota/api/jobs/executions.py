@@ -152,7 +152,7 @@ def _used(attempt: Attempt | None) -> dict[str, Any]:
 
 
 @operation(Role.VIEWER, answers=SchedulerMetrics)
-async def scheduler_metrics(request: Request) -> Response:
+async def get_scheduler_metrics(request: Request) -> Response:
     """Get totals over all jobs and executions."""
     client = await client_of(request)
     statuses = await client.job_statuses()
@@ -183,5 +183,5 @@ def _totals(stats: list[JobStats]) -> ExecutionTotals:
 ROUTES = [
     declared("/jobs/{name}/executions", GET=list_executions),
     declared("/executions/{id}", GET=get_execution),
-    declared("/scheduler/metrics", GET=scheduler_metrics),
+    declared("/scheduler/metrics", GET=get_scheduler_metrics),
 ]

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import all_shown, created
 from rota.api.docs.examples import JOB, JOB_STATUS, RUN
-from rota.api.jobs.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
+from rota.api.jobs.data_jobs import answered, create_job, delete_job, document, replace_job, update_job
 from rota.api.operations.cursors import cursor_below, run_before
 from rota.api.operations.operation import operation
 from rota.api.operations.query import asked
@@ -130,7 +130,7 @@ async def retry_job(request: Request) -> Response:
 
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
-async def list_runs_of_job(request: Request) -> Response:
+async def list_job_runs(request: Request) -> Response:
     """List the runs of a job, newest first."""
     query = asked(request, RunListQuery)
     name = request.path_params["name"]
@@ -144,7 +144,7 @@ async def list_runs_of_job(request: Request) -> Response:
 
 
 @operation(Role.VIEWER, answers=JobStats)
-async def job_stats(request: Request) -> Response:
+async def get_job_stats(request: Request) -> Response:
     """Get statistics over all runs of a job that have ended, including pruned ones."""
     client = await client_of(request)
     return answer(await client.job_stats(request.path_params["name"]))
@@ -152,11 +152,11 @@ async def job_stats(request: Request) -> Response:
 
 ROUTES = [
     declared("/jobs", GET=list_jobs, POST=create_job),
-    declared("/jobs/{name}", GET=get_job, PUT=put_job, PATCH=patch_job, DELETE=delete_job),
+    declared("/jobs/{name}", GET=get_job, PUT=replace_job, PATCH=update_job, DELETE=delete_job),
     declared("/jobs/{name}/pause", POST=pause_job),
     declared("/jobs/{name}/resume", POST=resume_job),
     declared("/jobs/{name}/cancel", POST=cancel_job),
     declared("/jobs/{name}/retry", POST=retry_job),
-    declared("/jobs/{name}/runs", GET=list_runs_of_job),
-    declared("/jobs/{name}/stats", GET=job_stats),
+    declared("/jobs/{name}/runs", GET=list_job_runs),
+    declared("/jobs/{name}/stats", GET=get_job_stats),
 ]

@@ -41,7 +41,7 @@ async def _get(request: Request) -> Response:
     return answer(await (await client_of(request)).quotas.get(*_place(request)))
 
 
-async def _put(request: Request) -> Response:
+async def _update(request: Request) -> Response:
     body = shaped(await json_body(request), QuotaBody)
     client = await client_of(request)
     given = msgspec.structs.asdict(body)
@@ -67,12 +67,12 @@ async def get_quota_of_kind(request: Request) -> Response:
 
 
 @operation(Role.ADMIN, body=QuotaBody, answers=QuotaOf, takes={"max_concurrency": 5}, gives={**QUOTA, "id": None})
-async def put_quota_of_kind(request: Request) -> Response:
+async def update_quota_of_kind(request: Request) -> Response:
     """Set the quota of a kind of scope.
 
     It also applies to runs that already wait or run.
     """
-    return await _put(request)
+    return await _update(request)
 
 
 @operation(Role.ADMIN, status=204)
@@ -88,9 +88,9 @@ async def get_quota(request: Request) -> Response:
 
 
 @operation(Role.ADMIN, body=QuotaBody, answers=QuotaOf, takes={"max_queued": 100, "rate": "1000/1h"}, gives=QUOTA)
-async def put_quota(request: Request) -> Response:
+async def update_quota(request: Request) -> Response:
     """Set the quota of one scope, which overrides that of its kind."""
-    return await _put(request)
+    return await _update(request)
 
 
 @operation(Role.ADMIN, status=204)
@@ -104,6 +104,6 @@ async def delete_quota(request: Request) -> Response:
 
 ROUTES = [
     declared("/quotas", GET=list_quotas),
-    declared("/quotas/{kind}", GET=get_quota_of_kind, PUT=put_quota_of_kind, DELETE=delete_quota_of_kind),
-    declared("/quotas/{kind}/{id}", GET=get_quota, PUT=put_quota, DELETE=delete_quota),
+    declared("/quotas/{kind}", GET=get_quota_of_kind, PUT=update_quota_of_kind, DELETE=delete_quota_of_kind),
+    declared("/quotas/{kind}/{id}", GET=get_quota, PUT=update_quota, DELETE=delete_quota),
 ]

@@ -25,7 +25,7 @@ class AuditQuery(Page, kw_only=True):
 
 
 @operation(Role.VIEWER, query=AuditQuery, answers=Event, lists=True, gives=EVENT)
-async def list_audit(request: Request) -> Response:
+async def list_audit_events(request: Request) -> Response:
     """List actions of people and policies, newest first."""
     query = asked(request, AuditQuery)
     found = await (await client_of(request)).audit(
@@ -38,4 +38,4 @@ async def list_audit(request: Request) -> Response:
     return answer(page(found, str(found[-1].seq) if len(found) == query.limit else None))
 
 
-ROUTES = [declared("/audit", GET=list_audit)]
+ROUTES = [declared("/audit", GET=list_audit_events)]

@@ -27,7 +27,7 @@ class StreamQuery(msgspec.Struct):
 
 
 @operation(Role.VIEWER, query=StreamQuery, media=MEDIA)
-async def stream(request: Request) -> Response:
+async def stream_changes(request: Request) -> Response:
     """Stream change hints as server-sent events.
 
     The first hint of each topic reports its current version; then one follows each change, at most four times a second.
@@ -58,4 +58,4 @@ async def stream(request: Request) -> Response:
     return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
-ROUTES = [declared("/stream", GET=stream)]
+ROUTES = [declared("/stream", GET=stream_changes)]

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import shown
-from rota.api.docs.examples import FAULTS
+from rota.api.docs.examples import ERROR_GROUPS
 from rota.api.operations.operation import operation
 from rota.api.operations.query import Instant, Limit, asked
 from rota.api.operations.request import client_of
@@ -22,7 +22,7 @@ from rota.core.access.roles import Role
 from rota.core.monitoring.error_groups import ErrorGroup, ErrorGroups
 
 
-class ErrorsQuery(msgspec.Struct, kw_only=True):
+class ErrorGroupsQuery(msgspec.Struct, kw_only=True):
     """Runs between `since` and `until`; by default, the last 24 hours."""
 
     since: Instant | None = None
@@ -32,14 +32,14 @@ class ErrorsQuery(msgspec.Struct, kw_only=True):
     limit: Limit = 50
 
 
-@operation(Role.VIEWER, query=ErrorsQuery, answers=ErrorGroups, gives=FAULTS)
-async def list_errors(request: Request) -> Response:
+@operation(Role.VIEWER, query=ErrorGroupsQuery, answers=ErrorGroups, gives=ERROR_GROUPS)
+async def list_error_groups(request: Request) -> Response:
     """List error groups: runs that failed, timed out or expired, by job and fingerprint, most recent group first.
 
     `histogram` counts them in 24 equal parts of the time range. `truncated` means that there were more than are
     considered. To retry all runs of a group, send its `job` and `fingerprint` as the filter to `/runs:bulk`.
     """
-    query = asked(request, ErrorsQuery)
+    query = asked(request, ErrorGroupsQuery)
     found = await (await client_of(request)).error_groups.list(
         since=query.since,
         until=query.until,
@@ -65,4 +65,4 @@ async def _discreet(request: Request, groups: Sequence[ErrorGroup]) -> list[Erro
     ]
 
 
-ROUTES = [declared("/error-groups", GET=list_errors, scoped=True)]
+ROUTES = [declared("/error-groups", GET=list_error_groups, scoped=True)]

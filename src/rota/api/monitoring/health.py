@@ -33,13 +33,13 @@ class Now(msgspec.Struct):
 
 
 @operation(None, query=None, answers=Status, gives={"status": "ok"})
-async def healthz(request: Request) -> Response:
+async def get_health(request: Request) -> Response:
     """Check that the process is alive."""
     return answer({"status": "ok"})
 
 
 @operation(None, query=None, answers=Status, gives={"status": "ready"})
-async def readyz(request: Request) -> Response:
+async def get_readiness(request: Request) -> Response:
     """Check that the database answers and its schema fits this version.
 
     The check times out before the database's own deadline.
@@ -54,18 +54,22 @@ async def readyz(request: Request) -> Response:
 
 
 @operation(Role.VIEWER, query=None, media=CONTENT_TYPE)
-async def metrics(request: Request) -> Response:
+async def get_metrics(request: Request) -> Response:
     """Get this process's counters and the database's gauges, in Prometheus format."""
     client = await client_of(request)
     return Response(await client.metrics(), headers={"content-type": CONTENT_TYPE})
 
 
 @operation(None, answers=Now, gives={"now": "2026-01-31T08:00:00Z"})
-async def time(request: Request) -> Response:
+async def get_time(request: Request) -> Response:
     """Get the database's time."""
     client = await client_of(request)
     return answer({"now": await client.time()})
 
 
-PROBES = [declared("/healthz", GET=healthz), declared("/readyz", GET=readyz), declared("/metrics", GET=metrics)]
-ROUTES = [declared("/time", GET=time)]
+PROBES = [
+    declared("/healthz", GET=get_health),
+    declared("/readyz", GET=get_readiness),
+    declared("/metrics", GET=get_metrics),
+]
+ROUTES = [declared("/time", GET=get_time)]

@@ -67,7 +67,7 @@ class RunDetailQuery(msgspec.Struct):
     takes={"job": "hello", "payload": {"name": "Ada"}, "delay": "10s"},
     gives=RUN,
 )
-async def enqueue(request: Request) -> Response:
+async def enqueue_run(request: Request) -> Response:
     """Enqueue a run, or several, all or nothing.
 
     With an `Idempotency-Key`, the request is safe to repeat for 24 hours: it is answered with the runs created the
@@ -168,7 +168,7 @@ async def list_steps(request: Request) -> Response:
 
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
-async def list_events(request: Request) -> Response:
+async def list_run_events(request: Request) -> Response:
     """List the state changes of a run, oldest first, each with its time, actor and fence."""
     client = await client_of(request)
     run = await run_of(request, client)
@@ -184,7 +184,7 @@ async def explain_run(request: Request) -> Response:
 
 
 @operation(Role.OPERATOR, body=CancelBody, body_optional=True, answers=Run, takes={"reason": "a mistake"}, gives=RUN)
-async def cancel(request: Request) -> Response:
+async def cancel_run(request: Request) -> Response:
     """Cancel a run.
 
     The answer is the run's new state: `cancelled`, or `cancelling` while its worker has its grace period.
@@ -207,7 +207,7 @@ async def cancel(request: Request) -> Response:
     takes={"keep_steps": True},
     gives=RUN,
 )
-async def retry(request: Request) -> Response:
+async def retry_run(request: Request) -> Response:
     """Retry a final run as a new run, whose `retry_of` names the old one.
 
     With an `Idempotency-Key`, a repeated request is answered with the run created the first time (200).
@@ -221,12 +221,12 @@ async def retry(request: Request) -> Response:
 
 
 ROUTES = [
-    declared("/runs", GET=list_runs, POST=enqueue, scoped=True),
+    declared("/runs", GET=list_runs, POST=enqueue_run, scoped=True),
     declared("/runs/{id}", GET=get_run, scoped=True),
     declared("/runs/{id}/attempts", GET=list_attempts, scoped=True),
     declared("/runs/{id}/steps", GET=list_steps, scoped=True),
-    declared("/runs/{id}/events", GET=list_events, scoped=True),
+    declared("/runs/{id}/events", GET=list_run_events, scoped=True),
     declared("/runs/{id}/explain", GET=explain_run, scoped=True),
-    declared("/runs/{id}/cancel", POST=cancel, scoped=True),
-    declared("/runs/{id}/retry", POST=retry, scoped=True),
+    declared("/runs/{id}/cancel", POST=cancel_run, scoped=True),
+    declared("/runs/{id}/retry", POST=retry_run, scoped=True),
 ]

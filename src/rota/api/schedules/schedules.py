@@ -190,7 +190,7 @@ async def get_schedule(request: Request) -> Response:
 @operation(
     Role.ADMIN, body=Document, answers=Document, also=(201,), takes={"job": "crawl", "every": "1h"}, gives=SCHEDULE
 )
-async def put_schedule(request: Request) -> Response:
+async def replace_schedule(request: Request) -> Response:
     """Create or replace a schedule.
 
     Options that the document does not name have their defaults. With `If-Match`, only if the schedule still has that
@@ -218,7 +218,7 @@ async def put_schedule(request: Request) -> Response:
 
 
 @operation(Role.ADMIN, body=Document, answers=Document, takes={"overlap": "allow", "jitter": None}, gives=SCHEDULE)
-async def patch_schedule(request: Request) -> Response:
+async def update_schedule(request: Request) -> Response:
     """Update parts of a schedule; `null` resets an option to its default.
 
     With `If-Match`, only if the schedule still has that `ETag`.
@@ -350,7 +350,9 @@ async def simulate_schedule(request: Request) -> Response:
 
 ROUTES = [
     declared("/schedules", GET=list_schedules, POST=create_schedule),
-    declared("/schedules/{name}", GET=get_schedule, PUT=put_schedule, PATCH=patch_schedule, DELETE=delete_schedule),
+    declared(
+        "/schedules/{name}", GET=get_schedule, PUT=replace_schedule, PATCH=update_schedule, DELETE=delete_schedule
+    ),
     declared("/schedules/{name}/pause", POST=pause_schedule),
     declared("/schedules/{name}/resume", POST=resume_schedule),
     declared("/schedules/{name}/trigger", POST=trigger_schedule),

@@ -71,7 +71,7 @@ async def _ask(request: Request, verb: str) -> Response:
 
 
 @operation(Role.OPERATOR, body=WorkerSettingsBody, answers=Worker, lists=True, takes={"slots": 50}, gives=WORKER)
-async def set_worker(request: Request) -> Response:
+async def update_worker(request: Request) -> Response:
     """Update settings of a running worker."""
     body = shaped(await json_body(request), WorkerSettingsBody)
     client = await client_of(request)
@@ -82,7 +82,7 @@ async def set_worker(request: Request) -> Response:
 
 ROUTES = [
     declared("/workers", GET=list_workers),
-    declared("/workers/{id}", GET=get_worker, PATCH=set_worker),
+    declared("/workers/{id}", GET=get_worker, PATCH=update_worker),
     declared("/workers/{id}/drain", POST=drain_worker),
     declared("/workers/{id}/resume", POST=resume_worker),
     declared("/workers/{id}/stop", POST=stop_worker),
