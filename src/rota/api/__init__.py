@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from rota.api.access import session, tokens
 from rota.api.alerts import expectations, notifications
 from rota.api.auth.identity import Authenticator
-from rota.api.auth.jwt import vouched
+from rota.api.auth.jwt import jwt_verifier
 from rota.api.docs import openapi
 from rota.api.external import external_claims, external_runs
 from rota.api.http.guard import Guard, own_hosts
@@ -74,9 +74,9 @@ class _Guarded(Starlette):
 
 def _guarded(app: Rota, routes: Sequence[BaseRoute], *, local: bool) -> Starlette:
     require_declared(routes)
-    own = {path.split("/")[1] for path, _ in walk(routes)}
-    api = _Guarded(own_hosts(app.config), ProxyHeaders(app.config, own), routes, local=local)
+    first_segments = {path.split("/")[1] for path, _ in walk(routes)}
+    api = _Guarded(own_hosts(app.config), ProxyHeaders(app.config, first_segments), routes, local=local)
     api.state.rota = app
-    api.state.doorkeeper = Authenticator(time.monotonic, vouched(app.config))
+    api.state.authenticator = Authenticator(time.monotonic, jwt_verifier(app.config))
     api.state.streams = Streams()
     return api

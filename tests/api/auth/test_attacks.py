@@ -67,7 +67,7 @@ async def test_two_sessions_differ_and_end_apart(app: Rota, http: httpx2.AsyncCl
 async def test_a_session_ends_with_its_token(app: Rota, http: httpx2.AsyncClient) -> None:
     await signed_in(app, http, Role.VIEWER)
     await (await app.connect()).tokens.revoke("viewer")
-    keeper = http._transport.app.state.doorkeeper  # type: ignore[attr-defined]
+    keeper = http._transport.app.state.authenticator  # type: ignore[attr-defined]
     keeper._known.clear()  # as after two seconds
     assert (await http.get("/api/v1/runs")).status_code == 401
 

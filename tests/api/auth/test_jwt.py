@@ -17,7 +17,7 @@ from joserfc import jws
 from joserfc.jwk import RSAKey
 
 from rota.api.auth.identity import Authenticator
-from rota.api.auth.jwt import vouched
+from rota.api.auth.jwt import jwt_verifier
 from rota.app import Rota
 from rota.config import Config, load_config
 from rota.errors import BadConfig
@@ -177,7 +177,7 @@ async def test_nobody_comes_in_by_an_attack(http: httpx2.AsyncClient, now: int) 
 def forgive(http: httpx2.AsyncClient) -> None:
     """Or the eleventh attack would be refused for the ten before it."""
     state = http._transport.app.state  # type: ignore[attr-defined]
-    state.doorkeeper = Authenticator(time.monotonic, vouched(state.rota.config))
+    state.authenticator = Authenticator(time.monotonic, jwt_verifier(state.rota.config))
 
 
 async def test_what_is_refused_counts_as_a_try(http: httpx2.AsyncClient, now: int) -> None:

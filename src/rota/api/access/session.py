@@ -26,23 +26,23 @@ class SessionBody(msgspec.Struct, forbid_unknown_fields=True):
 async def create_session(request: Request) -> Response:
     """Sign a browser in with a token and set a session cookie that scripts cannot read."""
     body = shaped(await json_body(request), SessionBody)
-    identity, cookie = await signed_in(request, body.token)
+    identity, cookie = await sign_in(request, body.token)
     return with_cookie(request, answer(identity, 201), cookie)
 
 
 @operation(None, status=204)
 async def delete_session(request: Request) -> Response:
     """Sign a browser out."""
-    return await signed_out(request, Response(status_code=204))
+    return await sign_out(request, Response(status_code=204))
 
 
-async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
+async def sign_in(request: Request, text: str) -> tuple[Identity, str | None]:
     """Return the identity of a token and the cookie of a new session, or None for the cookie if `auth` is off."""
     if not request.app.state.rota.config.auth:
         return ANYBODY, None
-    keeper: Authenticator = request.app.state.doorkeeper
+    authenticator: Authenticator = request.app.state.authenticator
     client = await client_of(request)
-    identity = await keeper.identify(("bearer", text), caller_of(request), client)
+    identity = await authenticator.identify(("bearer", text), caller_of(request), client)
     token = await client.tokens.check(text)
     if identity is None or token is None:
         raise NotSignedIn("sessions are opened with rota's own tokens; send any other with each request")
@@ -68,10 +68,10 @@ def _is_secure(request: Request) -> bool:
     return bool(request.scope.get("scheme") == "https")
 
 
-async def signed_out(request: Request, response: Response) -> Response:
+async def sign_out(request: Request, response: Response) -> Response:
     text = session_of(request)
     if text:
-        request.app.state.doorkeeper.forget(text)
+        request.app.state.authenticator.forget(text)
         await (await client_of(request)).tokens.close_session(text)
     response.delete_cookie(COOKIE, path=own_path(), httponly=True, samesite="strict", secure=_is_secure(request))
     return response

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.docs.examples import EXPECTED
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
-from rota.api.operations.request import client_of, given_in, json_body, shaped
+from rota.api.operations.query import checked_query
+from rota.api.operations.request import client_of, given_fields, json_body, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
 from rota.core.access.roles import Role
@@ -48,14 +48,14 @@ async def list_expectations(request: Request) -> Response:
 
     With `breached=true`, only those that are not met.
     """
-    breached = asked(request, ExpectationQuery).breached
+    breached = checked_query(request, ExpectationQuery).breached
     return answer(page(await (await client_of(request)).expectations.list(breached=breached)))
 
 
 @operation(Role.VIEWER, answers=Expected, gives=EXPECTED)
 async def get_expectation(request: Request) -> Response:
     """Get the expectations of a job (`kind` is `job`) or a schedule (`schedule`)."""
-    return answer(await (await client_of(request)).expectations.get(*_whose(request)))
+    return answer(await (await client_of(request)).expectations.get(*_subject(request)))
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"success_every": "25h"}, gives=EXPECTED)
@@ -64,7 +64,7 @@ async def replace_expectation(request: Request) -> Response:
 
     Expectations that the body does not name are removed.
     """
-    return await _set(request, dict.fromkeys(OPTIONS))
+    return await _update(request, dict.fromkeys(OPTIONS))
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"start_within": None}, gives=EXPECTED)
@@ -73,26 +73,28 @@ async def update_expectation(request: Request) -> Response:
 
     Expectations that the body does not name stay as they are.
     """
-    return await _set(request, {})
+    return await _update(request, {})
 
 
-async def _set(request: Request, unless_given: dict[str, None]) -> Response:
-    given: dict[str, Any] = given_in(shaped(await json_body(request), ExpectationBody))
+async def _update(request: Request, defaults: dict[str, None]) -> Response:
+    changes: dict[str, Any] = given_fields(shaped(await json_body(request), ExpectationBody))
     client = await client_of(request)
-    wanted = {**unless_given, **given}
-    return answer(await client.expectations.update(*_whose(request), actor=identity_of(request).actor, **wanted))
+    expectations = {**defaults, **changes}
+    return answer(
+        await client.expectations.update(*_subject(request), actor=identity_of(request).actor, **expectations)
+    )
 
 
 @operation(Role.ADMIN, status=204)
 async def delete_expectation(request: Request) -> Response:
     """Delete the expectations of a job or schedule, which ends their breaches."""
     client = await client_of(request)
-    if not await client.expectations.delete(*_whose(request), actor=identity_of(request).actor):
-        raise NotExpected(*_whose(request))
+    if not await client.expectations.delete(*_subject(request), actor=identity_of(request).actor):
+        raise NotExpected(*_subject(request))
     return Response(status_code=204)
 
 
-def _whose(request: Request) -> tuple[str, str]:
+def _subject(request: Request) -> tuple[str, str]:
     return request.path_params["kind"], request.path_params["name"]
 
 

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.docs.examples import NOTIFICATION
 from rota.api.operations.operation import operation
-from rota.api.operations.query import OwnerQuery, asked
-from rota.api.operations.request import client_of, given_in, json_body, shaped
+from rota.api.operations.query import OwnerQuery, checked_query
+from rota.api.operations.request import client_of, given_fields, json_body, shaped
 from rota.api.operations.response import answer, at, page
 from rota.api.operations.routing import declared
 from rota.core.access.roles import Role
@@ -73,12 +73,12 @@ async def list_notifications(request: Request) -> Response:
 async def create_notification(request: Request) -> Response:
     """Create a notification."""
     body = shaped(await json_body(request), NotificationBody)
-    given = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
+    options = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
     client = await client_of(request)
-    made = await client.notifications.create(
-        **given, owner=asked(request, OwnerQuery).owner, actor=identity_of(request).actor
+    notification = await client.notifications.create(
+        **options, owner=checked_query(request, OwnerQuery).owner, actor=identity_of(request).actor
     )
-    return answer(made, 201, {"location": at(f"/api/v1/notifications/{quote(made.name, safe='')}")})
+    return answer(notification, 201, {"location": at(f"/api/v1/notifications/{quote(notification.name, safe='')}")})
 
 
 @operation(Role.VIEWER, answers=NotificationView, gives=NOTIFICATION)
@@ -93,7 +93,7 @@ async def update_notification(request: Request) -> Response:
 
     From then on, declarations in code no longer change it.
     """
-    changes = given_in(shaped(await json_body(request), NotificationChanges))
+    changes = given_fields(shaped(await json_body(request), NotificationChanges))
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
     return answer(await client.notifications.update(name, actor=actor, **changes))

@@ -35,17 +35,21 @@ async def identify(request: Request) -> Identity:
     """Identify the caller, once per request; `identity_of` returns it later. Raise if there are no or wrong
     credentials."""
     if not request.app.state.rota.config.auth:
-        found: Identity | None = ANYBODY
+        identity: Identity | None = ANYBODY
     else:
-        keeper: Authenticator = request.app.state.doorkeeper
-        given = _given(request)
-        if given is not None and given[0] == "cookie":
+        authenticator: Authenticator = request.app.state.authenticator
+        credential = _credential(request)
+        if credential is not None and credential[0] == "cookie":
             _require_own_page(request)
-        found = None if given is None else await keeper.identify(given, caller_of(request), await client_of(request))
-    if found is None:
+        identity = (
+            None
+            if credential is None
+            else await authenticator.identify(credential, caller_of(request), await client_of(request))
+        )
+    if identity is None:
         raise NotSignedIn
-    request.scope[ASKS] = found
-    return found
+    request.scope[ASKS] = identity
+    return identity
 
 
 def asked_by(scope: Mapping[str, Any]) -> Identity | None:
@@ -55,8 +59,8 @@ def asked_by(scope: Mapping[str, Any]) -> Identity | None:
 
 def identity_of(request: Request) -> Identity:
     """Return the caller's identity, found by `identify`."""
-    found: Identity = request.scope[ASKS]
-    return found
+    identity: Identity = request.scope[ASKS]
+    return identity
 
 
 def _require_own_page(request: Request) -> None:
@@ -113,51 +117,51 @@ class FailedTries:
 class Authenticator:
     """Identifies callers, with a cache of two seconds so that tokens are not looked up for every request."""
 
-    def __init__(self, monotonic: Callable[[], float], vouched: JwtVerifier | None = None) -> None:
-        """Take `vouched`, which verifies JWTs, if those are accepted."""
+    def __init__(self, monotonic: Callable[[], float], jwt_verifier: JwtVerifier | None = None) -> None:
+        """Take `jwt_verifier`, which verifies JWTs, if those are accepted."""
         self._now = monotonic
-        self._vouched = vouched
+        self._jwt_verifier = jwt_verifier
         self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
         self._tries = FailedTries(monotonic)
         # Behind a proxy, an attacker may claim a new address each time, so failures also count per proxy, with a higher
         # limit because a proxy has many callers.
         self._through = FailedTries(monotonic, _TRIES_THROUGH)
 
-    async def identify(self, given: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
+    async def identify(self, credential: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
         """Return the identity for a credential, or None for a session that has ended; raise `Denied` for a wrong
         one."""
-        seen = self._known.get(given)
-        if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
-            return seen[1]
+        cached = self._known.get(credential)
+        if cached is not None and self._now() - cached[0] < _KNOWN_FOR:
+            return cached[1]
         self._tries.require_patience(caller.address)
-        if caller.through is not None and given[0] != "cookie" and seen is None:
+        if caller.through is not None and credential[0] != "cookie" and cached is None:
             # Only unknown bearer tokens count here. Attackers behind the same proxy, who send wrong tokens from ever
             # new addresses, must not lock out callers that are signed in.
             self._through.require_patience(caller.through)
         try:
-            found = await self._look_up(given, client)
+            identity = await self._look_up(credential, client)
         except Denied:
             # Only now: until the lookup has failed, concurrent requests with the same credential count as known.
-            self._known.pop(given, None)
+            self._known.pop(credential, None)
             self._tries.failed(caller.address)
             if caller.through is not None:
                 self._through.failed(caller.through)
             raise
-        if found is None:
-            self._known.pop(given, None)
+        if identity is None:
+            self._known.pop(credential, None)
             return None
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        self._known[given] = (self._now(), found)
-        return found
+        self._known[credential] = (self._now(), identity)
+        return identity
 
-    async def _look_up(self, given: tuple[str, str], client: Client) -> Identity | None:
-        kind, text = given
+    async def _look_up(self, credential: tuple[str, str], client: Client) -> Identity | None:
+        kind, text = credential
         if kind == "cookie":  # an ended session is no failed try: cookies cannot be guessed
             session = await client.tokens.check_session(text)
             return None if session is None else session.identity
-        if self._vouched is not None and looks_like_jwt(text):
-            return self._vouched.identity(text, await client.time())
+        if self._jwt_verifier is not None and looks_like_jwt(text):
+            return self._jwt_verifier.identity(text, await client.time())
         token = await client.tokens.check(text)
         if token is None:
             raise NotSignedIn("this token is unknown, revoked, or has expired")
@@ -168,7 +172,7 @@ class Authenticator:
         self._known.pop(("cookie", session), None)
 
 
-def _given(request: Request) -> tuple[str, str] | None:
+def _credential(request: Request) -> tuple[str, str] | None:
     """Return the credential of a request. The header has precedence: it is deliberate, while a cookie is sent
     automatically."""
     header = request.headers.get("authorization")

@@ -84,32 +84,32 @@ class JwtVerifier:
     def _check_parties(self, claims: Mapping[str, Any]) -> None:
         if self._config.jwt_issuer and claims.get("iss") != self._config.jwt_issuer:
             raise NotSignedIn("this token comes from another issuer")
-        meant = claims.get("aud")
-        audiences = meant if isinstance(meant, list) else [meant] if meant is not None else []
+        audience = claims.get("aud")
+        audiences = audience if isinstance(audience, list) else [audience] if audience is not None else []
         # Without a configured audience, a token that names one is refused: it was issued for another service.
         if self._config.jwt_audience not in (audiences or [""]):
             raise NotSignedIn("this token is for another audience")
 
     def _role(self, claims: Mapping[str, Any]) -> Role:
-        given = claims.get(self._config.jwt_role_claim)
-        if not isinstance(given, str) or given not in list(Role):
+        claim = claims.get(self._config.jwt_role_claim)
+        if not isinstance(claim, str) or claim not in list(Role):
             hint = f"claim {self._config.jwt_role_claim!r} must be one of {', '.join(Role)}"
             raise Forbidden("this token has no role here", hint)
-        return Role(given)
+        return Role(claim)
 
     def _scope(self, claims: Mapping[str, Any]) -> Scope | None:
         """Return the token's scope. An unreadable scope is refused: it must not become access to everything."""
-        given = claims.get(self._config.jwt_scope_claim)
-        if given is None:
+        claim = claims.get(self._config.jwt_scope_claim)
+        if claim is None:
             return None
-        kind, _, id = given.partition("/") if isinstance(given, str) else ("", "", "")
+        kind, _, id = claim.partition("/") if isinstance(claim, str) else ("", "", "")
         try:
             return Scope(checked_name(kind, "kind"), checked_name(id, "id"))
         except Invalid:
             raise Forbidden(f"claim {self._config.jwt_scope_claim!r} of this token must be kind/id") from None
 
 
-def vouched(config: Config) -> JwtVerifier | None:
+def jwt_verifier(config: Config) -> JwtVerifier | None:
     """Return a verifier if JWTs are configured."""
     return JwtVerifier(config) if config.jwt_secret or config.jwt_jwks else None
 
@@ -170,29 +170,29 @@ def _payload(text: str, key: OctKey | RSAKey, algorithm: str) -> bytes | None:
         return None
 
 
-def _read_keys(given: str) -> list[tuple[str | None, RSAKey]]:
+def _read_keys(setting: str) -> list[tuple[str | None, RSAKey]]:
     """Return the keys usable for RS256; issuers publish others, too."""
     _require_library()
-    text = given
-    if not given.lstrip().startswith("{"):
+    text = setting
+    if not setting.lstrip().startswith("{"):
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = Path(setting).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            told = getattr(error, "strerror", None) or "it is no text"
-            raise BadConfig(f"{_NO_KEYS}; {given!r:.200} cannot be read: {told}") from None
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise BadConfig(f"{_NO_KEYS}; {setting!r:.200} cannot be read: {reason}") from None
     try:
-        listed = msgspec.json.decode(text, type=dict[str, Any])["keys"]
+        documents = msgspec.json.decode(text, type=dict[str, Any])["keys"]
     except (msgspec.MsgspecError, KeyError, UnicodeError, RecursionError):
         raise BadConfig(_NO_KEYS, hint='{"keys": [{"kty": "RSA", "kid": "…", "n": "…", "e": "AQAB"}]}') from None
-    if not isinstance(listed, list) or len(listed) > _MOST_KEYS:
+    if not isinstance(documents, list) or len(documents) > _MOST_KEYS:
         raise BadConfig(f"{_NO_KEYS}, of at most {_MOST_KEYS} keys")
-    found = [(one.get("kid"), _rsa_key(one)) for one in listed if isinstance(one, dict) and _is_for_us(one)]
-    if not found:
+    keys = [(key.get("kid"), _rsa_key(key)) for key in documents if isinstance(key, dict) and _is_usable(key)]
+    if not keys:
         raise BadConfig("jwt_jwks has no key for RS256", hint='one with "kty": "RSA"')
-    return found
+    return keys
 
 
-def _is_for_us(key: Mapping[str, Any]) -> bool:
+def _is_usable(key: Mapping[str, Any]) -> bool:
     return key.get("kty") == "RSA" and key.get("use", "sig") == "sig" and key.get("alg", "RS256") == "RS256"
 
 

@@ -30,34 +30,34 @@ def shown(request: Request, run: Run) -> Run:
     return run if discreet is None else discreet.run()
 
 
-def said(request: Request, run: Run, words: object) -> Any:
+def shown_facts(request: Request, run: Run, facts: object) -> Any:
     """Return texts or structures about a run as the caller may see them."""
     if identity_of(request).scope is not None:
-        words = _unnamed(msgspec.to_builtins(words))
+        facts = _unnamed(msgspec.to_builtins(facts))
     discreet = discretion(request, run)
-    return words if discreet is None else discreet.value(msgspec.to_builtins(words))
+    return facts if discreet is None else discreet.value(msgspec.to_builtins(facts))
 
 
 def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:
     """Return the runs as the caller may see them."""
-    asks = identity_of(request)
-    if asks.may(Role.ADMIN) and asks.scope is None:
+    identity = identity_of(request)
+    if identity.may(Role.ADMIN) and identity.scope is None:
         return list(runs)
     return [shown(request, run) for run in runs]
 
 
-def _unnamed(words: Any) -> Any:
+def _unnamed(facts: Any) -> Any:
     """Remove ids of runs of other scopes. A run may depend on one of another scope if someone who sees both links
     them."""
-    match words:
+    match facts:
         case str():
-            return unnamed(words)
+            return unnamed(facts)
         case dict():
-            return {name: _unnamed(value) for name, value in words.items()}
+            return {name: _unnamed(value) for name, value in facts.items()}
         case list() | tuple():
-            return [_unnamed(value) for value in words]
+            return [_unnamed(value) for value in facts]
         case _:
-            return words
+            return facts
 
 
 def created(request: Request, run: Run, *, new: bool = True) -> Response:

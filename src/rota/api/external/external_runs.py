@@ -18,7 +18,7 @@ from rota.core.external.external import MOST_LINES_AT_ONCE, Heartbeat
 from rota.core.progress.steps import StepState
 from rota.core.states import RunState
 
-_HEARD = {"cancelling": False, "lease_until": "2026-01-31T08:00:30Z"}
+_HEARTBEAT = {"cancelling": False, "lease_until": "2026-01-31T08:00:30Z"}
 
 
 class FenceBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -97,7 +97,7 @@ async def _external(request: Request) -> tuple[ExternalClient, str]:
     return (await client_of(request)).external, request.path_params["id"]
 
 
-@operation(Role.WORKER, body=FenceBody, answers=Heartbeat, takes={"fence": 1}, gives=_HEARD)
+@operation(Role.WORKER, body=FenceBody, answers=Heartbeat, takes={"fence": 1}, gives=_HEARTBEAT)
 async def heartbeat(request: Request) -> Response:
     """Renew the lease of a run.
 
@@ -113,7 +113,7 @@ async def heartbeat(request: Request) -> Response:
     body=ProgressBody,
     answers=Heartbeat,
     takes={"fence": 1, "percentage": 40, "summary": "page 4 of 10"},
-    gives=_HEARD,
+    gives=_HEARTBEAT,
 )
 async def report_progress(request: Request) -> Response:
     """Report progress of a run; also renews its lease."""
@@ -196,8 +196,8 @@ async def report_cancelled(request: Request) -> Response:
     return answer(RunStateAnswer(await external.cancelled(run_id, body.fence)))
 
 
-def _error(given: str | ErrorBody | None) -> str | dict[str, Any] | None:
-    return msgspec.structs.asdict(given) if isinstance(given, ErrorBody) else given
+def _error(error: str | ErrorBody | None) -> str | dict[str, Any] | None:
+    return msgspec.structs.asdict(error) if isinstance(error, ErrorBody) else error
 
 
 ROUTES = [

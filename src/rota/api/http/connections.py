@@ -26,7 +26,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._timer: TimerHandle | None = None
         self._until: float | None = None
-        self._looks_at = 0.0
+        self._timer_at = 0.0
         self._in_head = True
         self._head = 0
 
@@ -72,14 +72,14 @@ class DeadlineProtocol(HttpToolsProtocol):
         A timer that is already set stays: re-checking it now and then costs less than setting three for each request.
         """
         self._until = None if seconds is None else self.loop.time() + seconds
-        if self._until is None or (self._timer is not None and self._looks_at <= self._until):
+        if self._until is None or (self._timer is not None and self._timer_at <= self._until):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._looks_at = self._until
-        self._timer = self.loop.call_at(self._until, self._look)
+        self._timer_at = self._until
+        self._timer = self.loop.call_at(self._until, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Close the connection if the deadline has passed, otherwise set the timer again."""
         self._timer = None
         if self._until is None or self.transport.is_closing():
@@ -87,8 +87,8 @@ class DeadlineProtocol(HttpToolsProtocol):
         if self._until <= self.loop.time():
             self.transport.close()
         else:
-            self._looks_at = self._until
-            self._timer = self.loop.call_at(self._until, self._look)
+            self._timer_at = self._until
+            self._timer = self.loop.call_at(self._until, self._check)
 
 
 class Whole:
@@ -107,9 +107,9 @@ class Whole:
             return False
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
-        own = b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers])
+        server_headers = b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers])
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        cycle.transport.write(b"".join((STATUS_LINE[status], own, head, end, body)))
+        cycle.transport.write(b"".join((STATUS_LINE[status], server_headers, head, end, body)))
         cycle.message_event.set()
         if not cycle.keep_alive:
             cycle.transport.close()

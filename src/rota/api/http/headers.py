@@ -49,30 +49,30 @@ class Answer:
             if self._whole is not None and _is_bounded(message.get("headers", ())):
                 self._held = message  # the next message may complete the response
                 return
-            message = self._headed(message)
+            message = self._with_headers(message)
         elif self._held is not None:
             start, self._held = self._held, None
-            if not message.get("more_body") and self._left(start, message.get("body", b"")):
+            if not message.get("more_body") and self._send_whole(start, message.get("body", b"")):
                 return
-            await self._send(self._headed(start))
+            await self._send(self._with_headers(start))
         await self._send(message)
 
-    def _left(self, start: Message, body: bytes) -> bool:
+    def _send_whole(self, start: Message, body: bytes) -> bool:
         """Send the response in one piece; return False if it is irregular, so that the server's ordinary path reports
         why."""
-        given: Headers = start["headers"]
-        head = _lines(given)
-        if not head.count(b"\r") == head.count(b"\n") == len(given) or _UNFIT.search(head):
+        headers: Headers = start["headers"]
+        head = _lines(headers)
+        if not head.count(b"\r") == head.count(b"\n") == len(headers) or _UNFIT.search(head):
             return False
-        if (b"content-length", b"%d" % len(body)) not in given:
+        if (b"content-length", b"%d" % len(body)) not in headers:
             return False
-        ours = _OUR_LINES if _OUR_NAMES.isdisjoint([name for name, _ in given]) else _lines(_ours_beside(given))
+        ours = _OUR_LINES if _OUR_NAMES.isdisjoint([name for name, _ in headers]) else _lines(_missing_headers(headers))
         head = b"%b%bx-request-id: %b\r\n" % (head, ours, self.request_id.encode())
         return self._whole is not None and self._whole(start["status"], head, body)
 
-    def _headed(self, message: Message) -> Message:
-        given: Headers = message.get("headers", ())
-        message["headers"] = [*given, *_ours_beside(given), (b"x-request-id", self.request_id.encode())]
+    def _with_headers(self, message: Message) -> Message:
+        headers: Headers = message.get("headers", ())
+        message["headers"] = [*headers, *_missing_headers(headers), (b"x-request-id", self.request_id.encode())]
         return message
 
 
@@ -83,10 +83,10 @@ def _is_bounded(headers: Headers) -> bool:
     return b"content-length" in names and _OF_CONNECTIONS.isdisjoint(names)
 
 
-def _ours_beside(given: Headers) -> Headers:
+def _missing_headers(headers: Headers) -> Headers:
     """Return our headers, except those that the route has set itself."""
-    there = [name for name, _ in given]
-    return [header for header in _RAW_HEADERS if header[0] not in there]
+    names = [name for name, _ in headers]
+    return [header for header in _RAW_HEADERS if header[0] not in names]
 
 
 def _lines(headers: Headers) -> bytes:

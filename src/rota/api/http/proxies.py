@@ -32,7 +32,7 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 Given = Mapping[bytes, bytes]
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _Forwarded(msgspec.Struct, frozen=True):
     """Reports of trusted proxies about a request; None means nothing usable."""
 
     caller: str | None = None
@@ -41,7 +41,7 @@ class _Told(msgspec.Struct, frozen=True):
     prefix: str | None = None
 
 
-_NOTHING = _Told()
+_NOTHING = _Forwarded()
 
 
 class ProxyHeaders:
@@ -61,28 +61,28 @@ class ProxyHeaders:
 
         `headers` maps names to values: enough to see at once that there is nothing to read, as for most requests.
         """
-        told = _NOTHING if _NAMES.isdisjoint(headers) else self._told(scope)
-        base = self._base or told.prefix
-        if not base and told is _NOTHING:
+        forwarded = _NOTHING if _NAMES.isdisjoint(headers) else self._forwarded(scope)
+        base = self._base or forwarded.prefix
+        if not base and forwarded is _NOTHING:
             return scope, None
         inner = _below(scope, base, passed_on=bool(self._base)) if base else {**scope}
-        if told.scheme is not None:
-            inner["scheme"] = told.scheme
-        if told.caller is not None:
+        if forwarded.scheme is not None:
+            inner["scheme"] = forwarded.scheme
+        if forwarded.caller is not None:
             inner[THROUGH] = address_of(scope.get("client")) or ""
-            inner["client"] = (told.caller, 0)
-        return inner, told.host
+            inner["client"] = (forwarded.caller, 0)
+        return inner, forwarded.host
 
     def _is_own(self, path: str) -> bool:
         return path.split("/", 2)[1] in self._own
 
-    def _told(self, scope: Scope) -> _Told:
+    def _forwarded(self, scope: Scope) -> _Forwarded:
         if not _is_within(address_of(scope.get("client")), self._trusted):
             return _NOTHING
         named = _values(scope, _FOR)
         caller, hops = self._caller(named)
         scheme, host, prefix = (_nth(_values(scope, name), hops) for name in (_PROTO, _HOST, _PREFIX))
-        return _Told(
+        return _Forwarded(
             caller,
             scheme.lower() if scheme is not None and scheme.lower() in _SCHEMES else None,
             host,
@@ -111,11 +111,11 @@ class ProxyHeaders:
 def named_callers(scope: Scope, headers: Given) -> list[str | None]:
     """Return every caller that any header names; None for text that is not an address. Only use it to refuse a
     request."""
-    found: list[str | None] = []
+    callers: list[str | None] = []
     for name in _CALLERS & headers.keys():
         for text in _values(scope, name):
-            found += [_address(one) for one in (_SAID_FOR.findall(text) if name == b"forwarded" else [text])]
-    return found
+            callers += [_address(address) for address in (_SAID_FOR.findall(text) if name == b"forwarded" else [text])]
+    return callers
 
 
 def address_of(client: tuple[str, int] | None) -> str | None:
@@ -146,8 +146,8 @@ def _without(path: str, start: str) -> str:
 
 def _values(scope: Scope, name: bytes) -> list[str]:
     """Return the values of all headers of that name, as if they were one."""
-    given = b",".join(value for key, value in scope["headers"] if key == name)
-    return [word.strip() for word in given.decode("latin-1").split(",")] if given else []
+    joined = b",".join(value for key, value in scope["headers"] if key == name)
+    return [value.strip() for value in joined.decode("latin-1").split(",")] if joined else []
 
 
 def _nth(values: list[str], hops: int) -> str | None:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from rota.api.http.rejection import BadBody
 from rota.api.operations.enqueue_body import BackoffBody, UniqueBody
-from rota.api.operations.request import LARGEST_BODY, given_in
+from rota.api.operations.request import LARGEST_BODY, given_fields
 from rota.core.jobs.retry import Exponential
 from rota.core.jobs.secrets import MASK
 from rota.errors import Invalid
@@ -102,26 +102,26 @@ _NOT_OPTIONS = ("kind", "max_retries", "retry_backoff_seconds", "name", "schedul
 
 def kind_of(body: JobBody) -> str:
     """Return the job's kind, given or implied."""
-    found = [kind for kind, option in _MARK.items() if getattr(body, option) is not UNSET]
+    kinds = [kind for kind, option in _MARK.items() if getattr(body, option) is not UNSET]
     if body.kind is not UNSET:
         return body.kind
-    if len(found) != 1:
+    if len(kinds) != 1:
         raise Invalid("of which kind is this job?", hint="give a url, an argv, or kind: external")
-    return found[0]
+    return kinds[0]
 
 
 def options_in(body: JobBody) -> dict[str, Any]:
     """Return the options as `client.data_jobs` takes them."""
-    given = given_in(body)
-    options = {name: _option(value) for name, value in given.items() if name not in _NOT_OPTIONS}
-    for word, option, value in (
+    fields = given_fields(body)
+    options = {name: _option(value) for name, value in fields.items() if name not in _NOT_OPTIONS}
+    for alias, option, value in (
         ("max_retries", "max_attempts", lambda count: count + 1),
         ("retry_backoff_seconds", "backoff", lambda count: Exponential(timedelta(seconds=count))),
     ):
-        if word in given:
+        if alias in fields:
             if option in options:
-                raise Invalid(f"{word} and {option} say the same", hint="give one of them")
-            options[option] = value(given[word])
+                raise Invalid(f"{alias} and {option} say the same", hint="give one of them")
+            options[option] = value(fields[alias])
     for name, value in options.items():
         _refuse_masked(value, f"$.{name}")
         if isinstance(value, dict):
@@ -148,8 +148,8 @@ def schedule_in(body: NewJobBody) -> dict[str, Any] | None:
     document = {"name": body.name, **(body.schedule or of_interval)}
     if document.get("job", body.name) != body.name:
         raise BadBody("$.schedule.job", "is another job")
-    given = {"job": body.name, "payload": body.payload, "enabled": body.schedule_enabled}
-    return {**document, **{name: value for name, value in given.items() if value is not None}}
+    overrides = {"job": body.name, "payload": body.payload, "enabled": body.schedule_enabled}
+    return {**document, **{name: value for name, value in overrides.items() if value is not None}}
 
 
 def runs_at_once(body: NewJobBody) -> bool:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from rota.api.auth.redaction import all_shown, shown
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -92,25 +92,25 @@ class SchedulerMetrics(msgspec.Struct):
 @operation(Role.VIEWER, query=ExecutionQuery, answers=Executions)
 async def list_executions(request: Request) -> Response:
     """List the runs of a job as numbered executions, newest first."""
-    query = asked(request, ExecutionQuery)
+    query = checked_query(request, ExecutionQuery)
     client, name = await client_of(request), request.path_params["name"]
     await client.job(name)
     total = (await client.count(RunFilter(job=name), most=_MOST_COUNTED)).count
     runs = await _newest(client, name, query.offset + query.limit)
-    wanted = runs[query.offset :]
-    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(all_shown(request, wanted))]
+    page = runs[query.offset :]
+    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(all_shown(request, page))]
     return answer(Executions(numbered, total, query.limit, query.offset))
 
 
 async def _newest(client: Client, job: str, count: int) -> list[Run]:
-    found: list[Run] = []
-    while len(found) < count:
-        wanted = min(MOST_LISTED, count - len(found))
-        page = await client.list(RunFilter(job=job), limit=wanted, before=found[-1].id if found else None)
-        found += page
-        if len(page) < wanted:
+    runs: list[Run] = []
+    while len(runs) < count:
+        size = min(MOST_LISTED, count - len(runs))
+        page = await client.list(RunFilter(job=job), limit=size, before=runs[-1].id if runs else None)
+        runs += page
+        if len(page) < size:
             break
-    return found
+    return runs
 
 
 @operation(Role.VIEWER, answers=ExecutionDetail)
@@ -158,12 +158,12 @@ async def get_scheduler_metrics(request: Request) -> Response:
     statuses = await client.job_statuses()
     states = Counter(status.state.value for status in statuses)
     stats = [await client.job_stats(status.job) for status in statuses]
-    seen = [worker.seen_at for worker in await client.workers.list()]
+    heartbeats = [worker.seen_at for worker in await client.workers.list()]
     return answer(
         SchedulerMetrics(
             {state.value: states.get(state.value, 0) for state in JobState},
             _totals(stats),
-            max(seen, default=None),
+            max(heartbeats, default=None),
             await client.time(),
             client.meters.taken_away,
         )
@@ -171,10 +171,10 @@ async def get_scheduler_metrics(request: Request) -> Response:
 
 
 def _totals(stats: list[JobStats]) -> ExecutionTotals:
-    total = sum(one.total - one.skipped for one in stats)
-    went_well = sum(one.succeeded for one in stats)
-    tried = went_well + sum(one.failed + one.timed_out + one.expired for one in stats)
-    timed = [(one.total - one.skipped, one.average_duration_ms) for one in stats if one.average_duration_ms is not None]
+    total = sum(job.total - job.skipped for job in stats)
+    went_well = sum(job.succeeded for job in stats)
+    tried = went_well + sum(job.failed + job.timed_out + job.expired for job in stats)
+    timed = [(job.total - job.skipped, job.average_duration_ms) for job in stats if job.average_duration_ms is not None]
     weight = sum(count for count, _ in timed)
     average = None if not weight else round(sum(count * average for count, average in timed) / weight)
     return ExecutionTotals(total, average, went_well / tried if tried else None)

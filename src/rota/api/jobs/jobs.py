@@ -11,10 +11,10 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import all_shown, created
 from rota.api.docs.examples import JOB, JOB_STATUS, RUN
-from rota.api.jobs.data_jobs import answered, create_job, delete_job, document, replace_job, update_job
+from rota.api.jobs.data_jobs import create_job, delete_job, document, job_response, replace_job, update_job
 from rota.api.operations.cursors import cursor_below, run_before
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, key_of, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -64,7 +64,7 @@ async def list_jobs(request: Request) -> Response:
 async def get_job(request: Request) -> Response:
     """Get a job: its definition and its `status`."""
     client = await client_of(request)
-    return await answered(client, await client.job(request.path_params["name"]))
+    return await job_response(client, await client.job(request.path_params["name"]))
 
 
 @operation(
@@ -121,7 +121,7 @@ async def cancel_job(request: Request) -> Response:
 async def retry_job(request: Request) -> Response:
     """Retry the newest run of a job, if it did not succeed.
 
-    With an `Idempotency-Key`, a repeated request is answered with the run created the first time (200).
+    With an `Idempotency-Key`, a repeated request is job_response with the run created the first time (200).
     """
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
@@ -132,15 +132,15 @@ async def retry_job(request: Request) -> Response:
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
 async def list_job_runs(request: Request) -> Response:
     """List the runs of a job, newest first."""
-    query = asked(request, RunListQuery)
+    query = checked_query(request, RunListQuery)
     name = request.path_params["name"]
     if query.job not in (None, name):
         raise Invalid(f"job is {query.job!r:.80}, but the address says {name!r:.80}")
     client = await client_of(request)
     await client.job(name)
-    wanted = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
-    found = await client.page(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
+    run_filter = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
+    runs = await client.page(run_filter, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, runs.runs), cursor_below(runs.next)))
 
 
 @operation(Role.VIEWER, answers=JobStats)

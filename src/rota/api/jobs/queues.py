@@ -39,7 +39,7 @@ class ResumedQueue(Queue, kw_only=True):
 
 async def _queues(client: Client) -> list[Queue]:
     """Return all queues, including empty ones that jobs name or that are paused."""
-    paused = {one.name: one for one in await client.paused_queues()}
+    paused = {pause.name: pause for pause in await client.paused_queues()}
     counts = {count[0]: count for count in with_empty_queues(await client.queues(), await client.jobs())}
     oldest = await client.monitoring.oldest_queued()
     names = sorted({*counts, *paused})

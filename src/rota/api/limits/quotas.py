@@ -44,8 +44,8 @@ async def _get(request: Request) -> Response:
 async def _update(request: Request) -> Response:
     body = shaped(await json_body(request), QuotaBody)
     client = await client_of(request)
-    given = msgspec.structs.asdict(body)
-    return answer(await client.quotas.update(*_place(request), actor=identity_of(request).actor, **given))
+    quota = msgspec.structs.asdict(body)
+    return answer(await client.quotas.update(*_place(request), actor=identity_of(request).actor, **quota))
 
 
 async def _delete(request: Request) -> Response:

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rota.api.auth.identity import identity_of
-from rota.api.operations.event_stream import MEDIA, STILL_HERE, Streams, event_of, or_silence
+from rota.api.operations.event_stream import KEEP_ALIVE, MEDIA, Streams, event_of, with_keep_alive
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.routing import declared
 from rota.client.subscription import checked_topic
@@ -34,7 +34,7 @@ async def stream_changes(request: Request) -> Response:
     A hint has no data: read what changed again. If the request has a `Last-Event-ID`, a `reset` comes first, because
     hints in between are lost.
     """
-    topics = [topic.strip() for topic in asked(request, StreamQuery).topics.split(",") if topic.strip()]
+    topics = [topic.strip() for topic in checked_query(request, StreamQuery).topics.split(",") if topic.strip()]
     client, actor = await client_of(request), identity_of(request).actor
     streams: Streams = request.app.state.streams
     streams.require_room(actor)
@@ -42,20 +42,20 @@ async def stream_changes(request: Request) -> Response:
         checked_topic(topic)
     again = "last-event-id" in request.headers
 
-    async def told() -> AsyncIterator[bytes]:
+    async def events() -> AsyncIterator[bytes]:
         name, number = secrets.token_hex(4), 0
-        with streams.one_more(actor):
+        with streams.counted(actor):
             async with client.subscribe(topics) as hints:
                 if again:
                     yield b"event: reset\ndata: {}\n\n"
-                async for hint in or_silence(hints, streams.over):
+                async for hint in with_keep_alive(hints, streams.over):
                     if hint is None:
-                        yield STILL_HERE
+                        yield KEEP_ALIVE
                         continue
                     number += 1
                     yield event_of("hint", hint, f"{name}-{number}")
 
-    return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
+    return StreamingResponse(events(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
 ROUTES = [declared("/stream", GET=stream_changes)]

@@ -13,7 +13,7 @@ from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import shown
 from rota.api.docs.examples import ERROR_GROUPS
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Instant, Limit, asked
+from rota.api.operations.query import Instant, Limit, checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -39,8 +39,8 @@ async def list_error_groups(request: Request) -> Response:
     `histogram` counts them in 24 equal parts of the time range. `truncated` means that there were more than are
     considered. To retry all runs of a group, send its `job` and `fingerprint` as the filter to `/runs:bulk`.
     """
-    query = asked(request, ErrorGroupsQuery)
-    found = await (await client_of(request)).error_groups.list(
+    query = checked_query(request, ErrorGroupsQuery)
+    groups = await (await client_of(request)).error_groups.list(
         since=query.since,
         until=query.until,
         job=query.job,
@@ -48,20 +48,20 @@ async def list_error_groups(request: Request) -> Response:
         limit=query.limit,
     )
     if identity_of(request).may(Role.ADMIN):
-        return answer(found)
-    return answer(msgspec.structs.replace(found, items=await _discreet(request, found.items)))
+        return answer(groups)
+    return answer(msgspec.structs.replace(groups, items=await _discreet(request, groups.items)))
 
 
 async def _discreet(request: Request, groups: Sequence[ErrorGroup]) -> list[ErrorGroup]:
     """Return the groups with their newest run's error as the caller may see it; without groups whose run has been
     pruned meanwhile."""
     newest = [group.last_run_id for group in groups]
-    found = await (await client_of(request)).get_many(newest, gone_ok=True)
-    seen = {run.id: shown(request, run) for run in found}
+    runs = await (await client_of(request)).get_many(newest, gone_ok=True)
+    visible = {run.id: shown(request, run) for run in runs}
     return [
-        group.said_by(seen[group.last_run_id].error, seen[group.last_run_id].reason)
+        group.said_by(visible[group.last_run_id].error, visible[group.last_run_id].reason)
         for group in groups
-        if group.last_run_id in seen
+        if group.last_run_id in visible
     ]
 
 

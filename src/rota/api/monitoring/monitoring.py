@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from rota.api.docs.examples import OVERVIEW, SERIES, TIMELINE
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Instant, asked
+from rota.api.operations.query import Instant, checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -44,7 +44,7 @@ async def get_series(request: Request) -> Response:
 
     By default the last day in steps of 15 minutes; at most a thousand steps.
     """
-    query = asked(request, SeriesQuery)
+    query = checked_query(request, SeriesQuery)
     return answer(worded(await (await client_of(request)).monitoring.series(query.from_at, query.to_at, query.step)))
 
 
@@ -64,7 +64,7 @@ async def get_timeline(request: Request) -> Response:
     By default the last hour. Only runs created up to a day before the range are considered. The newest attempts are
     returned; `truncated` means that there are more.
     """
-    query = asked(request, TimelineQuery)
+    query = checked_query(request, TimelineQuery)
     client = await client_of(request)
     return answer(await client.monitoring.timeline(query.from_at, query.to_at, by=query.by, limit=query.limit))
 

@@ -85,13 +85,13 @@ def order_of(value: object, path: str, idempotency_key: str | PartKey | None) ->
 
 def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
     """Convert a body of many runs to orders."""
-    given = shaped(value, ManyRunsBody).runs
-    bodies = shaped_all(given, RunBody, "$.runs")
+    items = shaped(value, ManyRunsBody).runs
+    bodies = shaped_all(items, RunBody, "$.runs")
     for name in dict.fromkeys([body.job for body in bodies]):
         checked_name(name, "job")
     before: dict[str, Any] = {}
     orders: list[Order] = []
-    for item, body, key in zip(given, bodies, _part_keys(idempotency_key, len(given)), strict=True):
+    for item, body, key in zip(items, bodies, _part_keys(idempotency_key, len(items)), strict=True):
         options = _options(item, body, key)
         # Share one dict between equal options: the client prepares runs with the same options object together. Metadata
         # is excluded, because == does not tell 1 from True or 1.0.
@@ -105,7 +105,9 @@ def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
 def _options(value: Any, body: RunBody, idempotency_key: str | PartKey | None) -> dict[str, Any]:
     """Return the options that were given. Iterate over those only: most runs have few of many."""
     options = {
-        name: _option(given) for name in value if name not in _NO_OPTIONS and (given := getattr(body, name)) is not None
+        name: _option(option)
+        for name in value
+        if name not in _NO_OPTIONS and (option := getattr(body, name)) is not None
     }
     if idempotency_key is not None:
         options["idempotency_key"] = idempotency_key
@@ -123,14 +125,14 @@ def _part_keys(key: str | None, count: int) -> Sequence[PartKey | None]:
     return [PartKey(f"{key}␟{place}" if place else key, count) for place in range(count)]
 
 
-def _option(given: Any) -> Any:
-    match given:
+def _option(value: Any) -> Any:
+    match value:
         case ScopeBody():
-            return (given.kind, given.id)
+            return (value.kind, value.id)
         case UniqueBody():
-            return msgspec.to_builtins(given)
+            return msgspec.to_builtins(value)
         case BackoffBody():
-            base, cap = (parse_duration(getattr(given, part), f"backoff.{part}") for part in ("base", "cap"))
-            return Exponential(base, given.factor, cap, given.jitter)
+            base, cap = (parse_duration(getattr(value, part), f"backoff.{part}") for part in ("base", "cap"))
+            return Exponential(base, value.factor, cap, value.jitter)
         case _:
-            return given
+            return value

@@ -25,7 +25,7 @@ MOST_STREAMS = 500
 _HEARTBEAT = 15.0
 
 
-STILL_HERE = b": still here\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
 
 
 class Streams:
@@ -40,7 +40,7 @@ class Streams:
         self.over = asyncio.Event()
 
     @contextmanager
-    def one_more(self, actor: str) -> Iterator[None]:
+    def counted(self, actor: str) -> Iterator[None]:
         """Count a stream while the context is open."""
         self.require_room(actor)
         self._open[actor] += 1
@@ -57,10 +57,10 @@ class Streams:
             raise TooManyStreams(self._most)
 
 
-async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIterator[T | None]:
+async def with_keep_alive(source: AsyncIterator[T], over: asyncio.Event) -> AsyncIterator[T | None]:
     """Yield the items, and None after each 15 seconds without one: a keep-alive, which also detects dead
     connections."""
-    following, ending = asyncio.ensure_future(anext(things)), asyncio.ensure_future(over.wait())
+    following, ending = asyncio.ensure_future(anext(source)), asyncio.ensure_future(over.wait())
     try:
         while True:
             await asyncio.wait([following, ending], timeout=_HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
@@ -70,11 +70,11 @@ async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIter
                 yield None
                 continue
             try:
-                found = following.result()
+                item = following.result()
             except (StopAsyncIteration, Unavailable):
                 return
-            following = asyncio.ensure_future(anext(things))
-            yield found
+            following = asyncio.ensure_future(anext(source))
+            yield item
     finally:
         for task in (following, ending):
             task.cancel()

@@ -43,16 +43,16 @@ class OwnerQuery(msgspec.Struct):
     owner: str = "api"
 
 
-def ask(request: Request, shape: type[msgspec.Struct]) -> None:
-    """Parse and check the query, even if the operation does not use it; `asked` returns it."""
+def check_query(request: Request, shape: type[msgspec.Struct]) -> None:
+    """Parse and check the query, even if the operation does not use it; `checked_query` returns it."""
     request.scope[_KEY] = query_of(request, shape) if request.scope["query_string"] else _empty(shape)
 
 
-def asked(request: Request, shape: type[Q]) -> Q:
-    """Return the query that `ask` has parsed."""
-    found = request.scope[_KEY]
-    assert isinstance(found, shape)
-    return found
+def checked_query(request: Request, shape: type[Q]) -> Q:
+    """Return the query that `check_query` has parsed."""
+    query = request.scope[_KEY]
+    assert isinstance(query, shape)
+    return query
 
 
 @cache
@@ -63,30 +63,30 @@ def _empty(shape: type[Q]) -> Q:
 def query_of(request: Request, shape: type[Q]) -> Q:
     """Parse the query parameters; refuse unknown ones, and repeated ones unless the parameter is a list."""
     kinds = _kinds(shape)
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name in request.query_params:
         within, dot, part = name.partition(".")
         if dot and within in _open(shape):
-            given.setdefault(within, {})[part] = _value_within(request, name)
+            parameters.setdefault(within, {})[part] = _value_within(request, name)
             continue
         if name not in kinds:
-            known = (*kinds, *(f"{one}.name" for one in _open(shape)))
-            raise UnknownOption(name[:100], known, where=f"{request.method} {request.url.path}")
+            names = (*kinds, *(f"{open_name}.name" for open_name in _open(shape)))
+            raise UnknownOption(name[:100], names, where=f"{request.method} {request.url.path}")
         values = [_checked(value, name, _longer(shape)) for value in request.query_params.getlist(name)]
         if not kinds[name] and len(values) > 1:
             raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
-        given[name] = values if kinds[name] else values[0]
-    for name in _instants(shape) & given.keys():
-        if _NUMBER.fullmatch(given[name]):  # msgspec would read it as seconds since 1970
-            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", given)
-    return _converted(given, shape)
+        parameters[name] = values if kinds[name] else values[0]
+    for name in _instants(shape) & parameters.keys():
+        if _NUMBER.fullmatch(parameters[name]):  # msgspec would read it as seconds since 1970
+            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", parameters)
+    return _converted(parameters, shape)
 
 
-def _converted(given: dict[str, Any], shape: type[Q]) -> Q:
+def _converted(parameters: dict[str, Any], shape: type[Q]) -> Q:
     try:
-        return msgspec.convert(given, shape, strict=False)
+        return msgspec.convert(parameters, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error), given) from None
+        raise _refusal(str(error), parameters) from None
 
 
 def _value_within(request: Request, name: str) -> str:
@@ -141,7 +141,9 @@ def _is_open(hint: Any) -> bool:
 def _instants(shape: type[msgspec.Struct]) -> frozenset[str]:
     hints = get_type_hints(shape, include_extras=False)
     fields = msgspec.structs.fields(shape)
-    return frozenset(one.encode_name for one in fields if datetime in (hints[one.name], *get_args(hints[one.name])))
+    return frozenset(
+        field.encode_name for field in fields if datetime in (hints[field.name], *get_args(hints[field.name]))
+    )
 
 
 def _is_list(hint: Any) -> bool:
@@ -149,13 +151,13 @@ def _is_list(hint: Any) -> bool:
     return any(get_origin(part) in (list, tuple) for part in parts)
 
 
-def _refusal(told: str, given: dict[str, Any]) -> Invalid:
+def _refusal(message: str, parameters: dict[str, Any]) -> Invalid:
     """Build the error from msgspec's message, which names the place after a `$`."""
-    problem, _, place = told.rpartition(" - at `$.")
+    problem, _, place = message.rpartition(" - at `$.")
     name = place.rstrip("`").partition("[")[0]
     if not problem:
-        return Invalid(told)
-    value = given.get(name)
+        return Invalid(message)
+    value = parameters.get(name)
     hint = problem
     if name == "state":
         wrong = [text for text in value or [] if text not in list(RunState)]

@@ -45,8 +45,8 @@ def key_of(request: Request) -> str | None:
 
 def header(request: Request, name: bytes) -> str | None:
     """Return the first header of that lower-case name, without building a mapping of all of them."""
-    for given, value in request.scope["headers"]:
-        if given == name:
+    for header_name, value in request.scope["headers"]:
+        if header_name == name:
             return str(value, "latin-1")
     return None
 
@@ -122,22 +122,22 @@ def _going_on(begun: Generator[Any, None, Message], waits_for: object) -> Genera
 def shaped(value: object, shape: type[T], path: str = "$") -> T:
     """Convert `value` to a `shape`; `path` is where it is in the body."""
     try:
-        found = msgspec.convert(value, shape)
+        result = msgspec.convert(value, shape)
     except msgspec.ValidationError as failure:
         error = unreadable(failure, shape.__struct_encode_fields__)
         raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
-    for name, told in _timed(shape):
-        if not _in_time(getattr(found, name)):
-            raise BadBody(f"{path}.{told}", f"must lie between {YEARS.start} and {YEARS.stop}")
-    return found
+    for name, external_name in _timed(shape):
+        if not _in_time(getattr(result, name)):
+            raise BadBody(f"{path}.{external_name}", f"must lie between {YEARS.start} and {YEARS.stop}")
+    return result
 
 
 def shaped_all(values: list[Any], shape: type[T], path: str) -> list[T]:
     """Convert each value like `shaped`, but in one call, which is much faster as long as all are valid."""
     try:
-        found: list[T] = msgspec.convert(values, list[shape])  # type: ignore[valid-type]
-        if all(_in_time(getattr(one, name)) for name, _ in _timed(shape) for one in found):
-            return found
+        results: list[T] = msgspec.convert(values, list[shape])  # type: ignore[valid-type]
+        if all(_in_time(getattr(result, name)) for name, _ in _timed(shape) for result in results):
+            return results
     except msgspec.ValidationError:
         pass
     return [shaped(value, shape, f"{path}[{place}]") for place, value in enumerate(values)]
@@ -156,6 +156,6 @@ def _in_time(value: object) -> bool:
     return not isinstance(value, list | tuple) or all(_in_time(item) for item in value)
 
 
-def given_in(body: msgspec.Struct) -> dict[str, Any]:
+def given_fields(body: msgspec.Struct) -> dict[str, Any]:
     """Return the fields that the body contains."""
     return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}

@@ -43,11 +43,11 @@ def etag(revision: object) -> str:
 
 def require_revision(request: Request, revision: object | None) -> None:
     """Check `If-Match` against the `revision`; None means that nothing exists, which no `If-Match` can match."""
-    given = request.headers.get("if-match")
-    if given is None:
+    condition = request.headers.get("if-match")
+    if condition is None:
         return
-    known = [part.strip() for part in given.split(",")]
-    if revision is None or ("*" not in known and etag(revision) not in known):
+    etags = [part.strip() for part in condition.split(",")]
+    if revision is None or ("*" not in etags and etag(revision) not in etags):
         raise ChangedMeanwhile(request.url.path.rpartition("/api/v1")[2][:200])
 
 

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from rota.api.auth.identity import identify
 from rota.api.operations.operation import Operation
-from rota.api.operations.query import ask
+from rota.api.operations.query import check_query
 from rota.core.access.roles import Role
 from rota.errors import Forbidden
 
@@ -47,24 +47,24 @@ class Declared(Route):
         if operation.role is not None:
             await self._require(request, operation.role)
         if operation.query is not None:
-            ask(request, operation.query)
+            check_query(request, operation.query)
         return await operation.endpoint(request)
 
     async def _require(self, request: Request, role: Role) -> None:
         identity = await identify(request)
         identity.require(role)
         if identity.scope is not None and not self.scoped:
-            of = f"{identity.scope.kind}/{identity.scope.id}"
-            raise Forbidden(f"{identity.actor} is for the runs of {of} only, which this is not about")
+            scope = f"{identity.scope.kind}/{identity.scope.id}"
+            raise Forbidden(f"{identity.actor} is for the runs of {scope} only, which this is not about")
 
 
 class FastRouter(Router):
     """Router that looks up paths without parameters in a dictionary; only others are matched route by route."""
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
-        kept = list(routes)
-        super().__init__(kept, redirect_slashes=False)
-        self._exact = {path: route for path, route in walk(kept) if "{" not in path}
+        route_list = list(routes)
+        super().__init__(route_list, redirect_slashes=False)
+        self._exact = {path: route for path, route in walk(route_list) if "{" not in path}
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         below = scope.get("root_path", "")

@@ -47,12 +47,12 @@ class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 def filter_of(request: Request, query: RunQuery, scope: Scope | None) -> RunFilter:
     """Return the filter, limited to what the caller may see: filtering by a hidden value would reveal it."""
-    given = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
-    wanted = RunFilter(states=tuple(query.state), scope=scope, **given)
+    fields = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
+    run_filter = RunFilter(states=tuple(query.state), scope=scope, **fields)
     if identity_of(request).may(Role.ADMIN):
-        return wanted
+        return run_filter
     require_no_secret(query.payload)
-    return shown_filter(wanted)
+    return shown_filter(run_filter)
 
 
 def scope_of(text: str | None) -> Scope | None:
@@ -72,9 +72,9 @@ class RunListQuery(RunQuery, kw_only=True):
     cursor: Cursor | None = None
 
 
-def scope_seen(request: Request, wanted: Scope | None) -> Scope | None:
+def scope_seen(request: Request, scope: Scope | None) -> Scope | None:
     """Return the scope to search, limited to the caller's own."""
-    own = identity_of(request).scope
-    if own is not None and wanted not in (None, own):
-        raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen here")
-    return own or wanted
+    own_scope = identity_of(request).scope
+    if own_scope is not None and scope not in (None, own_scope):
+        raise Forbidden(f"only runs of {own_scope.kind}/{own_scope.id} may be seen here")
+    return own_scope or scope

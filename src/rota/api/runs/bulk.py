@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from rota.api.auth.identity import identity_of
 from rota.api.http.problems import problem
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -67,9 +67,9 @@ async def count_runs(request: Request) -> Response:
 
     If `exact` is false, there are at least that many: counting stopped at `most`, or after a second.
     """
-    query = asked(request, CountQuery)
-    wanted = filter_of(request, query, query.scope_wanted)
-    return answer(await (await client_of(request)).count(wanted, most=query.most, within=_WITHIN))
+    query = checked_query(request, CountQuery)
+    run_filter = filter_of(request, query, query.scope_wanted)
+    return answer(await (await client_of(request)).count(run_filter, most=query.most, within=_WITHIN))
 
 
 @operation(
@@ -86,23 +86,23 @@ async def bulk_runs(request: Request) -> Response:
     """
     body = shaped(await json_body(request), RunsBulkBody)
     client = await client_of(request)
-    wanted = filter_of(request, body.filter, body.filter.scope_wanted)
+    run_filter = filter_of(request, body.filter, body.filter.scope_wanted)
     if body.dry_run:
-        return answer(await client.count(wanted, most=_MOST_COUNTED, within=_WITHIN))
+        return answer(await client.count(run_filter, most=_MOST_COUNTED, within=_WITHIN))
     actor = identity_of(request).actor
 
     async def act(progress: SoFar | None) -> BulkResult:
-        told = {"expected": body.expected, "everything": body.everything, "actor": actor, "progress": progress}
+        options = {"expected": body.expected, "everything": body.everything, "actor": actor, "progress": progress}
         if body.action == "cancel":
-            return await client.cancel_many(wanted, reason=body.reason, **told)  # type: ignore[arg-type]
-        return await client.retry_many(wanted, **told)  # type: ignore[arg-type]
+            return await client.cancel_many(run_filter, reason=body.reason, **options)  # type: ignore[arg-type]
+        return await client.retry_many(run_filter, **options)  # type: ignore[arg-type]
 
     if _LINES in request.headers.get("accept", ""):
-        return StreamingResponse(_told(act), media_type=_LINES)
+        return StreamingResponse(_progress_lines(act), media_type=_LINES)
     return answer(await act(None))
 
 
-async def _told(act: Callable[[SoFar], Awaitable[BulkResult]]) -> AsyncIterator[bytes]:
+async def _progress_lines(act: Callable[[SoFar], Awaitable[BulkResult]]) -> AsyncIterator[bytes]:
     """Yield a line of progress after each batch, and finally the result or the problem."""
     parts: asyncio.Queue[bytes | None] = asyncio.Queue()
 
@@ -158,10 +158,10 @@ async def _names(client: Client, body: SchedulesBulkBody) -> list[str]:
         return list(dict.fromkeys(body.names))
     if body.job is None and body.owner is None:
         raise Invalid("all schedules there are is not enough of a choice", hint="give job, owner or names")
-    found = await client.schedules.list(job=body.job, owner=body.owner, limit=_MOST_SCHEDULES)
-    if len(found) == _MOST_SCHEDULES:
+    schedules = await client.schedules.list(job=body.job, owner=body.owner, limit=_MOST_SCHEDULES)
+    if len(schedules) == _MOST_SCHEDULES:
         raise Invalid(f"more than {_MOST_SCHEDULES} schedules match", hint="pause their job instead")
-    return [schedule.name for schedule in found]
+    return [schedule.name for schedule in schedules]
 
 
 async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str) -> None:

@@ -13,9 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import discretion
 from rota.api.docs.examples import LOG_LINE
-from rota.api.operations.event_stream import MEDIA, STILL_HERE, Streams, event_of, or_silence
+from rota.api.operations.event_stream import KEEP_ALIVE, MEDIA, Streams, event_of, with_keep_alive
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -50,7 +50,7 @@ async def list_logs(request: Request) -> Response:
     With `follow=1`, stream them as server-sent events: a `line` each, and `end` with the run's state when it is final.
     An event's `id` is a cursor, so a browser that reconnects continues after it.
     """
-    query = asked(request, LogQuery)
+    query = checked_query(request, LogQuery)
     client = await client_of(request)
     run = await run_of(request, client)
     if query.follow:
@@ -58,8 +58,8 @@ async def list_logs(request: Request) -> Response:
         return await _followed(request, client, run, after)
     lines = await client.logs(run.id, after=query.after, last=query.last)
     discreet = discretion(request, run)
-    told = lines if discreet is None else [discreet.line(line) for line in lines]
-    return answer(page(told, lines[-1].cursor if lines else query.after))
+    visible = lines if discreet is None else [discreet.line(line) for line in lines]
+    return answer(page(visible, lines[-1].cursor if lines else query.after))
 
 
 async def _followed(request: Request, client: Client, run: Run, after: str | None) -> Response:
@@ -68,21 +68,21 @@ async def _followed(request: Request, client: Client, run: Run, after: str | Non
     streams: Streams = request.app.state.streams
     streams.require_room(actor)
 
-    async def told() -> AsyncIterator[bytes]:
-        with streams.one_more(actor):
+    async def events() -> AsyncIterator[bytes]:
+        with streams.counted(actor):
             async for part in _lines(client, run.id, after, discretion(request, run), streams.over):
                 yield part
 
-    return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
+    return StreamingResponse(events(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
 async def _lines(
     client: Client, run_id: str, after: str | None, discreet: Discreet | None, over: asyncio.Event
 ) -> AsyncIterator[bytes]:
     """Yield lines as they come. The state is read before the lines: when it is final, all lines are there."""
-    async for run in or_silence(client.follow(run_id), over):
+    async for run in with_keep_alive(client.follow(run_id), over):
         if run is None:
-            yield STILL_HERE
+            yield KEEP_ALIVE
             continue
         while lines := await client.logs(run_id, after=after):
             after = lines[-1].cursor

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.auth.redaction import all_shown, created, discretion, said, shown
+from rota.api.auth.redaction import all_shown, created, discretion, shown, shown_facts
 from rota.api.docs.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 from rota.api.http.problems import problem
 from rota.api.operations.cursors import cursor_below, run_before
 from rota.api.operations.enqueue_body import EnqueueBody, order_of, orders_of
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, key_of, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -94,13 +94,13 @@ async def _enqueue_one(request: Request, client: Client, order: Order) -> Respon
 
 async def _enqueue_many(request: Request, client: Client, orders: Sequence[Order]) -> Response:
     try:
-        made = await client.enqueue_shown(orders)
+        runs = await client.enqueue_shown(orders)
     except KeyReused:
         raise
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    return answer(EnqueuedRuns(all_shown(request, (run for run, _ in made)), [new for _, new in made]), 201)
+    return answer(EnqueuedRuns(all_shown(request, (run for run, _ in runs)), [new for _, new in runs]), 201)
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
@@ -120,10 +120,10 @@ async def list_runs(request: Request) -> Response:
     A filter that matches few of many runs stops searching after a quarter of a second. The page may then be short or
     even empty; as long as there is a `next_cursor`, there may be more.
     """
-    query = asked(request, RunListQuery)
-    wanted = filter_of(request, query, scope_seen(request, query.scope_wanted))
-    found = await (await client_of(request)).page(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
+    query = checked_query(request, RunListQuery)
+    run_filter = filter_of(request, query, scope_seen(request, query.scope_wanted))
+    runs = await (await client_of(request)).page(run_filter, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, runs.runs), cursor_below(runs.next)))
 
 
 async def run_of(request: Request, client: Client) -> Run:
@@ -139,7 +139,7 @@ async def get_run(request: Request) -> Response:
     """
     client = await client_of(request)
     run = await run_of(request, client)
-    if not asked(request, RunDetailQuery).steps:
+    if not checked_query(request, RunDetailQuery).steps:
         return answer(shown(request, run))
     steps = await client.steps(run.id)
     progress = progress_of(run.progress, steps, run.state) if run.progress or steps else None
@@ -152,7 +152,7 @@ async def list_attempts(request: Request) -> Response:
     client = await client_of(request)
     run = await run_of(request, client)
     attempts, discreet = await client.attempts(run.id), discretion(request, run)
-    return answer(page(attempts if discreet is None else [discreet.attempt(one) for one in attempts]))
+    return answer(page(attempts if discreet is None else [discreet.attempt(attempt) for attempt in attempts]))
 
 
 @operation(Role.VIEWER, answers=Step, lists=True, gives=STEP)
@@ -164,7 +164,7 @@ async def list_steps(request: Request) -> Response:
     client = await client_of(request)
     run = await run_of(request, client)
     steps, discreet = await client.steps(run.id), discretion(request, run)
-    return answer(page(steps if discreet is None else [discreet.step(one) for one in steps]))
+    return answer(page(steps if discreet is None else [discreet.step(step) for step in steps]))
 
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
@@ -172,7 +172,7 @@ async def list_run_events(request: Request) -> Response:
     """List the state changes of a run, oldest first, each with its time, actor and fence."""
     client = await client_of(request)
     run = await run_of(request, client)
-    return answer(page(said(request, run, await client.events(run.id))))
+    return answer(page(shown_facts(request, run, await client.events(run.id))))
 
 
 @operation(Role.VIEWER, answers=Explanation, gives=EXPLANATION)
@@ -180,7 +180,7 @@ async def explain_run(request: Request) -> Response:
     """Explain why a run is in its current state."""
     client = await client_of(request)
     run = await run_of(request, client)
-    return answer(said(request, run, await client.explain(run.id)))
+    return answer(shown_facts(request, run, await client.explain(run.id)))
 
 
 @operation(Role.OPERATOR, body=CancelBody, body_optional=True, answers=Run, takes={"reason": "a mistake"}, gives=RUN)

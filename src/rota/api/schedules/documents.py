@@ -13,7 +13,7 @@ from rota.api.auth.identity import identity_of
 from rota.api.docs.examples import FIRE, SCHEDULE_BODY
 from rota.api.http.rejection import BadBody
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -63,8 +63,10 @@ async def apply_documents(request: Request) -> Response:
 
 def _place(error: BadPayload, documents: Sequence[dict[str, Any]]) -> str:
     """Return the index of the document that the error is about; its message names the schedule."""
-    told = (place for place, one in enumerate(documents) if f"schedule {one.get('name')!r}:" in error.message)
-    return f"[{next(told, 0)}]"
+    places = (
+        place for place, document in enumerate(documents) if f"schedule {document.get('name')!r}:" in error.message
+    )
+    return f"[{next(places, 0)}]"
 
 
 @operation(
@@ -83,7 +85,7 @@ async def preview_document(request: Request) -> Response:
     document = await json_body(request)
     if not isinstance(document, dict):
         raise BadBody("$", "must be an object")
-    query = asked(request, PreviewQuery)
+    query = checked_query(request, PreviewQuery)
     client = await client_of(request)
     return answer(await client.schedules.preview_document(document, query.n, after=query.after))
 
@@ -91,7 +93,7 @@ async def preview_document(request: Request) -> Response:
 @operation(Role.VIEWER, query=VerifyQuery, answers=Verification)
 async def verify_schedule(request: Request) -> Response:
     """Verify that every plan time of a schedule is accounted for exactly once."""
-    thorough = asked(request, VerifyQuery).thorough
+    thorough = checked_query(request, VerifyQuery).thorough
     client = await client_of(request)
     return answer(await client.schedules.verify(request.path_params["name"], thorough=thorough))
 

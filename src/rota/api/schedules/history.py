@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.auth.redaction import said
+from rota.api.auth.redaction import shown_facts
 from rota.api.docs.examples import EVENT, EXPLANATION, OCCURRENCE
 from rota.api.operations.cursors import cursor_at, place_of
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Cursor, Instant, asked
+from rota.api.operations.query import Cursor, Instant, checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -60,17 +60,17 @@ async def list_occurrences(request: Request) -> Response:
 
     With `cursor`, `from` and `to` of the first page apply.
     """
-    query = asked(request, OccurrenceQuery)
+    query = checked_query(request, OccurrenceQuery)
     client = await client_of(request)
-    from_at, to_at, after = await _looked_at(client, query)
-    found = await client.schedules.occurrences(
+    from_at, to_at, after = await _window(client, query)
+    occurrences = await client.schedules.occurrences(
         request.path_params["name"], from_at, to_at, limit=query.limit, after=after
     )
-    place = place_after(found, after) if len(found) == query.limit else None
-    return answer(page(found, None if place is None else cursor_at(from_at or to_at - _DAY, to_at, place)))
+    place = place_after(occurrences, after) if len(occurrences) == query.limit else None
+    return answer(page(occurrences, None if place is None else cursor_at(from_at or to_at - _DAY, to_at, place)))
 
 
-async def _looked_at(client: Client, query: OccurrenceQuery) -> tuple[datetime | None, datetime, PagePosition | None]:
+async def _window(client: Client, query: OccurrenceQuery) -> tuple[datetime | None, datetime, PagePosition | None]:
     if query.cursor is not None:
         return place_of(query.cursor)
     to_at = query.to_at or await client.time()
@@ -84,12 +84,12 @@ async def explain_schedule(request: Request) -> Response:
     Without `at`, the newest past plan time is explained.
     """
     client = await client_of(request)
-    found = await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at)
-    told: Any = found
-    for run in found.facts.get("runs", ()):
+    explanation = await client.schedules.explain(request.path_params["name"], checked_query(request, ExplainQuery).at)
+    visible: Any = explanation
+    for run in explanation.facts.get("runs", ()):
         if run.get("error"):  # an error may quote a secret of the payload
-            told = said(request, await client.get(run["run_id"]), told)
-    return answer(told)
+            visible = shown_facts(request, await client.get(run["run_id"]), visible)
+    return answer(visible)
 
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)

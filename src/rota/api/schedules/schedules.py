@@ -18,7 +18,7 @@ from rota.api.http.problems import payload_at
 from rota.api.http.rejection import BadBody
 from rota.api.operations.cursors import cursor_of_name, name_after
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Instant, OwnerQuery, Page, asked
+from rota.api.operations.query import Instant, OwnerQuery, Page, checked_query
 from rota.api.operations.request import client_of, json_body, key_of, shaped
 from rota.api.operations.response import answer, at, etag, page, require_revision
 from rota.api.operations.routing import declared
@@ -50,8 +50,8 @@ async def recent_of(client: Client, schedules: Sequence[Schedule], limit: int | 
     """Return recent runs by name of schedule; nothing if `limit` is None."""
     if limit is None:
         return {}
-    found = await client.schedules.recent([schedule.name for schedule in schedules], limit)
-    return {name: msgspec.structs.asdict(one) for name, one in found.items()}
+    recent = await client.schedules.recent([schedule.name for schedule in schedules], limit)
+    return {name: msgspec.structs.asdict(runs) for name, runs in recent.items()}
 
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -118,18 +118,18 @@ class TriggeredRuns(msgspec.Struct):
     items: list[Run]
 
 
-def _seen(request: Request, schedule: Schedule, now: datetime) -> dict[str, Any]:
+def _visible(request: Request, schedule: Schedule, now: datetime) -> dict[str, Any]:
     """Return the schedule as the caller may see it: secrets in its payload are for admins."""
     shown = view(schedule, now=now)
     return shown if identity_of(request).may(Role.ADMIN) else {**shown, "definition": concealed(shown["definition"])}
 
 
-async def _answered(request: Request, client: Client, schedule: Schedule, status: int = 200) -> Response:
+async def _response(request: Request, client: Client, schedule: Schedule, status: int = 200) -> Response:
     """Build the response for a schedule, with its revision as `ETag` for optimistic locking."""
     headers = {"etag": etag(schedule.revision)}
     if status == 201:
         headers["location"] = at(f"/api/v1/schedules/{quote(schedule.name, safe='')}")
-    return answer(_seen(request, schedule, await client.time()), status, headers)
+    return answer(_visible(request, schedule, await client.time()), status, headers)
 
 
 def _document(value: object, name: str | None = None) -> Document:
@@ -146,16 +146,18 @@ async def list_schedules(request: Request) -> Response:
 
     With `recent`, each also has its last runs, oldest first, and their `p50_duration_ms` and `p95_duration_ms`.
     """
-    query = asked(request, ScheduleQuery)
+    query = checked_query(request, ScheduleQuery)
     client = await client_of(request)
     after = name_after(query.cursor)
     chosen = {"job": query.job, "owner": query.owner, "text": query.text, "state": query.state}
-    found = await client.schedules.list(**chosen, limit=query.limit, after=after)
+    schedules = await client.schedules.list(**chosen, limit=query.limit, after=after)
     now = await client.time()
-    following = cursor_of_name(found[-1].name) if len(found) == query.limit else None
-    recent = await recent_of(client, found, query.recent)
+    following = cursor_of_name(schedules[-1].name) if len(schedules) == query.limit else None
+    recent = await recent_of(client, schedules, query.recent)
     return answer(
-        page([{**_seen(request, schedule, now), **recent.get(schedule.name, {})} for schedule in found], following)
+        page(
+            [{**_visible(request, schedule, now), **recent.get(schedule.name, {})} for schedule in schedules], following
+        )
     )
 
 
@@ -166,12 +168,12 @@ async def create_schedule(request: Request) -> Response:
     """Create a schedule."""
     parsed = parse(_document(await json_body(request)))
     client = await client_of(request)
-    owner, actor = asked(request, OwnerQuery).owner, identity_of(request).actor
+    owner, actor = checked_query(request, OwnerQuery).owner, identity_of(request).actor
     with payload_at(_PAYLOAD):
-        made = await client.schedules.create(
+        schedule = await client.schedules.create(
             parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
         )
-    return await _answered(request, client, made, 201)
+    return await _response(request, client, schedule, 201)
 
 
 @operation(Role.VIEWER, query=RecentQuery, answers=Document, gives=SCHEDULE)
@@ -181,10 +183,10 @@ async def get_schedule(request: Request) -> Response:
     `rule` describes its trigger in words, and `definition` is the document that would create it.
     """
     client = await client_of(request)
-    found = await client.schedules.get(request.path_params["name"])
-    recent = await recent_of(client, [found], asked(request, RecentQuery).recent)
-    shown = {**_seen(request, found, await client.time()), **recent.get(found.name, {})}
-    return answer(shown, headers={"etag": etag(found.revision)})
+    schedule = await client.schedules.get(request.path_params["name"])
+    recent = await recent_of(client, [schedule], checked_query(request, RecentQuery).recent)
+    shown = {**_visible(request, schedule, await client.time()), **recent.get(schedule.name, {})}
+    return answer(shown, headers={"etag": etag(schedule.revision)})
 
 
 @operation(
@@ -204,8 +206,8 @@ async def replace_schedule(request: Request) -> Response:
     except UnknownSchedule:
         require_revision(request, None)
         with payload_at(_PAYLOAD):
-            made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
-        return await _answered(request, client, made, 201)
+            created = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
+        return await _response(request, client, created, 201)
     require_revision(request, old.revision)
     if request.headers.get("if-none-match") == "*":
         raise DuplicateSchedule(name)
@@ -214,7 +216,7 @@ async def replace_schedule(request: Request) -> Response:
         changed = await client.schedules.update(
             name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
         )
-    return await _answered(request, client, changed)
+    return await _response(request, client, changed)
 
 
 @operation(Role.ADMIN, body=Document, answers=Document, takes={"overlap": "allow", "jitter": None}, gives=SCHEDULE)
@@ -235,7 +237,7 @@ async def update_schedule(request: Request) -> Response:
         changed = await client.schedules.update(
             name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
         )
-    return await _answered(request, client, changed)
+    return await _response(request, client, changed)
 
 
 @operation(Role.ADMIN, status=204)
@@ -263,16 +265,16 @@ async def pause_schedule(request: Request) -> Response:
     until = _until(body.until)
     actor = identity_of(request).actor
     paused = await client.schedules.pause(request.path_params["name"], reason=body.reason, until=until, actor=actor)
-    return await _answered(request, client, paused)
+    return await _response(request, client, paused)
 
 
-def _until(given: str | None) -> datetime | str | None:
-    if given is not None and given[:4].isdigit() and "T" in given:
+def _until(text: str | None) -> datetime | str | None:
+    if text is not None and text[:4].isdigit() and "T" in text:
         try:
-            return msgspec.convert(given, Instant)
+            return msgspec.convert(text, Instant)
         except msgspec.ValidationError:
-            raise Invalid(f"until cannot be {given!r:.80}", hint="a time with a zone, or a duration") from None
-    return given
+            raise Invalid(f"until cannot be {text!r:.80}", hint="a time with a zone, or a duration") from None
+    return text
 
 
 @operation(
@@ -286,7 +288,7 @@ async def resume_schedule(request: Request) -> Response:
     body = shaped(await json_body(request, default={}), ResumeBody)
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
-    return await _answered(request, client, await client.schedules.resume(name, catch_up=body.catch_up, actor=actor))
+    return await _response(request, client, await client.schedules.resume(name, catch_up=body.catch_up, actor=actor))
 
 
 @operation(
@@ -317,7 +319,7 @@ async def trigger_schedule(request: Request) -> Response:
 @operation(Role.VIEWER, query=PreviewQuery, answers=Fire, lists=True, gives=FIRE)
 async def preview_schedule(request: Request) -> Response:
     """List the next plan times, with the effects of daylight saving time."""
-    query = asked(request, PreviewQuery)
+    query = checked_query(request, PreviewQuery)
     client = await client_of(request)
     return answer(page(await client.schedules.preview(request.path_params["name"], query.n, after=query.after)))
 
@@ -337,15 +339,15 @@ async def simulate_schedule(request: Request) -> Response:
     old = await client.schedules.get(name)
     parsed = parse(merged(document_of(name, old.definition), body.changes))
     options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-    what_if = SimulationOptions(
+    assumptions = SimulationOptions(
         duration=body.duration, fail_every=body.fail_every, outages=tuple(body.outages), workers=body.workers
     )
     with payload_at("$.changes.payload"):
-        found = await client.schedules.simulate(
-            name, body.span, what_if, start=body.start, trigger=parsed.trigger, **options
+        report = await client.schedules.simulate(
+            name, body.span, assumptions, start=body.start, trigger=parsed.trigger, **options
         )
     definition = await client.schedules.define(*parsed)
-    return answer({"rule": describe(definition.rule, name), **worded(found)})
+    return answer({"rule": describe(definition.rule, name), **worded(report)})
 
 
 ROUTES = [

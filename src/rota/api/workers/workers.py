@@ -66,8 +66,8 @@ async def stop_worker(request: Request) -> Response:
 
 async def _ask(request: Request, verb: str) -> Response:
     client = await client_of(request)
-    meant = await getattr(client.workers, verb)(request.path_params["id"], actor=identity_of(request).actor)
-    return answer(page([worded(worker) for worker in meant]))
+    workers = await getattr(client.workers, verb)(request.path_params["id"], actor=identity_of(request).actor)
+    return answer(page([worded(worker) for worker in workers]))
 
 
 @operation(Role.OPERATOR, body=WorkerSettingsBody, answers=Worker, lists=True, takes={"slots": 50}, gives=WORKER)
@@ -76,8 +76,8 @@ async def update_worker(request: Request) -> Response:
     body = shaped(await json_body(request), WorkerSettingsBody)
     client = await client_of(request)
     settings = msgspec.structs.asdict(body)
-    meant = await client.workers.update(request.path_params["id"], actor=identity_of(request).actor, **settings)
-    return answer(page([worded(worker) for worker in meant]))
+    workers = await client.workers.update(request.path_params["id"], actor=identity_of(request).actor, **settings)
+    return answer(page([worded(worker) for worker in workers]))
 
 
 ROUTES = [
