@@ -109,7 +109,7 @@ class ChangePoller:
             changed = await self.step()
         except Exception as error:
             if not self._failing:
-                log.warning("cannot look for changes, trying again: %s", error)
+                log.warning("cannot poll for changes, retrying: %s", error)
             self._failing = True
             return False
         self._failing = False

@@ -196,7 +196,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
     async def _scoped_filter(self, run_filter: RunFilter) -> RunFilter:
         """Return the filter with its ids completed and limited to the client's scope."""
         if self.scope is not None and run_filter.scope not in (None, self.scope):
-            raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} may be seen here")
+            raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} are visible here")
         if self.scope is not None:
             run_filter = msgspec.structs.replace(run_filter, scope=self.scope)
         if run_filter.parent is None:
@@ -411,7 +411,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         """
         require_limit(limit, MOST_LISTED)
         if kind is not None and kind not in KINDS:
-            raise Invalid(f"there are no events of kind {kind!r}", hint=did_you_mean(kind, KINDS))
+            raise Invalid(f"unknown kind of event: {kind!r}", hint=did_you_mean(kind, KINDS))
         filters = {"kind": kind, "subject": subject, "actor": actor}
         columns = {column: value for column, value in filters.items() if value is not None}
         return await self.store.events.audit(columns, limit, before)

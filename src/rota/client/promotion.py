@@ -70,7 +70,7 @@ class Promotion:
         rows: int = _ROWS,
     ) -> None:
         if source.dialect is not SQLITE or target.dialect is not POSTGRES:
-            raise Invalid("a promotion goes from SQLite to PostgreSQL", hint=_EXAMPLE)
+            raise Invalid("a promotion needs SQLite as source and PostgreSQL as target", hint=_EXAMPLE)
         self._source = source
         self._target = target
         self._place = place
@@ -128,7 +128,7 @@ class Promotion:
         """Make the file usable again and empty the target."""
         mark = await self._source.read(mark_of)
         if mark is None:
-            raise Conflict("no promotion of this database has begun")
+            raise Conflict("no promotion of this database has been started")
         target_mark = await self._target.read(mark_of)
         if mark.kind == "left" or await self._is_filled_by(mark, target_mark):
             raise DatabaseMoved(mark.place)
@@ -216,7 +216,7 @@ class Promotion:
         }
         if missing or differing:
             names = ", ".join(sorted(missing | differing))
-            hint = f"go on with the version of rota that began; {_ABANDON}"
+            hint = f"continue with the version of rota that started it; {_ABANDON}"
             raise Conflict(f"the tables of the two databases differ: {names}", hint=hint)
         return source
 
@@ -236,7 +236,7 @@ class Promotion:
             if source_counts[name] != target_counts[name]
         ]
         if wrong:
-            raise Conflict(f"the two databases do not hold the same rows: {', '.join(wrong)}", hint=_ABANDON)
+            raise Conflict(f"row counts of the two databases differ: {', '.join(wrong)}", hint=_ABANDON)
         return {name: target_counts[name] for name in source.tables}
 
     async def _verify_ledgers(self) -> int:

@@ -81,7 +81,7 @@ def checked_topics(topics: Iterable[str]) -> frozenset[str]:
     """Return the topics, or raise `Invalid`."""
     names = frozenset(map(checked_topic, topics))
     if not 1 <= len(names) <= _MOST_TOPICS:
-        raise Invalid(f"a subscription has 1 to {_MOST_TOPICS} topics, not {len(names)}")
+        raise Invalid(f"a subscription must have 1 to {_MOST_TOPICS} topics, not {len(names)}")
     return names
 
 
@@ -92,4 +92,4 @@ def checked_topic(topic: str) -> str:
         if topic.startswith(OF_RUN):
             return f"{OF_RUN}{UUID(topic[len(OF_RUN) :])}"
     hint = did_you_mean(topic, COARSE_TOPICS) or ""
-    raise Invalid(f"there is no topic {topic!r:.80}", hint=f"{hint}; or write run: and a whole id".removeprefix("; "))
+    raise Invalid(f"unknown topic {topic!r:.80}", hint=f"{hint}; or write run: and a whole id".removeprefix("; "))

@@ -85,7 +85,7 @@ class RemoteHints:
                         subscription.tell(hint)
             except Unavailable as error:
                 if not failing:
-                    log.warning("no hints, trying again: %s", error)
+                    log.warning("cannot receive change hints, retrying: %s", error)
                 failing = True
             except RotaError as error:  # a retry would be refused, too
                 subscription.end(error)

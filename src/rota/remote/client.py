@@ -142,7 +142,7 @@ class RemoteClient(RemoteJobs):
         if not order_list:
             return []
         if any(key_of(order) is not None for order in order_list):
-            raise Invalid("one of many runs cannot have an idempotency_key of its own", hint="enqueue it by itself")
+            raise Invalid("a run in a batch cannot have its own idempotency_key", hint="enqueue it separately")
         body = {"runs": [body_of(order, self._limits) for order in order_list]}
         enqueued = read(await self._post(path_of("runs"), body, once()), _Enqueued)
         return [enqueued_of(run, created=new) for run, new in zip(enqueued.items, enqueued.created, strict=True)]
@@ -318,7 +318,7 @@ class RemoteClient(RemoteJobs):
                     progress(part.progress)
                 if part.result is not None:
                     return part.result
-        raise ServerTrouble("the server went away in the middle", hint="ask again: what is done is not done twice")
+        raise ServerTrouble("the connection to the server was lost", hint="repeat the command: nothing is done twice")
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
         """Subscribe to change hints for topics: `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""

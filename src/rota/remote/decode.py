@@ -50,8 +50,8 @@ def value(plain: Any, kind: type[T]) -> T:
 
 def _undecodable(error: Exception) -> ServerTrouble:
     """Build the error for a response that cannot be decoded."""
-    hint = "do the server and this program have the same version of rota?"
-    return ServerTrouble(f"the server's answer is not understood: {error}", hint=hint)
+    hint = "check that the server and this program have the same version of rota"
+    return ServerTrouble(f"the server's response cannot be decoded: {error}", hint=hint)
 
 
 def _type_of(kind: Any) -> inspect.Type:

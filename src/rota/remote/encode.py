@@ -131,14 +131,14 @@ def cursor_of_run(id: str | None) -> str | None:
     try:
         return base64.urlsafe_b64encode(UUID(id).bytes).rstrip(b"=").decode()
     except ValueError:
-        raise Invalid(f"before is no whole id of a run: {id!r:.80}") from None
+        raise Invalid(f"before must be the whole id of a run, not {id!r:.80}") from None
 
 
 def run_of_cursor(cursor: str | None) -> str | None:
     try:
         return None if cursor is None else str(UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))
     except ValueError:
-        raise ServerTrouble(f"next_cursor is not one that we understand: {cursor!r:.80}") from None
+        raise ServerTrouble(f"the server sent an invalid next_cursor: {cursor!r:.80}") from None
 
 
 def cursor_of_name(name: str | None) -> str | None:

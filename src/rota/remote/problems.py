@@ -84,11 +84,11 @@ def _family(status: int) -> type[RotaError]:
 def _not_a_problem(status: int, where: str, location: str | None) -> RotaError:
     """Build the error for a response that is not a problem: a proxy's page, or another program's."""
     if status in (401, 403):
-        return Denied(f"{where} answers {status}", hint="something in front of rota does not let this through")
-    hint = "is it the address of a rota server?"
+        return Denied(f"{where} answered {status}", hint="a proxy in front of rota refuses the request")
+    hint = "check that this is the address of a rota server"
     if 300 <= status < 400:
-        hint = f"it sends elsewhere: {location!r:.200}; give that address" if location else hint
-    return ServerTrouble(f"{where} answers {status}, and not as rota does", hint=hint)
+        hint = f"it redirects to {location!r:.200}; use that address" if location else hint
+    return ServerTrouble(f"{where} answered {status}, but not as a rota server does", hint=hint)
 
 
 def _path(pointer: str | None) -> str:
@@ -115,4 +115,5 @@ class NotOffered(Invalid):
     code = "not-offered"
 
     def __init__(self, verb: str) -> None:
-        super().__init__(f"{verb} is not offered over HTTP", hint="ask the database itself: app.connect(), --database")
+        hint = "connect to the database: app.connect(), --database"
+        super().__init__(f"{verb} is not available over HTTP", hint=hint)

@@ -48,7 +48,7 @@ class Transport:
         self.url = checked_url(url)
         self.seconds = parse_duration(timeout).total_seconds()
         if self.seconds <= 0:
-            raise Invalid("timeout must be longer than nothing")
+            raise Invalid("timeout must be positive")
         self._headers = {"User-Agent": f"rota/{__version__}", "Accept": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {checked_token(token)}"
@@ -145,12 +145,12 @@ class Transport:
                     raise _refused(response.status, content, _lowered(response.headers), self.url)
                 yield response
         except aiohttp.ClientSSLError as error:
-            hint = "its certificate must be valid for this name; SSL_CERT_FILE names other authorities"
-            raise ServerTrouble(f"{self.url} cannot be trusted: {error}", hint=hint) from None
+            hint = "its certificate must be valid for this name; SSL_CERT_FILE adds certificate authorities"
+            raise ServerTrouble(f"the certificate of {self.url} is not trusted: {error}", hint=hint) from None
         except (aiohttp.ClientError, aiohttp.ServerTimeoutError, OSError) as error:
             reason = str(error) or type(error).__name__
             raise ServerTrouble(
-                f"{self.url} cannot be reached: {reason}", hint="is the server running there?"
+                f"{self.url} cannot be reached: {reason}", hint="check that the server is running there"
             ) from None
 
     def _open_session(self) -> ClientSession:
@@ -172,7 +172,7 @@ class Transport:
 
 def _require_library() -> None:
     if importlib.util.find_spec("aiohttp") is None:
-        raise BadConfig("asking a server needs aiohttp", hint="pip install 'rota[http]'")
+        raise BadConfig("connecting to a server needs aiohttp", hint="pip install 'rota[http]'")
 
 
 def once(key: str | None = None) -> dict[str, str]:
@@ -192,10 +192,12 @@ def checked_url(url: str) -> str:
     except ValueError:
         parts, usable = urlsplit(""), False
     if not usable:
-        raise Invalid(f"{url.rpartition('@')[2]!r:.200} is no server's address", hint="write http://127.0.0.1:7682")
+        raise Invalid(
+            f"{url.rpartition('@')[2]!r:.200} is not a server's address", hint="for example http://127.0.0.1:7682"
+        )
     if "@" in parts.netloc or parts.query or parts.fragment:
-        hint = "write https://rota.example.com; a token is given apart from it: ROTA_TOKEN"
-        raise Invalid("the address of a server is a host and a path only", hint=hint)
+        hint = "for example https://rota.example.com; pass a token separately: ROTA_TOKEN"
+        raise Invalid("the address of a server must only have a host and a path", hint=hint)
     return url.rstrip("/")
 
 
@@ -203,7 +205,7 @@ def checked_token(token: str) -> str:
     """Return the token, or raise `Invalid` without quoting it."""
     text = token.strip()
     if not (text.isascii() and text.isprintable()) or " " in text:
-        raise Invalid("the token has characters that no token has", hint="it looks like rota_…_…")
+        raise Invalid("the token contains invalid characters", hint="it looks like rota_…_…")
     return text
 
 

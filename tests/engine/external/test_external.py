@@ -120,7 +120,7 @@ async def test_outsiders_claim_nothing_but_external_jobs(either: Harness) -> Non
     await declare(either)
     await either.enqueue("own")
     assert await either.client.external.claim("scanner", max=5) == []
-    with pytest.raises(Invalid, match="not done outside"):
+    with pytest.raises(Invalid, match="is not external"):
         await either.client.external.claim("scanner", jobs=["own"])
     with pytest.raises(UnknownJob, match="labl"):
         await either.client.external.claim("scanner", jobs=["labl"])

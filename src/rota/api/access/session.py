@@ -45,7 +45,7 @@ async def sign_in(request: Request, text: str) -> tuple[Identity, str | None]:
     identity = await authenticator.identify(("bearer", text), caller_of(request), client)
     token = await client.tokens.check(text)
     if identity is None or token is None:
-        raise NotSignedIn("sessions are opened with rota's own tokens; send any other with each request")
+        raise NotSignedIn("a session needs one of rota's own tokens; send other tokens with each request")
     return identity, await client.tokens.open_session(token)
 
 

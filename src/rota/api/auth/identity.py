@@ -164,7 +164,7 @@ class Authenticator:
             return self._jwt_verifier.identity(text, await client.time())
         token = await client.tokens.check(text)
         if token is None:
-            raise NotSignedIn("this token is unknown, revoked, or has expired")
+            raise NotSignedIn("this token is unknown, revoked or expired")
         return token.identity
 
     def forget(self, session: str) -> None:
@@ -179,7 +179,7 @@ def _credential(request: Request) -> tuple[str, str] | None:
     if header is not None:
         scheme, _, text = header.partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
-            raise NotSignedIn("this is no way to sign in here")
+            raise NotSignedIn("the Authorization header must be Bearer and a token")
         return ("bearer", text.strip())
     session = session_of(request)
     return ("cookie", session) if session else None

@@ -45,8 +45,8 @@ class JwtVerifier:
             self._verify["HS256"] = _by_secret(config.jwt_secret)
         if config.jwt_jwks:
             if not (config.jwt_issuer and config.jwt_audience):
-                hint = "without them a token that was made for another program would do"
-                raise BadConfig("jwt_jwks needs jwt_issuer and jwt_audience, too", hint=hint)
+                hint = "without them, tokens issued for other services would be accepted"
+                raise BadConfig("jwt_jwks also needs jwt_issuer and jwt_audience", hint=hint)
             self._verify["RS256"] = _by_keys(_read_keys(config.jwt_jwks))
 
     def identity(self, text: str, now: datetime) -> Identity:
@@ -66,7 +66,7 @@ class JwtVerifier:
             if verify is not None and (kid is None or isinstance(kid, str)):
                 payload = verify(text, kid)
         if payload is None:
-            raise NotSignedIn("this token is signed by nobody that is known here")
+            raise NotSignedIn("the signature of this token cannot be verified")
         try:
             return msgspec.json.decode(payload, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -75,11 +75,11 @@ class JwtVerifier:
     def _check_times(self, claims: Mapping[str, Any], now: float) -> None:
         expires, begins = claims.get("exp", False), claims.get("nbf", 0)
         if not _is_instant(expires) or not _is_instant(begins):
-            raise NotSignedIn("this token must say when it expires: exp, in seconds")
+            raise NotSignedIn("this token must have an expiry: exp, in seconds")
         if now >= expires + _LEEWAY:
             raise NotSignedIn("this token has expired")
         if now < begins - _LEEWAY:
-            raise NotSignedIn("this token is not good yet")
+            raise NotSignedIn("this token is not valid yet")
 
     def _check_parties(self, claims: Mapping[str, Any]) -> None:
         if self._config.jwt_issuer and claims.get("iss") != self._config.jwt_issuer:
@@ -133,7 +133,7 @@ def _subject(claims: Mapping[str, Any]) -> str:
     try:
         return checked_name(claims.get("sub"), "sub")
     except Invalid:
-        raise NotSignedIn("this token must say for whom it is: sub, a text of 1 to 200 characters") from None
+        raise NotSignedIn("this token must have a subject: sub, a text of 1 to 200 characters") from None
 
 
 def _by_secret(secret: str) -> Verify:
@@ -178,7 +178,7 @@ def _read_keys(setting: str) -> list[tuple[str | None, RSAKey]]:
         try:
             text = Path(setting).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
+            reason = getattr(error, "strerror", None) or "it is not a text file"
             raise BadConfig(f"{_NO_KEYS}; {setting!r:.200} cannot be read: {reason}") from None
     try:
         documents = msgspec.json.decode(text, type=dict[str, Any])["keys"]
@@ -188,7 +188,7 @@ def _read_keys(setting: str) -> list[tuple[str | None, RSAKey]]:
         raise BadConfig(f"{_NO_KEYS}, of at most {_MOST_KEYS} keys")
     keys = [(key.get("kid"), _rsa_key(key)) for key in documents if isinstance(key, dict) and _is_usable(key)]
     if not keys:
-        raise BadConfig("jwt_jwks has no key for RS256", hint='one with "kty": "RSA"')
+        raise BadConfig("jwt_jwks has no key for RS256", hint='add one with "kty": "RSA"')
     return keys
 
 
@@ -210,7 +210,7 @@ def _rsa_key(document: dict[str, Any]) -> RSAKey:
     except (JoseError, ValueError, TypeError, KeyError):
         raise BadConfig(f"key {name!r:.80} in jwt_jwks cannot be read") from None
     if bits < _SMALLEST_KEY:
-        raise BadConfig(f"key {name!r:.80} in jwt_jwks has {bits} bits; less than {_SMALLEST_KEY} are not safe")
+        raise BadConfig(f"key {name!r:.80} in jwt_jwks has {bits} bits; fewer than {_SMALLEST_KEY} are not safe")
     return key
 
 

@@ -21,7 +21,7 @@ from rota.version import __version__
 
 _REF = "#/components/schemas/{name}"
 _PATH_PART = re.compile(r"\{(\w+)\}")
-_PARTS = {"id": "An id, or the beginning or end of one", "name": "A name", "kind": "A kind"}
+_PARTS = {"id": "Id, or its unique beginning or end", "name": "Name", "kind": "Kind"}
 _BODIES = ("POST", "PUT", "PATCH")
 
 
@@ -126,7 +126,8 @@ def _operation(path: str, method: str, source: Operation, route: Declared, schem
     if source.description:
         document["description"] = source.description
     if source.keyed:
-        document["parameters"].append(_header("Idempotency-Key", "The same key, the same answer, for 24 hours"))
+        meaning = "Makes the request safe to repeat: the same key gets the same answer for 24 hours"
+        document["parameters"].append(_header("Idempotency-Key", meaning))
     if source.body is not None and method in _BODIES:
         content: dict[str, Any] = {"schema": schemas.of(source.body)}
         if source.takes is not None:
@@ -157,7 +158,7 @@ def _query_parameters(source: Operation, schemas: _Schemas) -> list[dict[str, An
 
 def _open_parameter(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Describe parameters whose names the caller chooses. OpenAPI cannot express them; readers understand a pattern."""
-    description = f"{schema['description']}. Any number of them, each with a name of its own."
+    description = f"{schema['description']}. May be given several times, with different paths."
     value = {"type": "string", "maxLength": LONGEST_VALUE}
     return {"name": f"{name}.{{path}}", "in": "query", "required": False, "schema": value, "description": description}
 

@@ -27,10 +27,10 @@ def page_of(document: Document) -> str:
         "<h1>REST API</h1>",
         f"<p>{escape(document['info']['description'])} ",
     ]
-    parts.append(f'All of it for programs: <a href="{at("/openapi.json")}">openapi.json</a>.</p>')
+    parts.append(f'Machine-readable: <a href="{at("/openapi.json")}">openapi.json</a>.</p>')
     for tag, operations in tags.items():
         parts += [f"<section><h2>{escape(tag)}</h2>", *operations, "</section>"]
-    parts += ["<section><h2>Shapes</h2>", *_schemas(document["components"]["schemas"]), "</section>"]
+    parts += ["<section><h2>Schemas</h2>", *_schemas(document["components"]["schemas"]), "</section>"]
     return "".join([*parts, "</main></body></html>"])
 
 
@@ -43,9 +43,9 @@ def _operation(path: str, method: str, operation: Document) -> str:
         parts.append(f"<p>{escape(operation['description'])}</p>")
     parts.append(_parameters(operation["parameters"]))
     if "requestBody" in operation:
-        parts.append(_content("Takes", operation["requestBody"]["content"]))
+        parts.append(_content("Request body", operation["requestBody"]["content"]))
     status, good = next(iter(operation["responses"].items()))
-    parts.append(_content(f"Answers {status}", good.get("content", {})))
+    parts.append(_content(f"Response {status}", good.get("content", {})))
     return "".join([*parts, "</details>"])
 
 

@@ -62,13 +62,13 @@ def _headers(error: RotaError, status: int) -> Mapping[str, str] | None:
 
 def unexpected(request_id: str) -> Response:
     """Build the response for an unexpected exception. Details are only in the log, under the request id."""
-    return _answer(500, "internal", {"detail": f"rota failed to answer; its log says why, see request {request_id}"})
+    return _answer(500, "internal", {"detail": f"internal error; see the server's log for request {request_id}"})
 
 
 def http_problem(scope: Scope, error: HTTPException) -> Response:
     """Build the response for what Starlette refuses: an unknown path or a wrong method."""
     path = Request(scope).url.path[:_LONGEST_DETAIL]
-    detail = f"{scope['method']} {path} is not possible"
+    detail = f"{path} does not support {scope['method']}"
     if error.status_code == 404:
         detail = f"there is nothing at {path}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")

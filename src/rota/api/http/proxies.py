@@ -53,8 +53,8 @@ class ProxyHeaders:
         self._base = config.base_path.rstrip("/")
         self._own = frozenset(own)
         if self._base and self._is_own(self._base):
-            hint = "choose another, such as /rota, or one more segment: /tools/jobs"
-            raise BadConfig(f"base_path {self._base!r} begins as addresses of the server itself do", hint=hint)
+            hint = "choose another path, such as /rota or /tools/jobs"
+            raise BadConfig(f"base_path {self._base!r} collides with paths of the server itself", hint=hint)
 
     def seen(self, scope: Scope, headers: Given) -> tuple[Scope, str | None]:
         """Return the scope as the caller made the request, and the host it used if a proxy reports one.

@@ -11,7 +11,7 @@ class WrongHost(Invalid):
     status, code = 421, "wrong-host"
 
     def __init__(self, host: str) -> None:
-        hint = "use the address rota listens on, or name this one in ROTA_ALLOWED_HOSTS"
+        hint = "use the address that rota listens on, or add this host to ROTA_ALLOWED_HOSTS"
         super().__init__(f"this server does not answer for host {host!r:.100}", hint=hint)
 
 
@@ -31,7 +31,7 @@ class NotLocal(Invalid):
     status, code = 403, "not-local"
 
     def __init__(self) -> None:
-        hint = "set ROTA_AUTH=on and use a token; app.asgi(trusted=True) if something in front asks who calls"
+        hint = "set ROTA_AUTH=on and use a token, or app.asgi(trusted=True) behind your own authentication"
         super().__init__("without auth, only callers on this machine are answered", hint=hint)
 
 
@@ -42,7 +42,7 @@ class TooManyStreams(Invalid):
 
     def __init__(self, most: int) -> None:
         super().__init__(
-            f"{most} streams and claims are waiting already", hint="close one, or watch several topics with one"
+            f"{most} streams and claims are already open", hint="close one, or watch several topics with one stream"
         )
 
 
@@ -52,7 +52,7 @@ class BodyTooLarge(Invalid):
     status, code = 413, "body-too-large"
 
     def __init__(self, limit: int) -> None:
-        hint = "store the data elsewhere and pass where it is; send many runs in several requests"
+        hint = "store the data in a file or bucket and pass its address; split many runs over several requests"
         super().__init__(f"the body is larger than {limit} bytes", hint=hint)
 
 
@@ -71,7 +71,8 @@ class NotJson(Invalid):
     status, code = 415, "json-required"
 
     def __init__(self, content_type: str) -> None:
-        super().__init__(f"the body is {content_type!r:.100}", hint="send JSON with Content-Type: application/json")
+        hint = "send JSON with Content-Type: application/json"
+        super().__init__(f"the body has the content type {content_type!r:.100}", hint=hint)
 
 
 class UnreadableBody(Invalid):

@@ -106,7 +106,7 @@ def kind_of(body: JobBody) -> str:
     if body.kind is not UNSET:
         return body.kind
     if len(kinds) != 1:
-        raise Invalid("of which kind is this job?", hint="give a url, an argv, or kind: external")
+        raise Invalid("the kind of the job is missing", hint="give a url, an argv, or kind: external")
     return kinds[0]
 
 
@@ -120,7 +120,7 @@ def options_in(body: JobBody) -> dict[str, Any]:
     ):
         if alias in fields:
             if option in options:
-                raise Invalid(f"{alias} and {option} say the same", hint="give one of them")
+                raise Invalid(f"{alias} and {option} exclude each other", hint="give one of them")
             options[option] = value(fields[alias])
     for name, value in options.items():
         _refuse_masked(value, f"$.{name}")
@@ -140,14 +140,14 @@ def schedule_in(body: NewJobBody) -> dict[str, Any] | None:
     if body.interval_minutes is not None or body.interval_type is not None:
         of_interval = {"interval_minutes": body.interval_minutes, "interval_type": body.interval_type or "minutes"}
     if body.schedule is not None and of_interval:
-        raise Invalid("schedule and interval_minutes say the same", hint="give one of them")
+        raise Invalid("schedule and interval_minutes exclude each other", hint="give one of them")
     if body.schedule is None and not of_interval:
         if body.schedule_enabled:
-            raise Invalid("schedule_enabled, but there is no schedule", hint="give interval_minutes, or a schedule")
+            raise Invalid("schedule_enabled needs a schedule", hint="give interval_minutes, or a schedule")
         return None
     document = {"name": body.name, **(body.schedule or of_interval)}
     if document.get("job", body.name) != body.name:
-        raise BadBody("$.schedule.job", "is another job")
+        raise BadBody("$.schedule.job", "must be the job itself")
     overrides = {"job": body.name, "payload": body.payload, "enabled": body.schedule_enabled}
     return {**document, **{name: value for name, value in overrides.items() if value is not None}}
 
@@ -171,7 +171,7 @@ def _option(value: Any) -> Any:
 def _refuse_masked(value: Any, path: str) -> None:
     """Refuse masked secrets, so that a redacted answer sent back does not overwrite the secret."""
     if isinstance(value, str) and (value == MASK or f"={MASK}" in value):
-        raise BadBody(path, "is a secret that was masked", hint="send the secret itself; PATCH keeps what is left out")
+        raise BadBody(path, "is a masked secret", hint="send the secret itself; PATCH keeps omitted options")
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, item in items:
         _refuse_masked(item, f"{path}[{name!r}]")

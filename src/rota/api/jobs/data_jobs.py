@@ -142,7 +142,7 @@ async def update_job(request: Request) -> Response:
 
 def _require_kind(old: JobDefinition, kind: str) -> None:
     if old.kind not in (kind, "python"):  # a job in code is refused later, with a better message
-        raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="drop it, or take another name")
+        raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="delete it, or choose another name")
 
 
 def _expected(request: Request, old: JobDefinition) -> int | None:

@@ -135,7 +135,7 @@ async def list_job_runs(request: Request) -> Response:
     query = checked_query(request, RunListQuery)
     name = request.path_params["name"]
     if query.job not in (None, name):
-        raise Invalid(f"job is {query.job!r:.80}, but the address says {name!r:.80}")
+        raise Invalid(f"job is {query.job!r:.80}, but the path says {name!r:.80}")
     client = await client_of(request)
     await client.job(name)
     run_filter = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)

@@ -49,7 +49,7 @@ async def get_readiness(request: Request) -> Response:
             client = await client_of(request)
             await client.check_ready()
     except TimeoutError:
-        raise DeadlineExceeded("asking the database", _PATIENCE) from None
+        raise DeadlineExceeded("querying the database", _PATIENCE) from None
     return answer({"status": "ready"})
 
 

@@ -54,7 +54,7 @@ class TimelineQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
     from_at: Instant | None = None
     to_at: Instant | None = None
     by: Literal["schedule", "job", "worker", "queue"] = "schedule"
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS, description="How many attempts")] = 500
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS, description="Maximum number of attempts")] = 500
 
 
 @operation(Role.VIEWER, query=TimelineQuery, answers=Timeline, gives=TIMELINE)

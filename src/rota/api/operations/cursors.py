@@ -61,4 +61,4 @@ def place_of(cursor: str) -> tuple[datetime, datetime, PagePosition]:
 
 def _foreign(cursor: str) -> Invalid:
     """Build the error for a cursor that rota did not issue."""
-    return Invalid(f"cursor {cursor!r:.80} is none of ours", hint="take next_cursor of the page before")
+    return Invalid(f"cursor {cursor!r:.80} is invalid", hint="use next_cursor of the previous page")

@@ -19,8 +19,8 @@ from rota.values.names import LONGEST_NAME, checked_name
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a zone: 2026-01-31T08:00:00Z")]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="How many")]
-Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the page before")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="Maximum number of items")]
+Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the previous page")]
 
 _KEY = "rota.query"
 _NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)

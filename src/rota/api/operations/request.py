@@ -128,7 +128,7 @@ def shaped(value: object, shape: type[T], path: str = "$") -> T:
         raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
     for name, external_name in _timed(shape):
         if not _in_time(getattr(result, name)):
-            raise BadBody(f"{path}.{external_name}", f"must lie between {YEARS.start} and {YEARS.stop}")
+            raise BadBody(f"{path}.{external_name}", f"must be between {YEARS.start} and {YEARS.stop}")
     return result
 
 

@@ -55,7 +55,7 @@ class Declared(Route):
         identity.require(role)
         if identity.scope is not None and not self.scoped:
             scope = f"{identity.scope.kind}/{identity.scope.id}"
-            raise Forbidden(f"{identity.actor} is for the runs of {scope} only, which this is not about")
+            raise Forbidden(f"{identity.actor} may only access runs of {scope}, not this")
 
 
 class FastRouter(Router):
@@ -110,4 +110,4 @@ def walk(routes: Iterable[BaseRoute], below: str = "") -> Iterator[tuple[str, De
         elif isinstance(route, Declared):
             yield below + route.path, route
         else:
-            raise TypeError(f"{route!r} does not say who may use it")
+            raise TypeError(f"{route!r} does not declare who may use it")

@@ -27,15 +27,15 @@ class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     tag: str | None = None
     scope: Annotated[str, msgspec.Meta(description="kind/id")] | None = None
     schedule: str | None = None
-    worker: Annotated[str, msgspec.Meta(description="An id, or a name that several may have")] | None = None
-    parent: Annotated[str, msgspec.Meta(description="The run whose replicas they are")] | None = None
+    worker: Annotated[str, msgspec.Meta(description="An id, or a name, which several workers may share")] | None = None
+    parent: Annotated[str, msgspec.Meta(description="The run whose replicas to find")] | None = None
     created_after: Instant | None = None
     created_before: Instant | None = None
     error: Annotated[str, msgspec.Meta(description="A part of `Type: message`")] | None = None
-    fingerprint: Annotated[str, msgspec.Meta(description="Of the error")] | None = None
+    fingerprint: Annotated[str, msgspec.Meta(description="Fingerprint of the error")] | None = None
     payload: Annotated[
         dict[str, str | int | float | bool | None],
-        msgspec.Meta(description="Values in the payload by name, with dots between names: `payload.url=https://…`"),
+        msgspec.Meta(description="Values in the payload, by dotted path: `payload.url=https://…`"),
     ] = {}
     retried: bool | None = None
 
@@ -76,5 +76,5 @@ def scope_seen(request: Request, scope: Scope | None) -> Scope | None:
     """Return the scope to search, limited to the caller's own."""
     own_scope = identity_of(request).scope
     if own_scope is not None and scope not in (None, own_scope):
-        raise Forbidden(f"only runs of {own_scope.kind}/{own_scope.id} may be seen here")
+        raise Forbidden(f"only runs of {own_scope.kind}/{own_scope.id} are visible here")
     return own_scope or scope

@@ -157,7 +157,7 @@ async def _names(client: Client, body: SchedulesBulkBody) -> list[str]:
     if body.names is not None:
         return list(dict.fromkeys(body.names))
     if body.job is None and body.owner is None:
-        raise Invalid("all schedules there are is not enough of a choice", hint="give job, owner or names")
+        raise Invalid("a bulk command needs a selection of schedules", hint="give job, owner or names")
     schedules = await client.schedules.list(job=body.job, owner=body.owner, limit=_MOST_SCHEDULES)
     if len(schedules) == _MOST_SCHEDULES:
         raise Invalid(f"more than {_MOST_SCHEDULES} schedules match", hint="pause their job instead")

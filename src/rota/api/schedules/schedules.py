@@ -37,7 +37,7 @@ from rota.core.schedules.view import view
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 from rota.values.durations import worded
 
-RecentCount = Annotated[int, msgspec.Meta(ge=1, le=MOST_RECENT, description="Also the last so many runs of each")]
+RecentCount = Annotated[int, msgspec.Meta(ge=1, le=MOST_RECENT, description="Number of recent runs to add to each")]
 
 
 class RecentQuery(msgspec.Struct):
@@ -65,7 +65,7 @@ class ScheduleQuery(Page, kw_only=True):
 
     job: str | None = None
     owner: str | None = None
-    text: Annotated[str, msgspec.Meta(max_length=200, description="A part of the name")] | None = None
+    text: Annotated[str, msgspec.Meta(max_length=200, description="Part of the name")] | None = None
     state: str | None = None
     recent: RecentCount | None = None
 
@@ -136,7 +136,7 @@ def _document(value: object, name: str | None = None) -> Document:
     if not isinstance(value, dict):
         raise BadBody("$", "must be an object")
     if name is not None and value.get("name", name) != name:
-        raise BadBody("$.name", f"is {value['name']!r:.80}, but the address says {name!r:.80}")
+        raise BadBody("$.name", f"is {value['name']!r:.80}, but the path says {name!r:.80}")
     return {**value, "name": value.get("name", name)}
 
 

@@ -41,7 +41,7 @@ class TokensClient:
         """
         life = None if expires is None else parse_duration(expires)
         if life is not None and life <= timedelta(0):
-            raise Invalid("a token must live longer than nothing", hint="expires=None lets it live for ever")
+            raise Invalid("expires must be positive", hint="expires=None creates a token that never expires")
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         new = NewToken(
             id=id,

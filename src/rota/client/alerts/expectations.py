@@ -27,7 +27,7 @@ class ExpectationsClient:
         caller: declarations in code no longer change them."""
         owner = checked_actor(actor) or "api"
         if owner == DECLARED:
-            raise Invalid(f"actor must not be {DECLARED!r}", hint="that is who declares expectations in code")
+            raise Invalid(f"actor must not be {DECLARED!r}", hint="that name is reserved for declarations in code")
         if checked_kind(kind) == "job":
             await self._job(name)
         await self._store.expectations.update(kind, name, expect, owner)

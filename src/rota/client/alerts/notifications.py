@@ -76,4 +76,4 @@ class NotificationsClient:
         try:
             return await self._deliveries.deliver(notification, event)
         except NotSent as error:
-            raise Unavailable(f"notification {name!r} was not sent: {error}") from None
+            raise Unavailable(f"notification {name!r} could not be sent: {error}") from None

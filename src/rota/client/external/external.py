@@ -127,7 +127,7 @@ class ExternalClient:
         info = WorkerInfo(
             id=identity.id,
             name=identity.name,
-            host="outside",
+            host="external",
             pid=0,
             version=__version__,
             queues=queues,
@@ -151,7 +151,7 @@ class ExternalClient:
     async def _refuse(self, job: str, external: Iterable[str]) -> None:
         if await self._store.job(job) is None:
             raise UnknownJob(job, external)
-        raise Invalid(f"job {job!r} is not done outside", hint="workers of ours have its code")
+        raise Invalid(f"job {job!r} is not external", hint="Python workers run it; claim only external jobs")
 
     async def _claim(self, claimer: ExternalWorker, versions: Mapping[str, int]) -> list[Claim]:
         """Try each claim source once. The source that goes first rotates, so that none starves."""
@@ -243,7 +243,7 @@ class ExternalClient:
     ) -> StepState:
         """Record the state of a step and return the state stored. A step recorded as done stays done."""
         if state not in RECORDED:
-            raise Invalid(f"a step is {', '.join(sorted(RECORDED))}, not {state!r:.40}")
+            raise Invalid(f"the state of a step must be {', '.join(sorted(RECORDED))}, not {state!r:.40}")
         run, step_state = checked_run(run_id, fence), StepState(state)
         text = self._json(result) if step_state is StepState.SUCCEEDED else None
         report = StepReport(id, step_state, text, None if error is None else checked_error(error))
@@ -317,10 +317,10 @@ def _with_description(info: WorkerInfo, description: Mapping[str, Any]) -> Worke
     not apply."""
     unknown = set(description) - {"labels", "version"}
     if unknown:
-        raise Invalid(f"a claim takes no {min(unknown)!r}")
+        raise Invalid(f"a claim has no option {min(unknown)!r}")
     version = description.get("version")
     if version is not None and not isinstance(version, str):
-        raise Invalid(f"version is text, not {version!r:.80}")
+        raise Invalid(f"version must be a text, not {version!r:.80}")
     return msgspec.structs.replace(info, labels=labels_of(description.get("labels")), app_version=version or "")
 
 

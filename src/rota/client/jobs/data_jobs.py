@@ -25,7 +25,7 @@ from rota.values.actor import checked_actor
 from rota.values.names import checked_name
 
 _TRIES = 5
-_DELETED = "the job is dropped"
+_DELETED = "the job was deleted"
 
 RunOf = Callable[[JobDefinition, Order, str], NewRun]
 """Builds a run of a stored job, under the given id."""
@@ -69,7 +69,7 @@ class DataJobsClient:
         """
         definition = checked_data_job(name, kind, options)
         if name in self._registry:
-            raise Conflict(f"job {name!r} is declared in code", hint="take another name")
+            raise Conflict(f"job {name!r} is declared in code", hint="choose another name")
         checked_name(owner, "owner")
         new_schedule = None if schedule is None else await self._new_schedule(schedule, definition)
         build_run = None if run is None else partial(self._first_run, dict(run), self._store.new_id())

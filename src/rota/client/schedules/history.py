@@ -51,7 +51,7 @@ class HistoryVerbs:
         if after is None:
             return await self._store.ledger.occurrences(name, OccurrenceQuery(first, last, limit))
         if from_at is None or to_at is None:
-            raise Invalid("after needs from_at and to_at", hint="give those of the page before")
+            raise Invalid("after needs from_at and to_at", hint="pass those of the previous page")
         return await self._store.ledger.occurrences(
             name, OccurrenceQuery(first, last, limit, _micros(after.at, "after"), after.told)
         )
@@ -102,7 +102,7 @@ class HistoryVerbs:
         if order.from_at > order.to_at:
             raise Invalid("from is after to")
         if order.to_at > await self._store.now():
-            raise Invalid("to is in the future", hint="what is to come is planned by itself")
+            raise Invalid("to is in the future", hint="future plan times are planned automatically")
         return await self._store.ledger.backfill(name, order)
 
 

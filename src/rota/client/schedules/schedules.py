@@ -242,5 +242,5 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
             raise Invalid("until must be in the future")
         # A later instant may exceed what datetime can represent when it is read back.
         if at - now > in_micros(_LONGEST_PAUSE):
-            raise Invalid("until must lie within a hundred years")
+            raise Invalid("until must be within a hundred years")
         return at

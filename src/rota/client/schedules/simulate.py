@@ -47,9 +47,9 @@ def simulate_from(
     start, definition = state.cursor, state.definition
     length = parse_duration(span)
     if length <= timedelta(0):
-        raise Invalid(f"a simulation takes longer than {span}", hint='"6h", "1d", "30d"')
+        raise Invalid(f"the span of a simulation must be positive, not {span}", hint='"6h", "1d", "30d"')
     if length > _LONGEST:
-        raise Invalid(f"a simulation is at most {_LONGEST.days} days long, not {span}")
+        raise Invalid(f"a simulation can span at most {_LONGEST.days} days, not {span}")
     assuming = Assumptions(
         duration=parse_duration(options.duration),
         fail_every=options.fail_every,

@@ -47,7 +47,7 @@ class RemoteHistory:
         query: dict[str, Any] = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
         if after is not None:
             if from_at is None or to_at is None:
-                raise Invalid("after needs from_at and to_at", hint="give those of the page before")
+                raise Invalid("after needs from_at and to_at", hint="pass those of the previous page")
             query["cursor"] = cursor_of_name(written_place(from_at, to_at, after))
         return items(await self._get_part(name, "occurrences", **query), Occurrence)
 
