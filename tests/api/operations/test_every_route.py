@@ -44,7 +44,7 @@ SCHEDULE = [
     "overlap", "catch_up", "queue", "priority", "tags", "max_attempts", "timeout", "metadata", "enabled", "scope",
     "scopes", "failure", "calendar", "key",
 ]  # fmt: skip
-ENDLESS = ("stream",)
+ENDLESS = ("stream_changes",)
 OURS: dict[str, Any] = {"job": "greet", "payload": {"name": "Ada"}, "names": ["news"]}
 
 

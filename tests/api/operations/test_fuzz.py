@@ -29,7 +29,7 @@ from tests.support.runs import LEASE_MICROS, WORKER
 
 BASE = "http://127.0.0.1:7682"
 EXAMPLES = int(os.environ.get("ROTA_FUZZ_EXAMPLES", "2"))
-ENDLESS = {"stream"}
+ENDLESS = {"stream_changes"}
 LENGTH = "content-length"
 CHECKS = [
     checks.not_a_server_error,
