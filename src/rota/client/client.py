@@ -18,6 +18,7 @@ from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.limits.quotas import QuotasClient
 from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.runs.bulk import Bulk
 from rota.client.runs.enqueue import EnqueueVerbs
 from rota.client.schedules.definition import require_limit
@@ -47,8 +48,7 @@ from rota.core.runs.options import (
 from rota.core.runs.run import Attempt, Enqueued, NewRun, Run, RunFilter
 from rota.core.runs.search import RunPage
 from rota.core.states import RunState
-from rota.core.workers.replicas import Replica
-from rota.core.workers.requirements import NOTHING, restricted_to
+from rota.core.workers.requirements import NOTHING
 from rota.engine.loops.gauge_reader import GaugeReader
 from rota.engine.loops.janitor import prune
 from rota.engine.observability.meters import Meters
@@ -71,31 +71,6 @@ from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant
 from rota.values.json import Limits
 from rota.values.scope import Scope
-
-
-class AssignmentVerbs:
-    """Verbs about which workers may run a run."""
-
-    store: Store
-    scope: Scope | None
-
-    async def _find(self, run_id: str) -> str:
-        """Return the whole id for a shortened one, within the client's scope. Every verb that takes a run id calls
-        this."""
-        return await self.store.find_run(run_id, self.scope)
-
-    async def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
-        """Let only workers with these names execute the run; None lifts the restriction. If another worker is executing
-        it, it loses the run."""
-        whole_id = await self._find(run_id)
-        await self.store.restrict(whole_id, restricted_to(only_workers), checked_actor(actor))
-        return await self.store.get_run(whole_id)
-
-    async def replicas(self, run_id: str) -> Sequence[Replica]:
-        """List the replicas of a run that several workers execute. Each is a run of its own, with its worker and
-        state."""
-        return await self.store.conducts.replicas(await self._find(run_id))
-
 
 __all__ = ["MOST_LISTED", "Client", "Order"]
 
