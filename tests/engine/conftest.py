@@ -15,7 +15,7 @@ from tests.support.runs.real_worker import Working
 
 _HOLDERS = """
 select l.worker_id from rota_lease l
-where not exists (select 1 from rota_worker w where w.id = l.worker_id and w.host = 'outside')
+where not exists (select 1 from rota_worker w where w.id = l.worker_id and w.host = 'external')
 """
 _PATIENCE = 2.0
 

@@ -24,11 +24,12 @@ from rota.client.blocking_parts import (
     BlockingSchedules,
     BlockingWorkers,
 )
-from rota.client.client import MOST_LISTED, AssignmentVerbs
+from rota.client.client import MOST_LISTED
 from rota.client.external.external import ExternalClient
 from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.jobs.jobs import JobVerbs
 from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.schedules.definition import DefinitionVerbs
 from rota.client.schedules.history import HistoryVerbs
 from rota.client.schedules.schedules import SchedulesClient

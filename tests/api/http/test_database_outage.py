@@ -1,4 +1,4 @@
-"""While the database is away, callers are told so, and when to come back; afterwards all is as before."""
+"""Database outage: callers get 503 with `Retry-After`; afterwards everything works as before."""
 
 import socket
 from typing import Any

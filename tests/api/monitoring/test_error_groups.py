@@ -1,4 +1,4 @@
-"""What went wrong, over HTTP and on the command line; and a whole group done again."""
+"""Error groups over HTTP and on the command line, and the retry of a whole group."""
 
 import json
 from collections.abc import AsyncIterator

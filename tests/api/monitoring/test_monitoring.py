@@ -1,4 +1,4 @@
-"""What people look at, over HTTP and through a client of a server, on both databases."""
+"""Overview, series and timeline over HTTP and through a remote client, on both databases."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime

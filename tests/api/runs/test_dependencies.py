@@ -1,4 +1,4 @@
-"""Runs that follow others, from the command line and over REST."""
+"""Dependent runs, on the command line and over REST."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every question about a run, by every way in, has an answer for every kind of run in every state."""
+"""Every query about a run, through every interface, works for every kind of run in every state."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def all_runs(harness: Harness) -> list[Run]:
 async def unanswered(
     runs: list[Run], ask: Callable[[Run, str], Awaitable[Any]], questions: tuple[str, ...]
 ) -> list[str]:
-    """All of them at once: which kinds are concerned says more than the first."""
+    """Return all failures at once: which kinds they concern says more than the first."""
     broken = []
     for run in runs:
         for question in questions:

@@ -1,6 +1,6 @@
-// Written by tools/api_types.py from the API's own description. Do not edit.
+// Written by tools/api_types.py from the API's OpenAPI document. Do not edit.
 
-/** Schedules of `owner` that no document names are deleted. `dry_run` only tells what would change. */
+/** Schedules of `owner` that no document names are deleted. `dry_run` only returns what would change. */
 export interface ApplyBody {
   owner: string;
   documents: Record<string, unknown>[];
@@ -51,7 +51,7 @@ export interface Attention {
 
 /** `subject` is the whole id of a run or a worker, or a name. */
 export interface AuditQuery {
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
   cursor?: string | null;
   kind?: string | null;
@@ -73,6 +73,7 @@ export interface Backfill {
   dry_run: boolean;
 }
 
+/** `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`). */
 export interface BackfillBody {
   /** A time with a zone: 2026-01-31T08:00:00Z */
   from: string;
@@ -83,6 +84,7 @@ export interface BackfillBody {
   dry_run?: boolean;
 }
 
+/** Exponential backoff between attempts. */
 export interface BackoffBody {
   type: "exponential";
   base?: string;
@@ -118,18 +120,19 @@ export interface BulkResult {
   refused: Refused[];
 }
 
+/** An optional reason, for the audit log. */
 export interface CancelBody {
   reason?: string | null;
 }
 
-/** `cancelled`: how many runs ended, or were asked to stop. */
+/** `cancelled` is the number of runs that ended or were asked to stop. */
 export interface CancelledJob {
   job: string;
   cancelled: number;
   status: JobStatus;
 }
 
-/** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held`: all that it knows of; what else it has is handed back first, as after an answer that got lost. */
+/** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held` lists all runs that it knows of; other leases of it are handed back first, because the response of their claim was lost. */
 export interface ClaimBody {
   worker: string;
   queues?: string[];
@@ -142,16 +145,18 @@ export interface ClaimBody {
   version?: string | null;
 }
 
+/** The claimed runs. */
 export interface ClaimedRuns {
   runs: Assignment[];
 }
 
+/** The result of the run. */
 export interface CompleteBody {
   fence: number;
   result?: unknown;
 }
 
-/** All of this must hold; counting stops at `most`. */
+/** All conditions must hold; counting stops at `most`. */
 export interface CountQuery {
   state?: RunState[];
   job?: string | null;
@@ -166,7 +171,7 @@ export interface CountQuery {
   created_before?: string | null;
   error?: string | null;
   fingerprint?: string | null;
-  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
   most?: number;
@@ -176,6 +181,11 @@ export interface CountQuery {
 export interface Counted {
   count: number;
   exact: boolean;
+}
+
+/** `force` deletes the job even while it is used: its schedules are disabled and its runs cancelled. */
+export interface DeleteJobQuery {
+  force?: boolean;
 }
 
 /** What applying does to one schedule, and its next plan times before and after; a pause it leaves alone. */
@@ -204,17 +214,13 @@ export interface DocumentProblem {
   key: string | null;
 }
 
-/** `force`: also while it is needed; its schedules are disabled, and its runs cancelled. */
-export interface DropQuery {
-  force?: boolean;
-}
-
-/** `created`: which of them are new; the others were there already. */
+/** `created` says which of them are new; the others existed. */
 export interface EnqueuedRuns {
   items: Run[];
   created: boolean[];
 }
 
+/** An error of an external job. */
 export interface ErrorBody {
   message: string;
   type?: string | null;
@@ -244,13 +250,13 @@ export interface ErrorGroups {
   truncated: boolean;
 }
 
-/** The last 24 hours, if no time is given. */
-export interface ErrorsQuery {
+/** Runs between `since` and `until`; by default, the last 24 hours. */
+export interface ErrorGroupsQuery {
   since?: string | null;
   until?: string | null;
   job?: string | null;
   scope?: string | null;
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
 }
 
@@ -282,6 +288,7 @@ export interface Execution {
   metadata: Record<string, unknown>;
 }
 
+/** An execution with its resource usage. */
 export interface ExecutionDetail {
   id: string;
   job_id: string;
@@ -298,17 +305,20 @@ export interface ExecutionDetail {
   counters: Record<string, number>;
 }
 
+/** Page of executions by `limit` and `offset`. */
 export interface ExecutionQuery {
   limit?: number;
   offset?: number;
 }
 
+/** Totals over all executions. */
 export interface ExecutionTotals {
   total: number;
   average_duration_ms: number | null;
   success_rate: number | null;
 }
 
+/** A page of executions. */
 export interface Executions {
   executions: Execution[];
   total: number;
@@ -316,7 +326,7 @@ export interface Executions {
   offset: number;
 }
 
-/** `null` takes an expectation away. */
+/** `null` removes an expectation. */
 export interface ExpectationBody {
   start_within?: string | null;
   finish_within?: string | null;
@@ -328,6 +338,7 @@ export interface ExpectationBody {
   at_least?: number | null;
 }
 
+/** Filter of expectations: all, or only `breached` ones. */
 export interface ExpectationQuery {
   breached?: boolean;
 }
@@ -343,6 +354,7 @@ export interface Expected {
   breaches: Breached[];
 }
 
+/** `at` is a plan time; by default the newest past one. */
 export interface ExplainQuery {
   at?: string | null;
 }
@@ -354,7 +366,7 @@ export interface Explanation {
   facts: Record<string, unknown>;
 }
 
-/** Tried again as its job says, `after` so long, or without `retry` not at all. */
+/** The run is retried by its job's policy, or `after` that long; with `retry: false` it is not retried. */
 export interface FailBody {
   fence: number;
   error: string | ErrorBody;
@@ -362,7 +374,7 @@ export interface FailBody {
   after?: string | null;
 }
 
-/** `fence`: as it came with the run. */
+/** `fence` is the number that came with the run. */
 export interface FenceBody {
   fence: number;
 }
@@ -402,6 +414,7 @@ export interface Heartbeat {
   lease_until: string;
 }
 
+/** A run that the worker holds, with its fence. */
 export interface HeldRun {
   id: string;
   fence: number;
@@ -414,6 +427,7 @@ export interface Identity {
   scope: Scope | null;
 }
 
+/** A new token with its `secret`. */
 export interface IssuedToken {
   id: string;
   name: string;
@@ -428,7 +442,7 @@ export interface IssuedToken {
   secret: string;
 }
 
-/** `kind` is told by `url` or `argv`, or said. `null` is an option's default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each) are other words. */
+/** `kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are alternatives to `max_attempts` and `backoff`. */
 export interface JobBody {
   kind?: "command" | "external" | "http";
   url?: string;
@@ -474,10 +488,12 @@ export interface JobBody {
   metadata?: Record<string, unknown> | null;
 }
 
+/** An optional reason, for the audit log. */
 export interface JobReasonBody {
   reason?: string | null;
 }
 
+/** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface JobResumeBody {
   catch_up?: string;
 }
@@ -536,6 +552,7 @@ export interface Late {
   schedules: number;
 }
 
+/** A log line. */
 export interface LineBody {
   text: string;
   level?: string;
@@ -564,30 +581,32 @@ export interface LogLine {
   cursor: string;
 }
 
+/** A page of log lines. */
 export interface LogPage {
   items: LogLine[];
   next_cursor: string | null;
 }
 
-/** `after` is the cursor of the last line seen, `last` asks for so many lines from the end, `follow` for more. */
+/** `after` is the cursor of the last line seen, `last` limits the answer to that many lines from the end, and `follow` streams new lines. */
 export interface LogQuery {
   after?: string | null;
   last?: number | null;
   follow?: boolean;
 }
 
-/** With a `no` that grows from 1, lines that are sent again are not there twice. */
+/** Log lines to append. With `no`, a sequence number that grows from 1, lines sent again are not stored twice. */
 export interface LogsBody {
   fence: number;
   lines: (string | LineBody)[];
   no?: number | null;
 }
 
+/** Runs to enqueue together. */
 export interface ManyRunsBody {
   runs: unknown[];
 }
 
-/** A `schedule` as its own resource has it, without its job, and called like the job unless it has a name; or an interval (`interval_minutes` counts `minutes`, `hours` or `days`) with `schedule_enabled`. Without an interval, `schedule_enabled: false` means once, and now. `payload` is for either. */
+/** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule or that run. */
 export interface NewJobBody {
   kind?: "command" | "external" | "http";
   url?: string;
@@ -647,10 +666,10 @@ export interface NextRun {
   rule: string;
 }
 
-/** No parameters at all. */
+/** No parameters. */
 export type NoQuery = Record<string, unknown>;
 
-/** `to` is a URL or a `mailto:`. Of everything, if no job and no schedule is named. */
+/** `to` is a URL or a `mailto:` address. Without `jobs` and `schedules`, it covers everything. */
 export interface NotificationBody {
   name: string;
   to: string;
@@ -662,7 +681,7 @@ export interface NotificationBody {
   at_most?: number | null;
 }
 
-/** Only what is given changes; `null` is its default. */
+/** Omitted options stay as they are; `null` resets an option to its default. */
 export interface NotificationChanges {
   to?: string;
   on?: string[] | string | null;
@@ -690,6 +709,7 @@ export interface NotificationView {
   updated_at: string;
 }
 
+/** The database's time. */
 export interface Now {
   now: string;
 }
@@ -709,6 +729,7 @@ export interface Occurrence {
   again: Replacement | null;
 }
 
+/** Plan times from `from` to `to`; by default, the last day. */
 export interface OccurrenceQuery {
   from?: string | null;
   to?: string | null;
@@ -738,7 +759,7 @@ export interface Overview {
   next_fires: NextRun[];
 }
 
-/** `owner`: whose it is, for lists; `api` if nobody says it. */
+/** `owner` is the owner of what is created. */
 export interface OwnerQuery {
   owner?: string;
 }
@@ -751,18 +772,19 @@ export interface Pause {
   reason: string | null;
 }
 
-/** `until`: an instant, or how long from now. */
+/** `until` is an instant, or a duration from now. */
 export interface PauseBody {
   reason?: string | null;
   until?: string | null;
 }
 
+/** The next `n` plan times after `after` (default: now). */
 export interface PreviewQuery {
   n?: number;
   after?: string | null;
 }
 
-/** An error, as in RFC 9457; decide by `code`. */
+/** An error, as in RFC 9457. Programs should decide by `code`. */
 export interface Problem {
   type: string;
   title: string;
@@ -782,14 +804,14 @@ export interface Progress {
   steps: Step[];
 }
 
-/** What is not given stays as it was said. */
+/** An omitted value keeps its last report. */
 export interface ProgressBody {
   fence: number;
   percentage?: number | null;
   summary?: string | null;
 }
 
-/** `oldest_at`: since when the run could be claimed that waits longest; null while none waits. */
+/** `oldest_at` is since when the longest-waiting run has been claimable; null if there is none. */
 export interface Queue {
   queue: string;
   running: number;
@@ -799,7 +821,7 @@ export interface Queue {
   oldest_at: string | null;
 }
 
-/** `rate`: so many begin in so long, `"1000/1h"`. */
+/** `rate` is how many runs may start in how long: `"1000/1h"`. */
 export interface QuotaBody {
   max_concurrency?: number | null;
   max_queued?: number | null;
@@ -816,6 +838,7 @@ export interface QuotaOf {
   owner: string;
 }
 
+/** `recent` adds the schedule's last runs. */
 export interface RecentQuery {
   recent?: number | null;
 }
@@ -857,16 +880,17 @@ export interface Replica {
   cleared: boolean;
 }
 
-/** `null`: workers of any name. */
+/** `null` lifts the restriction. */
 export interface RestrictBody {
   only_workers: string[] | null;
 }
 
+/** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface ResumeBody {
   catch_up?: string;
 }
 
-/** `was_paused`: until now. */
+/** `was_paused` says whether the queue was paused before. */
 export interface ResumedQueue {
   queue: string;
   running: number;
@@ -877,7 +901,7 @@ export interface ResumedQueue {
   was_paused: boolean;
 }
 
-/** What its steps did is kept if so asked; with `from_step`, only what was done before that one. */
+/** `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. */
 export interface RetryBody {
   keep_steps?: boolean;
   from_step?: string | null;
@@ -921,7 +945,7 @@ export interface Run {
   parent_id: string | null;
 }
 
-/** A field that is null was not given. */
+/** A run to enqueue. `null` counts as omitted. */
 export interface RunBody {
   job: string;
   payload?: Record<string, unknown>;
@@ -944,7 +968,7 @@ export interface RunBody {
   min_worker_version?: string | null;
 }
 
-/** Without `steps`, `progress` is only what the run said itself. */
+/** `steps` adds the run's steps to `progress`; otherwise that is only what the run itself reported. */
 export interface RunDetailQuery {
   steps?: boolean;
 }
@@ -958,7 +982,7 @@ export interface RunError {
   fingerprint: string | null;
 }
 
-/** All of this must hold; `next_cursor` of the answer before is the cursor of the next. */
+/** All conditions must hold. `cursor` is `next_cursor` of the previous page. */
 export interface RunListQuery {
   state?: RunState[];
   job?: string | null;
@@ -973,15 +997,15 @@ export interface RunListQuery {
   created_before?: string | null;
   error?: string | null;
   fingerprint?: string | null;
-  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
   cursor?: string | null;
 }
 
-/** Runs that are all of this; `state` may be given more than once. */
+/** All conditions must hold. `state` may be repeated: any of them. */
 export interface RunQuery {
   state?: RunState[];
   job?: string | null;
@@ -996,19 +1020,19 @@ export interface RunQuery {
   created_before?: string | null;
   error?: string | null;
   fingerprint?: string | null;
-  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
 }
 
 export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queued" | "running" | "scheduled" | "skipped" | "succeeded" | "timed_out" | "waiting";
 
-/** What that made of the run. */
+/** The run's new state. */
 export interface RunStateAnswer {
   state: RunState;
 }
 
-/** `expected`: nothing is done if more match. `everything` must be said if the filter is empty. `dry_run` counts. */
+/** Command and filter. If more than `expected` match, nothing is changed. An empty filter needs `everything`. `dry_run` only counts. */
 export interface RunsBulkBody {
   action: "cancel" | "retry";
   filter?: RunQuery;
@@ -1018,8 +1042,9 @@ export interface RunsBulkBody {
   dry_run?: boolean;
 }
 
+/** All conditions must hold. `cursor` is `next_cursor` of the previous page. */
 export interface ScheduleQuery {
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
   cursor?: string | null;
   job?: string | null;
@@ -1029,7 +1054,7 @@ export interface ScheduleQuery {
   recent?: number | null;
 }
 
-/** `jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began. */
+/** `jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away. */
 export interface SchedulerMetrics {
   jobs: Record<string, number>;
   executions: ExecutionTotals;
@@ -1054,12 +1079,13 @@ export interface Scope {
   id: string;
 }
 
+/** A scope. */
 export interface ScopeBody {
   kind: string;
   id: string;
 }
 
-/** What came of it: the status of an answer, for example. */
+/** Result of a delivery, such as the status of an HTTP response. */
 export interface Sent {
   sent: unknown;
 }
@@ -1072,18 +1098,19 @@ export interface Series {
   buckets: Bucket[];
 }
 
-/** `step`: whole minutes, as `15m`; whole hours, if more than two days ago are asked for. */
+/** `step` is whole minutes (`15m`), or whole hours if the range begins more than two days ago. */
 export interface SeriesQuery {
   from?: string | null;
   to?: string | null;
   step?: string | null;
 }
 
+/** The token to sign in with. */
 export interface SessionBody {
   token: string;
 }
 
-/** `changes`: another trigger or other options, as a document has them. `outages`: from when until when nobody plans; times with a zone, or `+1h` from `start` on. */
+/** `changes`: another trigger or other options, as in a document. `outages`: periods without a scheduler, each from and to; times with a zone, or relative to `start` (`+1h`). */
 export interface SimulateBody {
   span?: string;
   start?: string | null;
@@ -1117,6 +1144,7 @@ export interface SimulationReport {
   events_truncated: boolean;
 }
 
+/** Status of the process. */
 export interface Status {
   status: string;
 }
@@ -1136,6 +1164,7 @@ export interface Step {
   kept_from: string | null;
 }
 
+/** State of a step, with its result or error. */
 export interface StepBody {
   fence: number;
   id: string;
@@ -1151,7 +1180,7 @@ export interface StepStateAnswer {
   state: StepState;
 }
 
-/** `topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
+/** `topics`, separated by commas: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
 export interface StreamQuery {
   topics?: string;
 }
@@ -1176,11 +1205,12 @@ export interface TimelineAttempt {
   ended_at: string | null;
 }
 
+/** `by` chooses what a lane is. */
 export interface TimelineQuery {
   from?: string | null;
   to?: string | null;
   by?: "job" | "queue" | "schedule" | "worker";
-  /** How many attempts */
+  /** Maximum number of attempts */
   limit?: number;
 }
 
@@ -1197,6 +1227,7 @@ export interface Token {
   used_at: string | null;
 }
 
+/** `expires` is a duration, or `never`. A token with a `scope` only gives access to runs of that scope. */
 export interface TokenBody {
   name: string;
   role: string;
@@ -1204,15 +1235,18 @@ export interface TokenBody {
   scope?: ScopeBody | null;
 }
 
+/** `scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy. */
 export interface TriggerBody {
   scope?: string | null;
   force?: boolean;
 }
 
+/** The runs created. */
 export interface TriggeredRuns {
   items: Run[];
 }
 
+/** Uniqueness of a run. */
 export interface UniqueBody {
   fields?: string[];
   period?: string | null;
@@ -1228,7 +1262,7 @@ export interface Verification {
   unverified: string[];
 }
 
-/** `thorough`: also run by run. */
+/** `thorough` also checks each run. */
 export interface VerifyQuery {
   thorough?: boolean;
 }
@@ -1280,7 +1314,7 @@ export interface WorkerSettings {
   poll: string | null;
 }
 
-/** Only what is given changes. */
+/** Omitted settings stay as they are. */
 export interface WorkerSettingsBody {
   slots?: number | null;
   queues?: Record<string, number> | string[] | null;
