@@ -80,7 +80,7 @@ def test_every_command_has_its_place() -> None:
     placed = sections_of(list(root.commands))
     assert sorted(name for names in placed.values() for name in names) == sorted(root.commands)
     assert "Other commands" not in placed
-    assert sections_of(["run", "something"]) == {"What goes on": ["run"], "Other commands": ["something"]}
+    assert sections_of(["run", "something"]) == {"Monitoring": ["run"], "Other commands": ["something"]}
     shown = rota("--help").stdout
     assert {name for name in root.commands if re.search(rf"^  {name} +\S", shown, re.MULTILINE)} == set(root.commands)
 
@@ -154,3 +154,33 @@ def test_nothing_is_offered_while_the_database_is_away(used: str, tmp_path: Path
     assert offered("job", "get", "--database", away, "") == {}
     assert offered("--server", "http://127.0.0.1:1", "job", "get", "") == {}
     assert not (tmp_path / "nothing.db").exists()
+
+
+def test_short_forms_mean_the_long_ones_which_help_and_completion_show() -> None:
+    assert rota("run", "ls", "--help").stdout == rota("run", "list", "--help").stdout
+    assert rota("job", "rm", "--help").stdout.startswith("Usage: rota job delete ")
+    assert "Short forms: ls for list, rm for delete." in rota("job", "--help").stdout
+    assert "Short forms: ls for list." in rota("run", "--help").stdout
+    assert "Short forms" not in rota("import", "--help").stdout
+    assert {"list", "delete"} <= set(offered("job", ""))
+    assert not {"ls", "rm"} & set(offered("job", ""))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("job add", "create"),
+        ("run add", "enqueue"),
+        ("run show", "get"),
+        ("schedule edit", "update"),
+        ("quota set", "update"),
+        ("schedule remove", "delete"),
+        ("token remove", "revoke"),
+        ("workers lst", "list"),
+        ("notify", "notification"),
+    ],
+)
+def test_a_word_of_other_programs_is_answered_with_ours(typed: str, meant: str) -> None:
+    done = rota(*typed.split())
+    assert done.exit_code == 2
+    assert done.stderr == f"error: no such command '{typed.rsplit(maxsplit=1)[-1]}'\nhint: did you mean {meant}?\n"

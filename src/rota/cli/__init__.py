@@ -37,7 +37,7 @@ __all__ = ["main", "root"]
 EXIT_CODES = """\b
 Exit codes:
   0    ok
-  1    the run failed, timed out or expired; or something went wrong; `expect ls --breached` found some
+  1    the run failed, timed out or expired; or something went wrong; `expectation list --breached` found some
   2    wrong usage, or a payload that is refused
   3    the run was cancelled or skipped; a question was answered no; `plan --exit-code` found changes
   4    not found
@@ -59,7 +59,7 @@ Exit codes:
         "rota dev                                  an example, its worker and its page in one process",
         "rota worker jobs:app                      run the jobs that jobs.py declares on `app`",
         'rota run enqueue crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
-        "rota run ls --state failed                what went wrong",
+        "rota run list --state failed                what went wrong",
     )
     + "\n\n"
     + EXIT_CODES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import uuid
 from collections.abc import Callable
 from datetime import datetime
@@ -17,14 +18,60 @@ from rota.errors import Invalid, did_you_mean
 F = TypeVar("F", bound=Callable[..., Any])
 
 SHORT_FORMS = {"ls": "list", "rm": "delete"}
-"""What people type on a command line; Python and REST have the long forms only."""
+"""Short forms of commands. Python and REST have the long forms only."""
+_SYNONYMS = {
+    "add": ("create", "enqueue"),
+    "new": ("create", "enqueue"),
+    "show": ("get",),
+    "edit": ("update",),
+    "change": ("update",),
+    "set": ("update",),
+    "remove": ("delete", "revoke"),
+    "drop": ("delete", "revoke"),
+    "notify": ("notification",),
+}
+"""Words that other command lines use, and the commands to suggest for them, as far as a group has them."""
+
+
+class UnknownCommand(click.UsageError):
+    """No command of the group has this name. `possibilities` are commands with a similar name or meaning."""
+
+    def __init__(self, name: str, possibilities: list[str], ctx: click.Context) -> None:
+        super().__init__(f"no such command {name!r}", ctx)
+        self.possibilities = possibilities
 
 
 class Group(click.Group):
-    """A group of commands whose `list` and `delete` have short forms."""
+    """A group of commands in which `ls` is short for `list`, and `rm` for `delete`.
+
+    Help and shell completion show the long forms.
+    """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, SHORT_FORMS.get(cmd_name, cmd_name))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word, *rest = args
+        name = SHORT_FORMS.get(word, word)
+        if name in self.commands or ctx.resilient_parsing or word.startswith("-"):
+            return super().resolve_command(ctx, [name, *rest])
+        raise UnknownCommand(word, self._possibilities(word), ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_commands(ctx, formatter)
+        if self._short_forms():
+            forms = ", ".join(f"{short} for {SHORT_FORMS[short]}" for short in self._short_forms())
+            formatter.write_paragraph()
+            formatter.write_text(f"Short forms: {forms}.")
+
+    def _short_forms(self) -> list[str]:
+        return [short for short, name in SHORT_FORMS.items() if name in self.commands]
+
+    def _possibilities(self, word: str) -> list[str]:
+        synonyms = [name for name in _SYNONYMS.get(word, ()) if name in self.commands]
+        return synonyms or difflib.get_close_matches(word, [*self.commands, *self._short_forms()])
 
 
 def examples(*lines: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rota.cli.options import Group
 from rota.cli.terminal.confirm import Declined
 from rota.cli.terminal.errors import Problem, problem_of, show_problem
 from rota.errors import RotaError
@@ -48,7 +49,7 @@ def write_sections(group: click.Group, context: click.Context, formatter: click.
 _INTERRUPTED = 130
 
 
-class Program(click.Group):
+class Program(Group):
     """A command returns its exit code, or None for success."""
 
     def main(  # type: ignore[override]  # it always ends the process, or pretends to under click's test runner

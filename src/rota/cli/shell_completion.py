@@ -57,7 +57,7 @@ _BELOW = {
     ("schedule", "name"): _schedules,
     ("queue", "name"): _queues,
     ("workers", "who"): _workers,
-    ("notify", "name"): _notifications,
+    ("notification", "name"): _notifications,
     ("token", "who"): _tokens,
     ("explain", "what"): _schedules,
 }

@@ -43,8 +43,8 @@ def rota(url: str, *words: str, code: int = 0, given: str | None = None, **envir
 def test_made_shown_and_removed(url: str) -> None:
     rota(
         url,
-        "notify",
-        "add",
+        "notification",
+        "create",
         "ops",
         "--to",
         "https://me:hunter2@example.com/?k=hunter2",

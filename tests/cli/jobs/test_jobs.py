@@ -103,7 +103,7 @@ def test_retry_and_stats(known_url: str) -> None:
 
 
 @pytest.mark.usefixtures("known_url")
-@pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "stats", "show"])
+@pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "stats", "get"])
 def test_an_unknown_job_exits_4(verb: str) -> None:
     done = rota("job", verb, "gret")
     assert done.exit_code == 4

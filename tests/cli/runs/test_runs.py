@@ -316,5 +316,5 @@ def test_an_option_before_its_command_is_shown_its_place() -> None:
     for option in ("--database", "--json"):
         found = rota(option, "run", "ls")
         assert found.exit_code == 2
-        assert f"it goes behind the command: rota run ls {option}" in found.stderr
-    assert "hint: see `rota run ls --help`" in rota("run", "ls", "--xyzzy").stderr
+        assert f"put it after the command: rota run list {option}" in found.stderr
+    assert "hint: see `rota run list --help`" in rota("run", "ls", "--xyzzy").stderr

@@ -139,7 +139,7 @@ def test_what_cannot_be_is_told_with_a_hint() -> None:
     assert "did you mean 'crawl'?" in refused(4, "schedule", "create", "news", "crwl", "--every", "1h")
     assert rota(*add, "--every", "1h").exit_code == 0
     assert "there is a schedule 'news' already" in refused(6, *add, "--every", "1h")
-    for verb in ("show", "edit", "pause", "resume", "enable", "disable", "trigger", "preview", "simulate"):
+    for verb in ("get", "update", "pause", "resume", "enable", "disable", "trigger", "preview", "simulate"):
         assert "did you mean 'news'?" in refused(4, "schedule", verb, "nws")
     assert "did you mean 'news'?" in refused(4, "schedule", "rm", "nws", "--yes")
 

@@ -160,7 +160,7 @@ def test_wait_shows_its_progress_and_wipes_it(run_id: str) -> None:
     assert shown.rpartition("\x1b[K")[2].startswith("error: run")
 
 
-@pytest.mark.parametrize("command", [["wait"], ["add", "boom", "--delay", "1h", "--wait"]], ids=["wait", "add"])
+@pytest.mark.parametrize("command", [["wait"], ["enqueue", "boom", "--delay", "1h", "--wait"]], ids=["wait", "enqueue"])
 def test_ctrl_c_ends_waiting_with_130(run_id: str, command: list[str]) -> None:
     id = on_terminal("run", "enqueue", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
     pid, terminal = pty.fork()

@@ -20,7 +20,7 @@ _NONE = "there are no tokens: `rota token create NAME --role operator` makes one
 _NEVER = "never"
 
 
-@click.group(cls=Group, epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token ls"))
+@click.group(cls=Group, epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token list"))
 def token() -> None:
     """Tokens: who may use the server, and for what.
 
@@ -58,7 +58,7 @@ def create(
     click.echo("it is not shown again: keep it as you would keep a password", err=True)
 
 
-@token.command("list", epilog=examples("rota token ls", "rota token ls --json"))
+@token.command("list", epilog=examples("rota token list", "rota token list --json"))
 @shared
 def list_tokens(database: str | None, as_json: bool) -> None:
     """List tokens, those too that are good no more."""

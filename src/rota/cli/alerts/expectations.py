@@ -39,7 +39,7 @@ def _of_whom(command: F) -> F:
     cls=Group,
     epilog=examples(
         "rota expectation update --job crawl --start-within 5m",
-        "rota expectation ls --breached    exit code 1 if something is",
+        "rota expectation list --breached    exit code 1 if something is",
     ),
 )
 def expectation() -> None:
@@ -47,7 +47,7 @@ def expectation() -> None:
 
 
 @expectation.command(
-    "list", epilog=examples("rota expectation ls", "rota expectation ls --breached || echo 'something is wrong'")
+    "list", epilog=examples("rota expectation list", "rota expectation list --breached || echo 'something is wrong'")
 )
 @click.option("--breached", is_flag=True, help="Only where something is not met; the exit code is 1 if there is any.")
 @shared
@@ -107,7 +107,7 @@ def set_expectations(
         print_rows(_COLUMNS, [_row(found, now)], none="")
 
 
-@expectation.command("delete", epilog=examples("rota expectation rm --job crawl"))
+@expectation.command("delete", epilog=examples("rota expectation delete --job crawl"))
 @_of_whom
 @shared
 def delete_expectations(job: str | None, schedule: str | None, database: str | None, as_json: bool) -> None:

@@ -38,7 +38,7 @@ def notification() -> None:
     """Notifications: who is told of what, by a signed webhook or an e-mail."""
 
 
-@notification.command("list", epilog=examples("rota notification ls", "rota notification ls --json"))
+@notification.command("list", epilog=examples("rota notification list", "rota notification list --json"))
 @shared
 def list_notifications(database: str | None, as_json: bool) -> None:
     """List notifications by name. Secrets are not shown."""
@@ -62,7 +62,7 @@ def get(name: str, database: str | None, as_json: bool) -> None:
 
 
 @notification.command(
-    "add",
+    "create",
     epilog=examples(
         "rota notification create ops --to mailto:ops@example.com --job crawl",
         "rota notification create chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
@@ -93,7 +93,7 @@ def create(name: str, database: str | None, as_json: bool, **given: Any) -> None
     _print([made], as_json=as_json, one=True)
 
 
-@notification.command("delete", epilog=examples("rota notification rm ops", "rota notification rm ops --yes"))
+@notification.command("delete", epilog=examples("rota notification delete ops", "rota notification delete ops --yes"))
 @name
 @yes_option
 @shared
@@ -101,7 +101,7 @@ def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     """Let nobody be told any more. What waits to be sent is not."""
     found = ask(database, lambda client: client.notifications.get(name))
     if not yes:
-        require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notification rm {name}")
+        require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notification delete {name}")
     ask(database, lambda client: client.notifications.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})

@@ -94,7 +94,7 @@ def update(name: str, command: bool, database: str | None, as_json: bool, **give
     _print(changed, as_json=as_json)
 
 
-@click.command("delete", epilog=examples("rota job rm ping", "rota job rm ping --force --yes"))
+@click.command("delete", epilog=examples("rota job delete ping", "rota job delete ping --force --yes"))
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Also while it is needed: disable its schedules, cancel its runs.")
 @yes_option
@@ -102,7 +102,7 @@ def update(name: str, command: bool, database: str | None, as_json: bool, **give
 def delete(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
     """Drop such a job. What is known of its runs stays."""
     if force and not yes:
-        require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job rm {name}")
+        require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job delete {name}")
     ask(database, lambda client: client.data_jobs.delete(name, force=force, actor=actor()))
     if as_json:
         print_json({"job": name, "dropped": True})

@@ -28,7 +28,7 @@ _JOB_COLUMNS = Columns(
 
 @click.group(
     cls=Group,
-    epilog=examples("rota job ls", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"),
+    epilog=examples("rota job list", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"),
 )
 def job() -> None:
     """Jobs: list, show, add, edit, remove, pause, resume, cancel, retry, count."""
@@ -38,7 +38,7 @@ for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
     job.add_command(_command)
 
 
-@job.command("list", epilog=examples("rota job ls", "rota job ls --json"))
+@job.command("list", epilog=examples("rota job list", "rota job list --json"))
 @shared
 def list_jobs(database: str | None, as_json: bool) -> None:
     """List the jobs that the database knows, with their state."""

@@ -16,12 +16,12 @@ from rota.core.jobs.queues import Pause, QueueCount, with_empty_queues
 _COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason"), cut=("queue", "reason"))
 
 
-@click.group(cls=Group, epilog=examples("rota queue ls", "rota queue pause mail"))
+@click.group(cls=Group, epilog=examples("rota queue list", "rota queue pause mail"))
 def queue() -> None:
     """Queues and what is in them."""
 
 
-@queue.command("list", epilog=examples("rota queue ls", "rota queue ls --json"))
+@queue.command("list", epilog=examples("rota queue list", "rota queue list --json"))
 @shared
 def list_queues(database: str | None, as_json: bool) -> None:
     """List queues: runs that run, that may be claimed, and that wait for their time; and which are paused."""

@@ -15,7 +15,7 @@ _COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner"), 
 scope = click.argument("scope", metavar="KIND[/ID]")
 
 
-@click.group(cls=Group, epilog=examples("rota quota update tenant/42 --max-concurrency 3", "rota quota ls"))
+@click.group(cls=Group, epilog=examples("rota quota update tenant/42 --max-concurrency 3", "rota quota list"))
 def quota() -> None:
     """Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs.
 
@@ -23,7 +23,7 @@ def quota() -> None:
     """
 
 
-@quota.command("list", epilog=examples("rota quota ls", "rota quota ls --json"))
+@quota.command("list", epilog=examples("rota quota list", "rota quota list --json"))
 @shared
 def list_quotas(database: str | None, as_json: bool) -> None:
     """List quotas."""
@@ -70,7 +70,7 @@ def update_quota(
         emit(f"the quota of {scope} is set")
 
 
-@quota.command("delete", epilog=examples("rota quota rm tenant/42"))
+@quota.command("delete", epilog=examples("rota quota delete tenant/42"))
 @scope
 @shared
 def delete_quota(scope: str, database: str | None, as_json: bool) -> None:

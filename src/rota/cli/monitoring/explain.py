@@ -48,4 +48,4 @@ async def _of_run(client: Client, what: str) -> Explanation:
             return await client.schedules.explain(what)
         except UnknownSchedule as none:
             words = f"no run and no schedule is called {what!r:.80}"
-            raise NotFound(words, hint=f"{none.hint}; `rota run ls` lists runs") from None
+            raise NotFound(words, hint=f"{none.hint}; `rota run list` lists runs") from None

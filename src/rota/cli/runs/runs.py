@@ -32,7 +32,8 @@ from rota.core.workers.replicas import Replica
 
 
 @click.group(
-    cls=Group, epilog=examples("rota run enqueue crawl --wait", "rota run ls --state failed", "rota run watch b3e52e11")
+    cls=Group,
+    epilog=examples("rota run enqueue crawl --wait", "rota run list --state failed", "rota run watch b3e52e11"),
 )
 def run() -> None:
     """Runs: enqueue, list, count, show, watch, wait for, cancel, retry.
@@ -49,9 +50,9 @@ for command in (enqueue, watch, logs, steps, *COMMANDS):
 @run.command(
     "list",
     epilog=examples(
-        "rota run ls --state failed,timed_out --job crawl",
-        "rota run ls --tag nightly --limit 200 --json",
-        "rota run ls --state queued | cut -f1",
+        "rota run list --state failed,timed_out --job crawl",
+        "rota run list --tag nightly --limit 200 --json",
+        "rota run list --state queued | cut -f1",
     ),
 )
 @filters
@@ -107,7 +108,6 @@ def get(id: str, database: str | None, as_json: bool) -> None:
 
 
 @run.command(
-    "list",
     epilog=examples(
         "rota run wait b3e52e11",
         "rota run wait b3e52e11 --timeout 5m || echo 'did not succeed'",

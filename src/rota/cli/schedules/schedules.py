@@ -41,7 +41,7 @@ _NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPE
     cls=Group,
     epilog=examples(
         "rota schedule create news crawl --every 30m",
-        "rota schedule ls",
+        "rota schedule list",
         "rota schedule apply schedules.toml",
     ),
 )
@@ -55,7 +55,7 @@ for _command in (
     schedule.add_command(_command)
 
 
-@schedule.command("list", epilog=examples("rota schedule ls", "rota schedule ls --job crawl --json"))
+@schedule.command("list", epilog=examples("rota schedule list", "rota schedule list --job crawl --json"))
 @click.option("--job", metavar="NAME", help="Only schedules of this job.")
 @click.option("--owner", metavar="NAME", help="Only what this file, or `code`, `cli` or `api` made.")
 @click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
@@ -117,7 +117,7 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
         print_rows(RUN_COLUMNS, [run_row(run, now) for run in runs], none="")
 
 
-@schedule.command("delete", epilog=examples("rota schedule rm news", "rota schedule rm news --yes"))
+@schedule.command("delete", epilog=examples("rota schedule delete news", "rota schedule delete news --yes"))
 @click.argument("name")
 @yes_option
 @shared
@@ -126,7 +126,7 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     found = ask(database, lambda client: client.schedules.get(name))
     if not yes:
         rule = describe(found.definition.rule, name)
-        require_consent(f"delete schedule {name} ({rule})?", command=f"rota schedule rm {name}")
+        require_consent(f"delete schedule {name} ({rule})?", command=f"rota schedule delete {name}")
     ask(database, lambda client: client.schedules.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})

@@ -49,8 +49,8 @@ _FILES = {"jobs.py": _JOBS, "rota.toml": _SETTINGS}
 _NEXT = (
     ("rota dev jobs:app", "runs it, with a page that shows it"),
     ('rota run enqueue greet \'{"name": "Ada"}\' --wait', "in a second terminal: a run, and its result"),
-    ("rota run ls", "what has been done"),
-    ("rota schedule ls", "what will be, and when"),
+    ("rota run list", "what has been done"),
+    ("rota schedule list", "what will be, and when"),
 )
 
 

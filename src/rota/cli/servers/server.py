@@ -125,7 +125,7 @@ def _next_commands(app: Rota, database: str) -> list[str]:
     """Each works as it stands in another terminal: a job is enqueued only if it needs no payload."""
     requirements = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
     job = min(requirements, key=lambda name: requirements[name], default=None)
-    first = "queue ls" if job is None else f"job show {job}" if requirements[job] else f"run add {job} --wait"
+    first = "queue ls" if job is None else f"job get {job}" if requirements[job] else f"run enqueue {job} --wait"
     is_default = load_config().database_url == app.config.database_url
     where = "" if is_default else f" --database {shlex.quote(database)}"
     rota = shlex.quote(program())

@@ -15,7 +15,7 @@ import msgspec
 
 from rota.cli.connect import require_database
 from rota.cli.load_app import full_name, is_module_here, load_app
-from rota.cli.options import concurrency, examples, queues_of, staying
+from rota.cli.options import SHORT_FORMS, concurrency, examples, queues_of, staying
 from rota.cli.terminal.output import print_json
 from rota.config import load_config
 from rota.engine.observability.logs import log_to_stderr
@@ -75,7 +75,7 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
     """Return the names of the commands of `rota workers`, as the program around this command has them."""
     program = ctx.parent.command if ctx.parent else None
     workers = program.commands.get("workers") if isinstance(program, click.Group) else None
-    return workers.commands if isinstance(workers, click.Group) else ()
+    return (*workers.commands, *SHORT_FORMS) if isinstance(workers, click.Group) else ()
 
 
 @click.command(

@@ -42,7 +42,7 @@ def _usage_hint(error: click.ClickException, near: list[str]) -> str | None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     is_group = context is not None and isinstance(context.command, click.Group)
     if is_group and isinstance(error, click.NoSuchOption) and error.option_name in _OF_COMMANDS:
-        return f"it goes behind the command: rota run ls {error.option_name}"
+        return f"put it after the command: rota run list {error.option_name}"
     if near:
         return f"did you mean {near[0]}?"
     return f"see `{context.command_path} --help`" if context else None

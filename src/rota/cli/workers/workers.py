@@ -29,7 +29,7 @@ _NOBODY = "no worker was heard of within a day: start `rota dev` or `rota worker
 who = click.argument("who", metavar="WORKER")
 
 
-@click.group(cls=Group, epilog=examples("rota workers ls", "rota workers drain web-1"))
+@click.group(cls=Group, epilog=examples("rota workers list", "rota workers drain web-1"))
 def workers() -> None:
     """Workers: who they are, what they do, what is asked of them.
 
@@ -37,7 +37,7 @@ def workers() -> None:
     """
 
 
-@workers.command("list", epilog=examples("rota workers ls", "rota workers ls --json"))
+@workers.command("list", epilog=examples("rota workers list", "rota workers list --json"))
 @shared
 def list_workers(database: str | None, as_json: bool) -> None:
     """List workers, those too that are gone without a word."""
