@@ -70,7 +70,7 @@ Exit codes:
     "--token", metavar="TOKEN", help="To be let in there; others see it in lists of processes.  [env: ROTA_TOKEN]"
 )
 def root(server: str | None, token: str | None) -> None:
-    """Run jobs on time, and know what happened.
+    """Schedule and run jobs, and see what happened.
 
     The database is --database, else ROTA_DATABASE_URL, else rota.toml, else sqlite:///rota.db.
     Every command takes --json.

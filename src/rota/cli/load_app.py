@@ -1,4 +1,4 @@
-"""From `MODULE:APP` to the app, with an error that helps for each way this goes wrong."""
+"""Import the app that `MODULE:APP` names, with a helpful error for each way this can fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def full_name(target: str) -> str:
 
 
 def load_app(target: str) -> Rota:
-    """The module is looked for in the working directory first."""
+    """Return the app. The module is searched for in the working directory first."""
     module_name, _, path = target.partition(":")
     if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
         raise Invalid(f"{target!r} names no module", hint=_FORM)
@@ -55,7 +55,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _broken(name: str, error: Exception) -> Invalid:
-    """Where in the user's code it happened; the frames of the import machinery tell nobody anything."""
+    """Return an error that names the failing line of the user's code, without frames of the import machinery."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     file, line = last.filename, last.lineno
     if isinstance(error, SyntaxError) and error.filename:
@@ -68,7 +68,7 @@ def is_module_here(name: str) -> bool:
 
 
 def _modules_here() -> list[str]:
-    # Not by ".": what Python once found there, it would find again in every other folder.
+    # The absolute path, not ".": Python caches the content of a folder by path, and "." may be another one by now.
     return [module.name for module in pkgutil.iter_modules([os.getcwd()])]
 
 

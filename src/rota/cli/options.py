@@ -1,4 +1,4 @@
-"""Options that commands share, and the kinds of values they take."""
+"""Options that commands share, parsers of their values, and the class of command groups."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class Group(click.Group):
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help, kept line by line."""
+    """Format the examples at the end of a command's help, which click must not wrap."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def catching_up(command: F) -> F:
-    """--catch-up, of what is resumed."""
+    """Add --catch-up, for commands that resume something."""
     return click.option(
         "--catch-up",
         type=click.Choice(RESUME_MODES),
@@ -91,12 +91,12 @@ def catching_up(command: F) -> F:
 
 
 def shared(command: F) -> F:
-    """--database and --json, which every command takes."""
+    """Add --database and --json, which every command takes."""
     return _database(click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command))
 
 
 def streamed(command: F) -> F:
-    """The same for commands that print as things happen."""
+    """Add --database and --json to a command that prints a JSON document per line as things happen."""
     return _database(click.option("--json", "as_json", is_flag=True, help="Print a JSON document per line.")(command))
 
 
@@ -105,7 +105,7 @@ def _database(command: F) -> F:
 
 
 def staying(command: F) -> F:
-    """What every command that stays takes, too."""
+    """Add the options of commands that keep running: --database, --json, --log-level and --log-format."""
     level = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
     say = click.option("--log-level", type=level, default="info", show_default=True, help="How much to say on stderr.")
     ready = click.option("--json", "as_json", is_flag=True, help="Say in one JSON document when it is ready.")
@@ -125,7 +125,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def queues_of(text: str) -> dict[str, int]:
-    """`critical:4,default`: a queue's weight is behind its last colon, else it is 1."""
+    """Parse `critical:4,default`: a queue's weight follows its last colon, and is 1 without one."""
     return dict(_weighted(name) for name in names_of(text))
 
 
@@ -144,7 +144,7 @@ def scope_of(text: str) -> tuple[str, str]:
 
 
 def instant_of(text: str) -> datetime:
-    """A time without a zone would mean something else on every machine."""
+    """Parse a time. A zone is required: a local time would mean something else on every machine."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -155,7 +155,7 @@ def instant_of(text: str) -> datetime:
 
 
 def states_of(given: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
-    """`--state failed,expired --state queued`"""
+    """Parse the values of repeated options such as `--state failed,expired --state queued`."""
     words = [word for names in given for word in names]
     known = [state.value for state in RunState]
     for word in words:
@@ -165,7 +165,7 @@ def states_of(given: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
 
 
 def cursor_of(text: str | None) -> str | None:
-    """The last id of the page before; its run may be gone, so it is not looked up."""
+    """Parse --before, the last run id of the page before. The run may have been pruned, so it is not looked up."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The program around the commands: what an error prints, and which exit code it becomes."""
+"""The root command: sections of its help, and how errors are printed and become exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INDENT = 6
 
 
 def sections_of(names: list[str]) -> dict[str, list[str]]:
-    """Every name once; those that nobody put anywhere come last."""
+    """Group command names by section. Names that have no section come last, as other commands."""
     placed = {title: [name for name in wanted if name in names] for title, wanted in _SECTIONS.items()}
     known = {name for wanted in placed.values() for name in wanted}
     placed[_OTHER] = [name for name in names if name not in known]
@@ -36,7 +36,7 @@ def sections_of(names: list[str]) -> dict[str, list[str]]:
 
 
 def write_sections(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
-    """In all of them the words begin in the same column."""
+    """Write the sections, with all descriptions in the same column."""
     widest = max(len(name) for name in group.commands)
     room = formatter.width - _INDENT - widest
     for title, names in sections_of(group.list_commands(context)).items():
@@ -50,7 +50,7 @@ _INTERRUPTED = 130
 
 
 class Program(Group):
-    """A command returns its exit code, or None for success."""
+    """The root command. A command below it returns its exit code, or None for success."""
 
     def main(  # type: ignore[override]  # it always ends the process, or pretends to under click's test runner
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -88,20 +88,20 @@ def _say_nothing_was_done(code: int, *, as_json: bool) -> None:
 
 
 def _require_text(arguments: Sequence[str]) -> None:
-    """Bytes that are no UTF-8 arrive as half surrogates, which no database takes."""
+    """Refuse bytes that are not UTF-8: they arrive as unpaired surrogates, which no database stores."""
     for word in arguments:
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise click.UsageError(f"{word!a} is not text in this locale's encoding")
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Asked of the raw words, because what could not be parsed is reported in the same way."""
+    """Return whether --json is among the raw arguments, because usage errors are printed as JSON, too."""
     before_dashes = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in before_dashes
 
 
 def _write_whatever_comes() -> None:
-    """A terminal that cannot show a character gets its number, not a traceback."""
+    """Escape characters that the terminal's encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

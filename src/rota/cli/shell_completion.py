@@ -1,4 +1,4 @@
-"""What a shell offers where a name or an id is wanted: those that the database has."""
+"""Shell completion of names and ids, read from the database."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rota.cli.connect import ask
 from rota.client.client import MOST_LISTED, Client
 
 Offer = list[tuple[str, str]]
-"""Words, and what some shells say beside them."""
+"""Completions: words, each with a description that some shells show."""
 _PATIENCE = 2.0
 _MOST_RUNS = 30
 _HARMLESS = "@%+=:,./_-"
-"""Beside letters and digits: in no shell anything but themselves."""
+"""Characters besides letters and digits that no shell interprets."""
 
 
 async def _jobs(client: Client) -> Offer:
@@ -36,7 +36,7 @@ async def _workers(client: Client) -> Offer:
 
 
 async def _runs(client: Client) -> Offer:
-    """The newest: nobody types the id of another."""
+    """Return the newest runs: nobody types the id of an old one."""
     return [(run.id, f"{run.state.value} {run.job}") for run in (await client.page(limit=_MOST_RUNS)).runs]
 
 
@@ -65,13 +65,13 @@ _NEW = {("job", "create"), ("schedule", "create"), ("token", "create"), ("notifi
 
 
 class CompletedName(click.types.StringParamType):
-    """A text, of which some are known."""
+    """A text parameter that is completed from the database."""
 
     def __init__(self, offer: Callable[[Client], Awaitable[Offer]]) -> None:
         self._offer = offer
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Whatever is wrong, nothing is offered: there is nobody to tell it to in the middle of a line."""
+        """Return completions; none after an error, because a half-typed line has no place for a message."""
         try:
             with ctx.scope(cleanup=False):
                 found = ask(ctx.params.get("database"), self._offer, within=_PATIENCE)
@@ -82,18 +82,18 @@ class CompletedName(click.types.StringParamType):
 
 
 def _is_harmless(word: str) -> bool:
-    """Names are anybody's text, and some shells put them into the line as they are: to be obeyed when it is sent."""
+    """Return whether a shell takes the word literally: some insert it unquoted, and a name may be `$(…)`."""
     return word[:1] != "-" and all(char.isalnum() or char in _HARMLESS for char in word)
 
 
 def _beside(said: str) -> str | None:
-    """In one line, because shells take a line for an offer."""
+    """Return the description as one line, because shells read one completion per line."""
     line = " ".join(said.split())
     return line if line.isprintable() and line else None
 
 
 def let_complete(command: click.Command, path: tuple[str, ...] = ()) -> None:
-    """Every parameter below that takes a name or an id, by what it is called."""
+    """Complete every parameter below that takes a name or an id, chosen by the parameter's name."""
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
             let_complete(below, (*path, name))

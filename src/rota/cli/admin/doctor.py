@@ -1,4 +1,4 @@
-"""`rota doctor`: looks an installation over, and says what is wrong."""
+"""`rota doctor`: check an installation for problems."""
 
 from __future__ import annotations
 
@@ -65,10 +65,11 @@ _SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), PROBLEM: ("✗", "re
 @click.option("--all", "everything", is_flag=True, help=f"Verify all ledgers, also if there are over {_MOST_VERIFIED}.")
 @shared
 def doctor(database: str | None, schedule: str | None, everything: bool, as_json: bool) -> int:
-    """Look for what is wrong: database, disk, versions, settings, clock, workers, leases, schedules, ledgers.
+    """Check the installation for problems.
 
-    It needs the database itself, because a server may be what is wrong. Nothing is changed. A warning is no problem:
-    the exit code is 1 only if there is one.
+    It checks the database, disk, versions, settings, clock, workers, leases, schedules and ledgers, and changes
+    nothing. It needs the database itself, because the server may be the problem. Warnings do not affect the exit code:
+    it is 1 only if there is a problem.
     """
     require_database(database)
     config = load_config({"database_url": database})
@@ -148,7 +149,7 @@ async def _surroundings(store: Store, workers: Sequence[Worker]) -> list[Check]:
 
 
 async def _offset(store: Store) -> int:
-    """Of the host's clock: against the middle of the question's way there and back."""
+    """Return the offset of the host's clock in µs, against the middle of a query's round trip."""
     clock = HostClock()
     before = clock.micros()
     there = await store.now()
@@ -156,13 +157,13 @@ async def _offset(store: Store) -> int:
 
 
 async def _hints(store: Store) -> Check:
-    """Whether a hint that is sent arrives."""
+    """Check that a notification of the database arrives."""
     if store.database.dialect is not POSTGRES:
         return Check(name="hints", level=OK, words="processes on this host see each other's writes in the file")
     heard = asyncio.Event()
     unlisten = store.listen(lambda queue: heard.set() if queue in (_ECHO, None) else None)
     try:
-        for _ in range(4):  # the listening connection may not be there yet
+        for _ in range(4):  # the listening connection may not be open yet
             store.database.notify([_ECHO])
             try:
                 await asyncio.wait_for(heard.wait(), _HINT_PATIENCE / 4)

@@ -1,4 +1,4 @@
-"""`rota export`: everything of a kind, a JSON document on each line."""
+"""`rota export`: print all runs, attempts or events as JSON lines."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _KINDS = ("runs", "attempts", "events")
 @filters
 @streamed
 def export(kind: str, database: str | None, as_json: bool, **given: Any) -> None:
-    """Print all runs, attempts or events, the newest first, a JSON document on each line.
+    """Print all runs, attempts or events as JSON lines.
 
-    Runs that match, or the attempts of those that do, each with its `run_id`; events are the whole audit. It is always
-    JSON, also without --json.
+    The newest come first. Filters select runs, or the runs whose attempts are printed, each with its `run_id`. Events
+    are the whole audit, and cannot be filtered. The output is JSON with or without --json.
     """
     wanted = filter_of(given)
     if kind == "events" and wanted != RunFilter():

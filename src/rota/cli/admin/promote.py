@@ -1,4 +1,4 @@
-"""`rota promote`: from the file of one machine to the database of many."""
+"""`rota promote`: move everything from an SQLite file to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rota.values.durations import parse_duration
 if TYPE_CHECKING:
     from rota.client.promotion import Moved, Promoted
 
-# A bite is written within seconds; statistics of all tables, or a count of them, may take longer.
+# A batch of rows is written within seconds; counting or analyzing all tables may take longer.
 _DEADLINE = timedelta(minutes=15)
 
 
@@ -38,10 +38,11 @@ _DEADLINE = timedelta(minutes=15)
 @click.option("--abandon", is_flag=True, help="Take an unfinished promotion back: the file is usable again.")
 @shared
 def promote(to: str, wait: timedelta | None, dry_run: bool, abandon: bool, database: str | None, as_json: bool) -> None:
-    """Move everything from an SQLite file to PostgreSQL: jobs, schedules, runs and their history.
+    """Move everything from an SQLite file to PostgreSQL.
 
-    Stop the workers first. While it moves, nobody can write to either database; interrupted, it goes on where it was
-    when it is given again. Afterwards the file stays as it was, and tells whoever opens it where everything is.
+    That is jobs, schedules, runs and their history. Stop the workers first. Meanwhile neither database can be written
+    to. After an interruption, run it again: it continues. Afterwards the file keeps its data, and programs that open it
+    are told the new place.
     """
     from rota.client.promotion import place_of
 
@@ -116,7 +117,7 @@ def _told(done: Promoted, place: str, *, dry_run: bool) -> str:
 
 @contextmanager
 def _shown(*, progress: bool) -> Iterator[Callable[[Moved], None]]:
-    """A bar on a terminal, gone when it is over."""
+    """Show a progress bar on a terminal, which disappears at the end."""
     if not (progress and on_terminal()):
         yield lambda moved: None
         return

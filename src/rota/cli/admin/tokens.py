@@ -1,4 +1,4 @@
-"""`rota token`: who may use the server."""
+"""`rota token`: create, list and revoke API tokens."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NEVER = "never"
 
 @click.group(cls=Group, epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token list"))
 def token() -> None:
-    """Tokens: who may use the server, and for what.
+    """Create, list and revoke API tokens.
 
-    They count where ROTA_AUTH is on. Roles: viewer (see) < operator (act, enqueue) < admin (all); worker, enqueue (only
-    that).
+    Servers check them if ROTA_AUTH is on. Roles: viewer (read) < operator (also act and enqueue) < admin (everything);
+    worker and enqueue may do only that.
     """
 
 
@@ -44,7 +44,7 @@ def token() -> None:
 def create(
     name: str, role: str, expires: str, scope: tuple[str, str] | None, database: str | None, as_json: bool
 ) -> None:
-    """Make a token. Its text is shown this once."""
+    """Create a token, and print it. It is not shown again."""
 
     async def command(client: Client) -> Issued:
         life = None if expires == _NEVER else expires
@@ -61,7 +61,7 @@ def create(
 @token.command("list", epilog=examples("rota token list", "rota token list --json"))
 @shared
 def list_tokens(database: str | None, as_json: bool) -> None:
-    """List tokens, those too that are good no more."""
+    """List tokens, including expired and revoked ones."""
 
     async def question(client: Client) -> tuple[list[Token], datetime]:
         return list(await client.tokens.list()), await client.time()
@@ -77,7 +77,10 @@ def list_tokens(database: str | None, as_json: bool) -> None:
 @click.argument("who", metavar="NAME|ID")
 @shared
 def revoke(who: str, database: str | None, as_json: bool) -> None:
-    """Revoke a token, and end the sessions made with it. Servers know of it within seconds."""
+    """Revoke a token and end its sessions.
+
+    Servers apply it within seconds.
+    """
     revoked = ask(database, lambda client: client.tokens.revoke(who, actor=actor()))
     if as_json:
         print_json(revoked)

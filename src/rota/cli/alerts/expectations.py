@@ -1,4 +1,4 @@
-"""`rota expectation`: what is expected of jobs and schedules, and what of it is breached."""
+"""`rota expectation`: expectations of jobs and schedules, and their breaches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _of_whom(command: F) -> F:
     ),
 )
 def expectation() -> None:
-    """What is expected of jobs and schedules: list what is breached, set, remove."""
+    """List, set and delete expectations of jobs and schedules."""
 
 
 @expectation.command(
@@ -52,7 +52,7 @@ def expectation() -> None:
 @click.option("--breached", is_flag=True, help="Only where something is not met; the exit code is 1 if there is any.")
 @shared
 def list_expectations(breached: bool, database: str | None, as_json: bool) -> int:
-    """List what is expected, of whom, and what of it is breached since when."""
+    """List expectations, and since when which of them are breached."""
 
     async def question(client: Client) -> Any:
         return await client.expectations.list(breached=breached), await client.time()
@@ -88,9 +88,10 @@ def list_expectations(breached: bool, database: str | None, as_json: bool) -> in
 def set_expectations(
     job: str | None, schedule: str | None, database: str | None, as_json: bool, **given: str | None
 ) -> None:
-    """Expect something of a job or a schedule; only what is given changes, `none` takes it away.
+    """Set expectations of a job or a schedule.
 
-    What is set here is yours: what code declares does not change it any more.
+    Options that are not given stay as they are; `none` removes one. From then on, declarations in code do not change
+    them.
     """
     kind, name = _whom(job, schedule)
     changes = {option: _value(option, text) for option, text in given.items() if text is not None}
@@ -111,9 +112,9 @@ def set_expectations(
 @_of_whom
 @shared
 def delete_expectations(job: str | None, schedule: str | None, database: str | None, as_json: bool) -> None:
-    """Expect nothing any more of a job or a schedule. What is breached ends.
+    """Delete the expectations of a job or a schedule.
 
-    What code declares is back when its declaration changes.
+    Their breaches end. Expectations that code declares come back when the declaration changes.
     """
     kind, name = _whom(job, schedule)
     dropped = ask(database, lambda client: client.expectations.delete(kind, name, actor=actor()))

@@ -1,4 +1,4 @@
-"""`rota notification`: who is told of what."""
+"""`rota notification`: list, create, delete and test notifications."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ name = click.argument("name")
     ),
 )
 def notification() -> None:
-    """Notifications: who is told of what, by a signed webhook or an e-mail."""
+    """List, create, delete and test notifications.
+
+    A notification is sent as a signed webhook or an e-mail.
+    """
 
 
 @notification.command("list", epilog=examples("rota notification list", "rota notification list --json"))
 @shared
 def list_notifications(database: str | None, as_json: bool) -> None:
-    """List notifications by name. Secrets are not shown."""
+    """List notifications by name, without secrets."""
     _print(ask(database, lambda client: client.notifications.list()), as_json=as_json)
 
 
@@ -49,7 +52,7 @@ def list_notifications(database: str | None, as_json: bool) -> None:
 @name
 @shared
 def get(name: str, database: str | None, as_json: bool) -> None:
-    """Show all about a notification, but its secrets."""
+    """Show a notification, without its secrets."""
 
     async def question(client: Client) -> tuple[NotificationView, datetime]:
         return await client.notifications.get(name), await client.time()
@@ -78,7 +81,7 @@ def get(name: str, database: str | None, as_json: bool) -> None:
 @click.option("--at-most", type=int, metavar="N", help=f"An hour, about one job.  [default: {AT_MOST}]")
 @shared
 def create(name: str, database: str | None, as_json: bool, **given: Any) -> None:
-    """Let somebody be told: of everything, or of some jobs and schedules."""
+    """Create a notification, of all or of some jobs and schedules."""
     options = {key: value for key, value in given.items() if value is not None and value != ()}
     if "secret" in options:
         options["secret"] = _secret(options["secret"])
@@ -98,7 +101,7 @@ def create(name: str, database: str | None, as_json: bool, **given: Any) -> None
 @yes_option
 @shared
 def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
-    """Let nobody be told any more. What waits to be sent is not."""
+    """Delete a notification; messages that wait to be sent are dropped."""
     found = ask(database, lambda client: client.notifications.get(name))
     if not yes:
         require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notification delete {name}")
@@ -115,9 +118,9 @@ def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
 @name
 @shared
 def send_test(name: str, database: str | None, as_json: bool) -> None:
-    """Send one now, from here, and say what came of it.
+    """Send a test message now, from this machine.
 
-    A worker elsewhere may reach less, or have other secrets.
+    A worker on another machine may have other network access, or other secrets.
     """
     answer = ask(database, lambda client: client.notifications.test(name))
     if as_json:
@@ -127,7 +130,7 @@ def send_test(name: str, database: str | None, as_json: bool) -> None:
 
 
 def _secret(given: str) -> str:
-    """Never as an argument, which every process of this machine could read."""
+    """Read the secret. It is never an argument, which every process of the machine could read."""
     if given == "-":
         return sys.stdin.readline().rstrip("\n")
     if not given.startswith(ENV):

@@ -1,4 +1,4 @@
-"""`rota run complete|fail`: the end of a run that somebody outside has, said by whoever knows its fence."""
+"""`rota run complete|fail`: report the result of an external run, with its fence as proof."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _fence = click.option("--fence", type=int, required=True, metavar="N", help="The
 @click.option("--result", metavar="JSON", help="What it gave.")
 @shared
 def complete(id: str, fence: int, result: str | None, database: str | None, as_json: bool) -> None:
-    """Say that a run which is in other hands is done; or the step that it waits for.
+    """Complete an external run or step.
 
-    ID is the beginning or the end of an id, or all of it. Said twice, it is done once.
+    ID is a run's id, or a unique beginning or end of it. Repeating the command changes nothing.
     """
 
     async def act(client: Client, run_id: str) -> object:
@@ -56,9 +56,9 @@ def complete(id: str, fence: int, result: str | None, database: str | None, as_j
 @click.option("--after", metavar="DURATION", help='Tried again after this long: "90s", "3h".')
 @shared
 def fail(id: str, fence: int, error: str, database: str | None, as_json: bool, **how: Any) -> None:
-    """Say that a run which is in other hands went wrong: it is tried again, as its job says.
+    """Fail an external run; it is retried as its job says.
 
-    ID is the beginning or the end of an id, or all of it. Said twice, it failed once.
+    ID is a run's id, or a unique beginning or end of it. Repeating the command changes nothing.
     """
     retry, after = not how["no_retry"], how["after"]
 

@@ -1,4 +1,4 @@
-"""`rota job create|update|rm`: jobs that are data, made, changed and dropped."""
+"""`rota job create|update|delete`: data jobs."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def _defining(command: F) -> F:
 @click.option("--external", is_flag=True, help="A job that somebody outside does.")
 @_defining
 def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
-    """Make a job of data: a request, a program, or work for somebody outside.
+    """Create a data job: an HTTP request, a command, or external work.
 
-    Texts of it may hold {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
-    {idempotency_key}. Programs run on workers with ROTA_ENABLE_COMMAND=1 only.
+    Its texts may contain {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
+    {idempotency_key}. Commands run only on workers with ROTA_ENABLE_COMMAND=1.
     """
     options = _options(given)
     kinds = [
@@ -85,9 +85,9 @@ def create(name: str, external: bool, command: bool, database: str | None, as_js
 @click.argument("name")
 @_defining
 def update(name: str, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
-    """Change such a job: only what is given, for runs that are enqueued from now on.
+    """Change a data job, for runs that are enqueued from now on.
 
-    `--set OPTION=null` goes back to the default.
+    Options that are not given stay as they are. `--set OPTION=null` restores the default.
     """
     options = _options(given)
     changed = ask(database, lambda client: client.data_jobs.update(name, actor=actor(), **options))
@@ -100,7 +100,7 @@ def update(name: str, command: bool, database: str | None, as_json: bool, **give
 @yes_option
 @shared
 def delete(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
-    """Drop such a job. What is known of its runs stays."""
+    """Delete a data job; its finished runs stay."""
     if force and not yes:
         require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job delete {name}")
     ask(database, lambda client: client.data_jobs.delete(name, force=force, actor=actor()))
@@ -111,7 +111,7 @@ def delete(name: str, force: bool, yes: bool, database: str | None, as_json: boo
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """What was given, as the client takes it."""
+    """Return the options that were given, with values as the client takes them."""
     found = {name: value for name, value in given.items() if value is not None and value != ()}
     for name, read in _READ.items():
         if name in found:
@@ -145,7 +145,7 @@ def _content(text: str) -> str:
 
 
 def _body(text: str) -> Any:
-    """An object or a list is JSON, anything else is text."""
+    """Parse a body: an object or a list is JSON, anything else is text."""
     content = _content(text)
     try:
         value = msgspec.json.decode(content)
@@ -162,7 +162,7 @@ def _schema(text: str) -> Any:
 
 
 def _value(text: str) -> Any:
-    """JSON, or text where it is none."""
+    """Parse JSON; return the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -183,7 +183,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def facts(definition: JobDefinition) -> list[tuple[str, str | None]]:
-    """What it does, for people."""
+    """Return facts about the request or the command of a data job."""
     if definition.http is not None:
         http = definition.http
         lines = "\n".join(f"{name}: {value}" for name, value in http.headers.items())

@@ -1,4 +1,4 @@
-"""`rota job pause|resume|cancel|retry|stats`: what is done to a job as a whole, and how it fares."""
+"""`rota job pause|resume|cancel|retry|stats`: commands about a job as a whole."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job
 @click.option("--reason", metavar="TEXT", help="Kept with the pause.")
 @shared
 def pause(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
-    """Let nothing of a job begin until it is resumed.
+    """Pause a job: no run of it starts until it is resumed.
 
-    Its schedules rest and its runs wait; those that run already run on.
+    Its schedules plan nothing and its runs wait. Running runs continue.
     """
     status = ask(database, lambda client: client.pause_job(name, reason=reason, actor=actor()))
     _print_status(status, as_json=as_json)
@@ -40,7 +40,7 @@ def pause(name: str, reason: str | None, database: str | None, as_json: bool) ->
 @catching_up
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     status = ask(database, lambda client: client.resume_job(name, catch_up=catch_up, actor=actor()))
     _print_status(status, as_json=as_json)
 
@@ -53,7 +53,7 @@ def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> Non
 def cancel(name: str, reason: str | None, yes: bool, database: str | None, as_json: bool) -> None:
     """Disable a job's schedules and cancel its runs.
 
-    Those that wait end at once, those that run are asked to stop.
+    Waiting runs end at once; running ones are asked to stop.
     """
 
     async def question(client: Client) -> tuple[JobStatus, int]:
@@ -91,7 +91,7 @@ def _many(count: int, what: str) -> str:
 @click.argument("name")
 @shared
 def retry(name: str, database: str | None, as_json: bool) -> None:
-    """Do the work of a job's newest run again, if that did not succeed."""
+    """Retry a job's newest run, if it did not succeed."""
 
     async def command(client: Client) -> Run:
         return await client.get((await client.retry_job(name, actor=actor())).id)
@@ -103,7 +103,10 @@ def retry(name: str, database: str | None, as_json: bool) -> None:
 @click.argument("name")
 @shared
 def stats(name: str, database: str | None, as_json: bool) -> None:
-    """Show how a job's runs ended and how long they took, pruned ones included."""
+    """Show how a job's runs ended and how long they took.
+
+    Pruned runs are included.
+    """
 
     async def question(client: Client) -> tuple[JobStats, datetime]:
         return await client.job_stats(name), await client.time()

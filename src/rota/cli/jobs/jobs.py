@@ -1,4 +1,4 @@
-"""`rota job`: what the database knows of jobs."""
+"""`rota job`: list and show jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _JOB_COLUMNS = Columns(
     epilog=examples("rota job list", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"),
 )
 def job() -> None:
-    """Jobs: list, show, add, edit, remove, pause, resume, cancel, retry, count."""
+    """List, show, pause, cancel and retry jobs; create data jobs."""
 
 
 for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
@@ -41,7 +41,7 @@ for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
 @job.command("list", epilog=examples("rota job list", "rota job list --json"))
 @shared
 def list_jobs(database: str | None, as_json: bool) -> None:
-    """List the jobs that the database knows, with their state."""
+    """List jobs with their state."""
 
     async def question(client: Client) -> Any:
         definitions = {definition.name: definition for definition in await client.jobs()}
@@ -60,7 +60,7 @@ def list_jobs(database: str | None, as_json: bool) -> None:
 @click.argument("name")
 @shared
 def show_job(name: str, database: str | None, as_json: bool) -> None:
-    """Show a job: its state, and what it declares, payload, policies and limits."""
+    """Show a job's state, payload schema, policies and limits."""
 
     async def question(client: Client) -> Any:
         definition, status = await client.job(name), await client.job_status(name)

@@ -1,4 +1,4 @@
-"""`rota queue`: what waits where, and what is held."""
+"""`rota queue`: list, pause and resume queues."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason
 
 @click.group(cls=Group, epilog=examples("rota queue list", "rota queue pause mail"))
 def queue() -> None:
-    """Queues and what is in them."""
+    """List, pause and resume queues."""
 
 
 @queue.command("list", epilog=examples("rota queue list", "rota queue list --json"))
 @shared
 def list_queues(database: str | None, as_json: bool) -> None:
-    """List queues: runs that run, that may be claimed, and that wait for their time; and which are paused."""
+    """List queues with their running, queued and scheduled runs."""
 
     async def question(client: Client) -> tuple[list[QueueCount], Sequence[Pause]]:
         paused = await client.paused_queues()
@@ -48,9 +48,9 @@ def list_queues(database: str | None, as_json: bool) -> None:
 @click.option("--reason", metavar="TEXT", help="Kept with the pause.")
 @shared
 def pause_queue(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
-    """Let nothing be claimed from a queue until it is resumed.
+    """Pause a queue: no run of it is claimed until it is resumed.
 
-    Runs can still be enqueued, and wait; those that run already run on.
+    Runs can still be enqueued, and wait. Running runs continue.
     """
     ask(database, lambda client: client.pause_queue(name, reason=reason, actor=actor()))
     _tell({"queue": name, "paused": True}, f"queue {name} is paused", as_json=as_json)
@@ -60,7 +60,7 @@ def pause_queue(name: str, reason: str | None, database: str | None, as_json: bo
 @click.argument("name")
 @shared
 def resume_queue(name: str, database: str | None, as_json: bool) -> None:
-    """Let runs be claimed from a queue again."""
+    """Resume a paused queue."""
     was_paused = ask(database, lambda client: client.resume_queue(name, actor=actor()))
     said = f"queue {name} goes on" if was_paused else f"queue {name} was not paused"
     _tell({"queue": name, "paused": False}, said, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`rota quota`: what scopes may have, over all jobs."""
+"""`rota quota`: limits of a scope, over all jobs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ scope = click.argument("scope", metavar="KIND[/ID]")
 
 @click.group(cls=Group, epilog=examples("rota quota update tenant/42 --max-concurrency 3", "rota quota list"))
 def quota() -> None:
-    """Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs.
+    """List, set and delete quotas of scopes.
 
-    KIND/ID is one scope, KIND each scope of that kind that has no quota of its own.
+    A quota limits the runs of a scope over all jobs: running, queued, and started within a time. KIND/ID is one scope;
+    KIND is every scope of that kind that has no quota of its own.
     """
 
 
@@ -53,9 +54,9 @@ def update_quota(
     database: str | None,
     as_json: bool,
 ) -> None:
-    """Set a quota, in place of the one that was there.
+    """Set a quota; it replaces the previous one.
 
-    The runs that wait or run already come under it, too. What a deploy declares does not change it any more.
+    It applies to queued and running runs, too. From then on, declarations in code do not change it.
     """
     kind, id = _place(scope)
     made = ask(
@@ -74,9 +75,10 @@ def update_quota(
 @scope
 @shared
 def delete_quota(scope: str, database: str | None, as_json: bool) -> None:
-    """Drop a quota: its runs are free, or under that of their kind.
+    """Delete a quota.
 
-    One that code declares comes back with its next start.
+    Its runs are then unlimited, or under the quota of their kind. A quota that code declares comes back when the app
+    starts again.
     """
     kind, id = _place(scope)
     ask(database, lambda client: client.quotas.delete(kind, id, actor=actor()))

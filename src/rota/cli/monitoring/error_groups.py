@@ -1,4 +1,4 @@
-"""`rota error-groups`: what went wrong, grouped."""
+"""`rota error-groups`: failed runs, grouped by error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _COLUMNS = Columns(
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
 @shared
 def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """Group the runs that failed, timed out or expired by what went wrong; what was seen last comes first."""
+    """List failed runs, grouped by error.
+
+    Runs that timed out or expired are included. The group with the most recent run comes first.
+    """
 
     async def question(client: Client) -> Any:
         now = await client.time()
@@ -53,7 +56,7 @@ def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any)
 
 
 def _instant(text: str, until: datetime) -> datetime:
-    """An age, or a time."""
+    """Parse an age before `until`, or a time."""
     return instant_of(text) if "T" in text or text.count("-") > 1 else until - parse_duration(text)
 
 

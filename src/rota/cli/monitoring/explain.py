@@ -1,4 +1,4 @@
-"""`rota explain`: why a plan time or a run is as it is."""
+"""`rota explain`: why a plan time ran or not, or why a run is in its state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rota.errors import NotFound, UnknownRun, UnknownSchedule
 @click.option("--at", type=instant_of, metavar="TIME", help="Of a schedule: which plan time; else its newest.")
 @shared
 def explain(what: str, at: datetime | None, database: str | None, as_json: bool) -> None:
-    """Say why a plan time of a schedule did or did not run, or why a run is in its state."""
+    """Explain a run's state, or why a plan time ran or did not."""
 
     async def question(client: Client) -> Explanation:
         return await (client.schedules.explain(what, at) if at is not None else _of_run(client, what))

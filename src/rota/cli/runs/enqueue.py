@@ -1,4 +1,4 @@
-"""`rota run enqueue`: a job's name, a payload from wherever it is, and options for the run."""
+"""`rota run enqueue`: enqueue a run of a job, with a payload and options."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json
 
 
 def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **given: Any) -> dict[str, Any]:
-    """What `.options(...)` takes, of what was given."""
+    """Return the options that were given, named as `.options(...)` names them."""
     if given.get("delay") is not None and given.get("run_at") is not None:
         raise Invalid("give --delay or --at, not both")
     if unique or unique_by:

@@ -1,4 +1,4 @@
-"""A run on a terminal, redrawn in place until it has ended."""
+"""Live view of a run on a terminal, redrawn in place until it has ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OVER = (StepState.SUCCEEDED, StepState.SKIPPED)
 
 
 class Screen:
-    """What it showed last stays when it is left."""
+    """Live view of a run. The last picture stays on the terminal."""
 
     def __init__(self) -> None:
         self._console = terminal()
@@ -67,7 +67,7 @@ def _words(look: RunSnapshot) -> str:
 
 
 def _attempts(look: RunSnapshot) -> list[Text]:
-    """What went wrong before."""
+    """Return lines for the last failed attempts."""
     gone = [attempt for attempt in look.attempts if attempt.outcome and attempt.error]
     return [
         _line((f"  {attempt.no} {attempt.outcome.replace('_', ' ')}", "red"), (error_line(attempt.error), "red"))
@@ -77,7 +77,7 @@ def _attempts(look: RunSnapshot) -> list[Text]:
 
 
 def _steps(steps: Sequence[Step], look: RunSnapshot, room: int) -> list[Text]:
-    """As many as there is room for, from about the first that is not over."""
+    """Return lines for as many steps as fit, around the first that is not done."""
     if not steps:
         return []
     first = next((place for place, step in enumerate(steps) if step.state not in _OVER), len(steps))
@@ -110,7 +110,7 @@ def _shown(cell: Cell) -> str:
 
 
 def _line(*parts: tuple[str, str]) -> Text:
-    """One line of the terminal, however long its words are."""
+    """Join the parts to one line, which is cut at the terminal's width."""
     line = Text(no_wrap=True, overflow="ellipsis")
     for words, style in parts:
         if words:

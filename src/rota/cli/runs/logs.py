@@ -1,4 +1,4 @@
-"""`rota run logs`: what a run's attempts have said, and what they say now."""
+"""`rota run logs`: log lines of a run, past and live."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class LogOptions(msgspec.Struct, frozen=True):
 )
 @streamed
 def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
-    """Show what a run has logged, oldest first.
+    """Show the log of a run, oldest line first.
 
-    In a pipe a line has its time, level, attempt, logger and text; with --json it is one JSON object.
-    ID is the beginning or the end of an id, or all of it.
+    In a pipe, a line has the fields time, level, attempt, logger and text; with --json it is a JSON object.
+    ID is a run's id, or a unique beginning or end of it.
     """
     wanted = msgspec.convert(given, LogOptions)
     line_of = _json_line if as_json else LogPrinter() if on_terminal() else _plain_line
@@ -68,7 +68,7 @@ def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
 
 
 async def _tell(client: Client, id: str, wanted: LogOptions, line_of: Callable[[LogLine], str]) -> int:
-    """How many lines there were, or were read."""
+    """Print log lines, and return how many."""
     count = 0
     async for line in _lines(client, id, wanted):
         count += 1
@@ -84,7 +84,7 @@ async def _lines(client: Client, id: str, wanted: LogOptions) -> AsyncIterator[L
     run_id, cursor = run.id, None
     is_first = True
     while True:
-        # Lines are written before the end that they belong to: what was final before is read to its end.
+        # An attempt's lines are written before its end: if the run was final before this page, it is the last one.
         is_last = run.state.is_final or not wanted.follow
         while page := await patience.ask(lambda after=cursor: client.logs(run_id, after=after)):  # type: ignore[misc]
             cursor = page[-1].cursor
@@ -114,7 +114,7 @@ def _plain_line(line: LogLine) -> str:
 
 
 class LogPrinter:
-    """For people: the attempt and the day above, time and level beside what was said."""
+    """Formats log lines for people: attempt and day as headings, then time, level and text."""
 
     def __init__(self) -> None:
         self._above: tuple[int, str] | None = None
@@ -127,7 +127,7 @@ class LogPrinter:
         self._above = above
         time = f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
         level = coloured(f"{line.level:<8}", _COLOURS.get(line.level))
-        # A line of many lines, such as a traceback, stays one block.
+        # Continuation lines, such as those of a traceback, are indented like the first.
         text = visible(line.text).rstrip().replace("\n", f"\n{_MARGIN}")
         is_own = line.logger.startswith("rota.job.")
         name = "" if is_own else coloured(f"  ({one_line(line.logger)})", "bright_black")

@@ -1,4 +1,4 @@
-"""`rota run count|cancel|retry|restrict`: one run by its id, or all that match."""
+"""`rota run count|cancel|retry|restrict`: one run by its id, or all that match filters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _everything = click.option("--all", "everything", is_flag=True, help="Of all run
 @click.option("--most", type=int, default=10_000, show_default=True, metavar="N", help="Where to stop counting.")
 @shared
 def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
-    """Count the runs that match."""
+    """Count the runs that match filters."""
     found = ask(database, lambda client: client.count(filter_of(given), most=most))
     if as_json:
         print_json(found)
@@ -53,10 +53,11 @@ def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
 @yes_option
 @shared
 def cancel(id: str | None, database: str | None, as_json: bool, reason: str | None, **given: Any) -> int:
-    """Cancel a run, or all that match: at once, or by asking the worker to stop.
+    """Cancel a run, or all runs that match filters.
 
-    ID is the beginning or the end of an id, or all of it. With filters instead, it says how many match, and asks;
-    those that have ended do not count. An interrupted command can be repeated.
+    Waiting runs end at once; the workers of running ones are asked to stop. ID is a run's id, or a unique beginning or
+    end of it. With filters instead, the command counts the matching runs that have not ended, and asks. It can be
+    repeated after an interruption.
     """
     yes, everything, wanted = _choice(id, given)
     if id is not None:
@@ -93,11 +94,11 @@ async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
 @yes_option
 @shared
 def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **given: Any) -> int:
-    """Do a finished run's work again, as a new run; or that of all that match.
+    """Retry a finished run as a new run, or all that match filters.
 
-    ID is the beginning or the end of an id, or all of it. With filters instead, it says how many match, and asks.
-    Those are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that nobody has
-    retried yet: so an interrupted command can be repeated.
+    ID is a run's id, or a unique beginning or end of it. With filters instead, the command counts the matching runs,
+    and asks. These are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that
+    have not been retried yet: so the command can be repeated after an interruption.
     """
     steps = {"keep_steps": given.pop("keep_steps"), "from_step": given.pop("from_step")}
     if all(steps.values()):
@@ -132,9 +133,9 @@ async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Ru
 @click.option("--anyone", is_flag=True, help="Workers of any name may.")
 @shared
 def restrict(id: str, only_workers: str | None, anyone: bool, database: str | None, as_json: bool) -> None:
-    """Change which workers may have a run.
+    """Restrict a run to some workers, by name.
 
-    If one has it that may not any more, it hears so with its next heartbeat, and stops; no attempt is spent.
+    A worker that runs it and may not any more stops it with its next heartbeat; this does not count as an attempt.
     """
     if (only_workers is None) is not anyone:
         raise click.UsageError("--only-workers or --anyone, one of them")
@@ -143,7 +144,7 @@ def restrict(id: str, only_workers: str | None, anyone: bool, database: str | No
 
 
 def _choice(id: str | None, given: dict[str, Any]) -> tuple[bool, bool, RunFilter]:
-    """(--yes, --all, the filter); an id and a filter do not go together."""
+    """Return --yes, --all and the filter. An id and a filter exclude each other."""
     yes, everything = given.pop("yes"), given.pop("everything")
     wanted = filter_of(given)
     narrow = wanted != RunFilter()
@@ -157,7 +158,7 @@ def _choice(id: str | None, given: dict[str, Any]) -> tuple[bool, bool, RunFilte
 
 
 class _Many:
-    """One command for all runs that match: counted, asked, done, told."""
+    """A command for all runs that match: count them, ask, act, and report."""
 
     def __init__(self, verb: str, participle: str, database: str | None, chosen: RunFilter) -> None:
         self._verb = verb
@@ -177,7 +178,7 @@ class _Many:
         return Conflict.exit_code if result.refused and not result.done else 0
 
     def _ask_first(self) -> int | None:
-        """How many were shown; None if they were too many to count."""
+        """Ask for consent. Return how many runs the question named; None if they were too many to count."""
         found = ask(self._database, lambda client: client.count(self._chosen))
         if found.count or not found.exact:
             of = f" of {self._chosen.job}" if self._chosen.job else ""

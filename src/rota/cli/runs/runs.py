@@ -1,4 +1,4 @@
-"""`rota run`: list, show, watch and wait for runs."""
+"""`rota run`: list, show and wait for runs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from rota.core.workers.replicas import Replica
     epilog=examples("rota run enqueue crawl --wait", "rota run list --state failed", "rota run watch b3e52e11"),
 )
 def run() -> None:
-    """Runs: enqueue, list, count, show, watch, wait for, cancel, retry.
+    """Enqueue, list, show, watch, cancel and retry runs.
 
-    ID is a run's id, or the beginning or the end of it that no other run has. Runs that were enqueued together
-    begin alike: take the end, of four characters or more. Why a run is in its state says `rota explain ID`.
+    ID is a run's id, or a unique beginning or end of it. Runs that were enqueued together have ids that begin alike:
+    use the end, at least four characters. `rota explain ID` tells why a run is in its state.
     """
 
 
@@ -81,9 +81,10 @@ def list_runs(limit: int, before: str | None, database: str | None, as_json: boo
 @click.argument("id")
 @shared
 def get(id: str, database: str | None, as_json: bool) -> None:
-    """Show a run with its progress, steps, attempts and replicas, what it follows, and what follows it.
+    """Show a run with its progress, steps, attempts and replicas.
 
-    ID is the beginning or the end of an id, or all of it.
+    The runs that it follows, and those that follow it, are listed, too. ID is a run's id, or a unique beginning or end
+    of it.
     """
 
     async def question(client: Client) -> tuple[RunSnapshot, Sequence[Replica]]:
@@ -119,7 +120,7 @@ def get(id: str, database: str | None, as_json: bool) -> None:
 def wait(id: str, timeout: str | None, database: str | None, as_json: bool) -> int:
     """Wait until a run has ended; the exit code tells how.
 
-    0 succeeded, 1 failed, timed out or expired, 3 cancelled or skipped, 75 still going on after --timeout.
-    ID is the beginning or the end of an id, or all of it.
+    0 succeeded, 1 failed, timed out or expired, 3 cancelled or skipped, 75 still running after --timeout.
+    ID is a run's id, or a unique beginning or end of it.
     """
     return finish(ask(database, lambda client: ended(client, id, timeout)), as_json=as_json)

@@ -1,4 +1,4 @@
-"""`rota run watch`: a run from now to its end, drawn in place or told change by change."""
+"""`rota run watch`: follow a run until its end, redrawn in place or a line per change."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rota.values.durations import parse_duration
 
 _EVERY = 0.4
 _NOBODY_READS = 141
-"""As of a program that SIGPIPE ended: the run has not, which 0 would say."""
+"""The exit code of a program that SIGPIPE ended; 0 would mean that the run succeeded."""
 
 
 class ReaderGone(Exception):
-    """Nobody reads what is printed any more."""
+    """The reader of the output has gone."""
 
 
 class RunPrinter(Protocol):
@@ -35,7 +35,7 @@ class RunPrinter(Protocol):
 
 
 class Lines:
-    """One line for each change."""
+    """Prints a line for each change."""
 
     def __init__(self, line_of: Callable[[RunSnapshot], str]) -> None:
         self._line_of = line_of
@@ -47,7 +47,7 @@ class Lines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Nothing to clean up."""
+        """Clean up nothing."""
 
     def show(self, look: RunSnapshot) -> None:
         told = look.told
@@ -67,13 +67,14 @@ class Lines:
 @click.option("--timeout", metavar="DURATION", help='Give up after this long: "90s", "5m".')
 @streamed
 def watch(id: str, timeout: str | None, database: str | None, as_json: bool) -> int:
-    """Watch a run until it has ended: state, progress, steps, attempts.
+    """Watch a run until it has ended.
 
-    On a terminal it is drawn in place. In a pipe there is a line for each change: time, state, attempt, percentage,
-    what it is busy with; in the last one, its result or error. With --json each line is what `rota run get --json`
-    prints. The exit code tells how it ended, as that of `rota run wait`; it is 141 if nobody reads on (`| head`).
+    On a terminal, its state, progress, steps and attempts are redrawn in place. In a pipe, each change is a line: time,
+    state, attempt, percentage, and what the run is busy with; the last line has its result or error. With --json each
+    line is what `rota run get --json` prints. The exit code is that of `rota run wait`, or 141 if the reader has gone
+    (`| head`).
 
-    ID is the beginning or the end of an id, or all of it.
+    ID is a run's id, or a unique beginning or end of it.
     """
     seconds = None if timeout is None else parse_duration(timeout).total_seconds()
     drawn = not as_json and can_redraw()

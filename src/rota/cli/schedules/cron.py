@@ -1,4 +1,4 @@
-"""`rota cron`: what an expression means, and when it fires; no database needed."""
+"""`rota cron`: describe a cron expression and list its next times, without a database."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST = 10_000
 def cron(
     expression: str, timezone: str, after: datetime | None, count: int, salt: str, as_json: bool, **law: str | None
 ) -> None:
-    """Say what a cron expression means, and when it fires next."""
+    """Describe a cron expression, and list its next times."""
     rule = Rule(cron_trigger(expression, timezone, **law), timezone=timezone)
     now = datetime.now(UTC)
     fires = fires_of(rule, salt, after or now, count)

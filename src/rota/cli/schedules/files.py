@@ -1,4 +1,4 @@
-"""`rota schedule plan|apply`: a file of schedules beside what the database has, then in its place."""
+"""`rota schedule plan|apply`: compare a file of schedules with the database, and apply it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _owner = click.option("--owner", metavar="NAME", help="Instead of the file's `ow
 @click.option("--exit-code", "telling", is_flag=True, help="Exit with 3 if something would change.")
 @shared
 def plan(file: str, owner: str | None, telling: bool, database: str | None, as_json: bool) -> int:
-    """Show what applying FILE would change.
+    """Show what `rota schedule apply FILE` would change.
 
-    Schedules to create, change and delete, field by field, and their next plan times before and after.
+    It lists schedules to create, change and delete, field by field, and their next plan times before and after.
     """
     found = read_schedules(file)
     owned_by = owner or owner_of(found, file)
@@ -53,10 +53,10 @@ def plan(file: str, owner: str | None, telling: bool, database: str | None, as_j
 @yes_option
 @shared
 def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json: bool) -> None:
-    """Make schedules what FILE says.
+    """Create, change and delete schedules so that they match FILE.
 
-    Those that it names are made or changed; those that it named before and names no more are deleted, which it asks
-    about unless the file or --owner says whose they are. Schedules of other owners are never touched, and no pause is.
+    Schedules that the file no longer contains are deleted; it asks first, unless the file or --owner names their owner.
+    Schedules of other owners are never changed. Paused schedules stay paused.
     """
     found = read_schedules(file)
     owned_by = owner or owner_of(found, file)
@@ -68,7 +68,7 @@ def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json
 def require_deletions(
     documents: Sequence[dict[str, object]], owner: str, database: str | None, *, command: str
 ) -> None:
-    """An owner that nobody named is the file's name, and another file elsewhere may be called the same."""
+    """Ask before deletions: the default owner is the file's name, and another file may have the same name."""
     differences = ask(database, lambda client: client.schedules.plan_documents(documents, owner))
     gone = [one.name for one in differences if one.kind == DELETE]
     if gone:

@@ -1,4 +1,4 @@
-"""`rota schedule occurrences|verify|backfill`: what became of plan times, and making up for those without a run."""
+"""`rota schedule occurrences|verify|backfill`: what became of plan times, and runs for those that have none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAY, _SHORTEST, _NEXT = timedelta(days=1), timedelta(seconds=1), timedelta(micr
 
 
 class RecentOccurrences(msgspec.Struct, frozen=True):
-    """In the order of plan times; `truncated` if there are older ones in the time that was asked for."""
+    """Occurrences in the order of plan times. `truncated`: older ones in the requested time were left out."""
 
     items: Sequence[Occurrence]
     truncated: bool
@@ -48,7 +48,7 @@ class _Past(msgspec.Struct, frozen=True):
     limit: int
 
     async def newest(self, from_at: datetime, to_at: datetime, wanted: int) -> list[Occurrence]:
-        """A time with more in it than a page is halved: the later half first, of the earlier what is still wanted."""
+        """Return the newest occurrences. A time with more than a page is halved, and its later half read first."""
         page = min(self.limit * 2 + 1, LONGEST_PAGE)
         found = list(await self.client.schedules.occurrences(self.name, from_at, to_at, limit=page))
         if len(found) < page or to_at - from_at <= _SHORTEST:
@@ -58,7 +58,7 @@ class _Past(msgspec.Struct, frozen=True):
         if len(late) >= wanted:
             return late
         early = await self.newest(from_at, middle - _NEXT, wanted)
-        whole = [one for one in early if one not in late] + late  # ranges that reach into both are told twice
+        whole = [one for one in early if one not in late] + late  # a range that spans both halves is in both
         return sorted(whole, key=_began)[-wanted:]
 
 
@@ -69,7 +69,7 @@ def _began(one: Occurrence) -> datetime:
 
 
 async def _as_it_went(client: Client, one: Occurrence, known: Sequence[Occurrence]) -> Occurrence:
-    """Plan times that were coalesced into a run which was skipped were skipped with it, and for its reason."""
+    """Return a plan time that was coalesced into a skipped run as skipped, for the same reason."""
     if one.kind != "coalesced" or one.run_id is None:
         return one
     state, reason = next(
@@ -110,10 +110,9 @@ _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yell
 def occurrences(
     name: str, from_at: datetime | None, to_at: datetime | None, limit: int, database: str | None, as_json: bool
 ) -> None:
-    """Show what became of each plan time.
+    """List plan times and what became of each.
 
-    It is one of ran, skipped, coalesced, missed, paused, pruned and pending. If there are many, it is the newest that
-    are shown; among those the oldest is the first.
+    That is ran, skipped, coalesced, missed, paused, pruned or pending. The newest --limit are listed, oldest first.
     """
 
     async def question(client: Client) -> tuple[Schedule, RecentOccurrences]:
@@ -129,7 +128,7 @@ def occurrences(
 
 
 def _print_occurrences(found: Sequence[Occurrence], schedule: Schedule) -> None:
-    """A person is spared the columns of ranges where there are none."""
+    """Print occurrences; on a terminal without the columns of ranges, if there are none."""
     rows = [_row(one, schedule) for one in found]
     idle = set()
     if on_terminal():
@@ -169,7 +168,10 @@ def _instant(at: datetime | None, schedule: Schedule) -> Cell:
 @click.argument("name")
 @shared
 def verify(name: str, database: str | None, as_json: bool) -> int:
-    """Check that every plan time is accounted for, exactly once. Exit code 1 if one is not."""
+    """Check that every plan time is accounted for exactly once.
+
+    The exit code is 1 if one is not.
+    """
     found = ask(database, lambda client: client.schedules.verify(name))
     if as_json:
         print_json(found)
@@ -204,7 +206,7 @@ def verify(name: str, database: str | None, as_json: bool) -> int:
 @yes_option
 @shared
 def backfill(name: str, dry_run: bool, yes: bool, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """Make runs for plan times of the past that have none.
+    """Create runs for past plan times that have none.
 
     In a pipe it prints the ids of the runs.
     """

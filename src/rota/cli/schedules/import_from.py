@@ -1,4 +1,4 @@
-"""`rota import`: what other schedulers have, as schedules for `rota schedule apply`."""
+"""`rota import`: convert files of other schedulers for `rota schedule apply`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNZONED = "times are taken as UTC; cron takes the machine's zone: --tz"
     epilog=examples("rota import crontab old.cron > schedules.toml", "rota import intervals jobs.json --apply"),
 )
 def import_group() -> None:
-    """Schedules from elsewhere: crontabs, and job lists with intervals.
+    """Import schedules from crontabs and lists of interval jobs.
 
     They are printed as a file for `rota schedule apply`, or applied at once.
     """
@@ -51,11 +51,11 @@ def import_group() -> None:
 @yes_option
 @shared
 def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool, **given: Any) -> int:
-    """Turn a crontab into schedules.
+    """Convert a crontab to schedules.
 
-    Each entry becomes a schedule of --job with the payload {"command": …, "environment": {…}}; what follows a % is
-    in "stdin". Comments above an entry describe it, CRON_TZ and TZ above it set its zone. Lines that cannot be
-    schedules are listed on stderr, and with --apply the exit code is 1 if there are some.
+    Each entry becomes a schedule of --job with the payload {"command": …, "environment": {…}}; text after a % becomes
+    "stdin". Comments above an entry become its description, CRON_TZ and TZ above it set its zone. Lines that cannot be
+    converted are listed on stderr; with --apply the exit code is then 1.
     """
     found = read_crontab(read_text(file), job=job, zone=zone or "UTC", system=system, as_every=as_every)
     remarks = [_UNZONED] if found.unzoned and zone is None else []
@@ -72,11 +72,11 @@ def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool,
 @yes_option
 @shared
 def intervals(file: str, job: str, **given: Any) -> int:
-    """Turn a JSON list of interval jobs into schedules.
+    """Convert a JSON list of interval jobs to schedules.
 
-    Known are name or source_name, interval_minutes with interval_type (the number counts the unit: minutes, if none is
-    given), schedule_enabled, max_retries, retry_backoff_seconds, metadata, url, source_id and the older schedule_time.
-    With --apply the exit code is 1 if some of them cannot be schedules.
+    Supported keys: name or source_name, interval_minutes with interval_type (the unit of the number, by default
+    minutes), schedule_enabled, max_retries, retry_backoff_seconds, metadata, url, source_id and the older
+    schedule_time. With --apply the exit code is 1 if some jobs cannot be converted.
     """
     found = read_intervals(read_text(file), job=job)
     return _Import(found.documents, "job", found.unconverted, found.remarks).give(file, **given)
@@ -91,7 +91,7 @@ def _owner_of(file: str, owner: str | None, applying: bool) -> str | None:
 
 
 class _Import(msgspec.Struct, frozen=True):
-    """What a file became; `unit` is what its problems are counted in."""
+    """A converted file. `unit` is the word for its entries in messages: line or job."""
 
     documents: Sequence[dict[str, Any]]
     unit: str
@@ -101,7 +101,7 @@ class _Import(msgspec.Struct, frozen=True):
     def give(
         self, file: str, *, owner: str | None, applying: bool, yes: bool, database: str | None, as_json: bool
     ) -> int:
-        """The exit code: 1 if only some of it was applied."""
+        """Print or apply the schedules. Return the exit code: 1 if only some were applied."""
         owned_by = _owner_of(file, owner, applying)
         left = [f"{self.unit} {one.line}: {one.text}: {one.why}" for one in self.problems]
         if applying or not as_json:

@@ -1,4 +1,4 @@
-"""Schedules and their plan times as rows and facts."""
+"""Formats of schedules and their plan times, as rows and facts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def next_cell(schedule: Schedule, now: datetime) -> Cell:
 
 
 def soon_cell(schedule: Schedule, now: datetime) -> Cell:
-    """As short as it can be told where rows are many: `in 5m`, `14:30 CET`, `Tue 14:30 CET`, `2030-12-24`."""
+    """Return the next plan time in a short form, for lists: `in 5m`, `14:30 CET`, `Tue 14:30 CET`, `2030-12-24`."""
     at = schedule.next_plan
     if at is None:
         return next_cell(schedule, now)
@@ -94,7 +94,7 @@ def local_time(at: datetime, schedule: Schedule) -> str:
 
 
 def wall_time(local: datetime) -> str:
-    """With seconds only where there are any."""
+    """Format a local time, without seconds if they are zero."""
     return f"{local:%Y-%m-%d %H:%M:%S %Z}" if local.second else f"{local:%Y-%m-%d %H:%M %Z}"
 
 
@@ -107,7 +107,7 @@ def last_cell(run: Run | None, now: datetime) -> Cell:
 
 
 def notes(schedule: Schedule, now: datetime) -> str:
-    """What keeps it, or might keep it, from running."""
+    """Return what keeps the schedule from running, or might: pauses and trouble."""
     said = []
     if schedule.paused_at is not None:
         by = f" by {schedule.paused_by}" if schedule.paused_by else ""
@@ -175,7 +175,7 @@ def print_fires(fires: Sequence[Fire], now: datetime, *, none: str) -> None:
 
 
 def print_schedule(schedule: Schedule, now: datetime, *, as_json: bool) -> None:
-    """After a command changed it: name, state, next and job, or all of it as JSON."""
+    """Print a schedule that a command changed: name, state, next and job, or all of it as JSON."""
     if as_json:
         print_json(view(schedule, now=now))
         return
@@ -184,6 +184,6 @@ def print_schedule(schedule: Schedule, now: datetime, *, as_json: bool) -> None:
 
 
 def print_heading(text: str) -> None:
-    """Between the parts of an answer, for people only."""
+    """Print a heading between two parts of the output, on a terminal only."""
     if on_terminal():
         emit(f"\n{text}")

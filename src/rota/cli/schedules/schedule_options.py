@@ -1,4 +1,4 @@
-"""What a schedule is made of, as options of a command, and from there into a document."""
+"""Options that define a schedule, and their conversion to a document."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _any(words: tuple[str, ...]) -> str:
 
 
 def document_from(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a document that were given; None for those that go back to their default."""
+    """Return the keys that were given as a document. The value None restores a default."""
     if given.get("scope") and given.get("scopes"):
         raise Invalid("give --scope or --scopes, not both")
     document: dict[str, Any] = {}
@@ -97,7 +97,7 @@ def document_from(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json_or_text(text: str) -> Any:
-    """`--set queue=mail` needs no quotes inside quotes."""
+    """Parse JSON, or return the text, so that `--set queue=mail` needs no quotes inside quotes."""
     try:
         return json.loads(text)
     except ValueError:

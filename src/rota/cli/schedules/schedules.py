@@ -46,7 +46,7 @@ _NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPE
     ),
 )
 def schedule() -> None:
-    """Schedules: when runs of jobs are made, and what they did."""
+    """Create, list, pause, trigger and simulate schedules."""
 
 
 for _command in (
@@ -62,7 +62,7 @@ for _command in (
 @click.option("--after", metavar="NAME", help="The page after the one that ended with this name.")
 @shared
 def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """List schedules by name: state, rule, next and last run."""
+    """List schedules by name, with state, rule, next and last run."""
 
     async def question(client: Client) -> Any:
         found = await client.schedules.list(limit=limit, **wanted)
@@ -80,7 +80,7 @@ def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: An
 
 
 async def _last_run(client: Client, schedule: Schedule) -> Run | None:
-    """The newest that was not skipped, if there is one: what a schedule did last, not what it left out."""
+    """Return the newest run that was not skipped, if there is one, else the newest skipped one."""
     for states in (_NOT_SKIPPED, ()):
         found = await client.list(RunFilter(schedule=schedule.name, states=states), limit=1)
         if found:
@@ -92,10 +92,7 @@ async def _last_run(client: Client, schedule: Schedule) -> Run | None:
 @click.argument("name")
 @shared
 def show_schedule(name: str, database: str | None, as_json: bool) -> None:
-    """Show all about a schedule.
-
-    Its facts, its policies in words, its next plan times and its last runs.
-    """
+    """Show a schedule with its policies, next and last runs."""
 
     async def question(client: Client) -> Any:
         found = await client.schedules.get(name)
@@ -122,7 +119,7 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
 @yes_option
 @shared
 def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
-    """Delete a schedule. Its runs stay, and so does what is known of its plan times."""
+    """Delete a schedule; its runs and its history stay."""
     found = ask(database, lambda client: client.schedules.get(name))
     if not yes:
         rule = describe(found.definition.rule, name)
@@ -149,7 +146,10 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
 @click.option("--until", metavar="TIME", help='It resumes by itself then: an instant, or "2h" from now.')
 @shared
 def pause(name: str, reason: str | None, until: str | None, database: str | None, as_json: bool) -> None:
-    """Plan nothing until it is resumed; runs that are there go on."""
+    """Pause a schedule: it plans no runs until it is resumed.
+
+    Existing runs are not affected.
+    """
     end = _end_of(until)
     _change(database, as_json, lambda c: c.schedules.pause(name, reason=reason, until=end, actor=actor()))
 
@@ -163,7 +163,7 @@ def _end_of(text: str | None) -> datetime | str | None:
 @catching_up
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
-    """Let a paused schedule go on."""
+    """Resume a paused schedule."""
     _change(database, as_json, lambda c: c.schedules.resume(name, catch_up=catch_up, actor=actor()))
 
 
@@ -171,7 +171,7 @@ def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> Non
 @click.argument("name")
 @shared
 def enable(name: str, database: str | None, as_json: bool) -> None:
-    """Switch a schedule on, from now on."""
+    """Enable a schedule, from now on."""
     _change(database, as_json, lambda c: c.schedules.enable(name, actor=actor()))
 
 
@@ -179,7 +179,7 @@ def enable(name: str, database: str | None, as_json: bool) -> None:
 @click.argument("name")
 @shared
 def disable(name: str, database: str | None, as_json: bool) -> None:
-    """Switch a schedule off; to hold it for a while, pause it."""
+    """Disable a schedule; to stop it for a while, pause it."""
     _change(database, as_json, lambda c: c.schedules.disable(name, actor=actor()))
 
 
@@ -206,7 +206,7 @@ def _change(database: str | None, as_json: bool, change: Callable[[Client], Awai
 def trigger(
     name: str, scope: tuple[str, str] | None, force: bool, waiting: bool, database: str | None, as_json: bool
 ) -> int:
-    """Run it now, for each of its scopes.
+    """Run a schedule now, for each of its scopes.
 
     In a pipe it prints the ids of the runs.
     """

@@ -1,4 +1,4 @@
-"""`rota schedule preview|simulate`: when a schedule fires next, and what it would do."""
+"""`rota schedule preview|simulate`: the next plan times of a schedule, and what it would do."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _MOST_SHOWN = 200
 @click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
 @shared
 def preview(name: str, count: int, after: datetime | None, database: str | None, as_json: bool) -> None:
-    """Show the next plan times.
+    """List the next plan times of a schedule.
 
-    What daylight saving does to them is marked.
+    Effects of daylight saving time are marked.
     """
 
     async def question(client: Client) -> Any:
@@ -86,9 +86,9 @@ def preview(name: str, count: int, after: datetime | None, database: str | None,
 @policy_options
 @shared
 def simulate(name: str, length: str, start: datetime | None, database: str | None, as_json: bool, **given: Any) -> None:
-    """Try out what a schedule would do.
+    """Simulate what a schedule would do.
 
-    Also with another trigger, or other policies. Nothing is stored.
+    Options try another trigger, or other policies. Nothing is stored.
     """
     assumed = {key: given.pop(key) for key in ("duration", "fail_every", "workers")}
     outages = given.pop("outages")

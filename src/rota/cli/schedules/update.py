@@ -1,4 +1,4 @@
-"""`rota schedule create|update`: schedules made and changed, with what that does to their plan times."""
+"""`rota schedule create|update`: create and change schedules, and show the effect on their plan times."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _FIRES = 3
 def create(
     name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **given: Any
 ) -> None:
-    """Make a schedule for a job.
+    """Create a schedule for a job.
 
-    Give one of --cron, --every, --after and --once. Texts in the payload may hold {plan_time}, {schedule},
-    {scope.kind} and {scope.id}.
+    Give one of --cron, --every, --after, --following and --once. Texts in the payload may contain {plan_time},
+    {schedule}, {scope.kind} and {scope.id}.
     """
     document = {"name": name, "job": job, **document_from(given)}
     if disabled:
@@ -92,9 +92,9 @@ def create(
 def update(
     name: str, job: str | None, payload: str | None, dry_run: bool, database: str | None, as_json: bool, **given: Any
 ) -> None:
-    """Change a schedule: only what is given, from now on.
+    """Change a schedule, from now on.
 
-    It shows what changes, and the next plan times before and after.
+    Options that are not given stay as they are. It shows what changes, and the next plan times before and after.
     """
     wanted = document_from(given) | ({} if job is None else {"job": job})
 

@@ -1,4 +1,4 @@
-"""`rota init`: a small application to begin with, and its settings."""
+"""`rota init`: write a first application and its settings."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ _NEXT = (
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def init(folder: Path, as_json: bool) -> None:
-    """Write a small application, jobs.py, and its settings, rota.toml.
+    """Write a first application and its settings.
 
-    Nothing that is there is overwritten: if one of them is, neither is written.
+    The files are jobs.py and rota.toml. Nothing is overwritten: if one of the files exists, neither is written.
     """
     written = _write(folder)
     steps = [*([(f"cd {quote(str(folder))}", "")] if folder != Path() else []), *_NEXT]

@@ -1,4 +1,4 @@
-"""`rota dev` and `rota server`: the commands that listen."""
+"""`rota dev` and `rota server`: the commands that serve HTTP."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _port = click.option("--port", type=int, metavar="PORT", help="0 takes a free on
 @concurrency
 @staying
 def dev(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
-    """Server, worker and page in one process, to try things out.
+    """Run the server, its dashboard and a worker in one process.
 
-    Without MODULE it runs an example.
+    Meant for development. Without MODULE it runs an example application.
     """
     require_database(database)
     settings["database_url"] = database
@@ -81,12 +81,13 @@ async def _sow(app: Rota) -> None:
 @_base_path
 @staying
 def server(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
-    """The API, the page, and what keeps runs going, without a worker.
+    """Run the API and the dashboard, without a worker.
 
-    Beside HTTP it runs the promoter (queues runs when they are due), the reaper (takes runs away from workers that
-    died) and the janitor (deletes old runs); workers run these, too.
+    It also runs the background loops: the planner (creates the runs of schedules), the promoter (queues runs when they
+    are due), the reaper (takes runs away from workers that died) and the janitor (deletes old runs). Workers run them,
+    too.
 
-    With MODULE it makes that app's jobs known.
+    With MODULE, the jobs and schedules of its app are registered.
     """
     from rota.server import serve
 
@@ -111,7 +112,7 @@ def _configured(target: str, settings: dict[str, Any]) -> Rota:
 
 
 def announce(app: Rota, url: str, *, as_json: bool) -> None:
-    """Where the page is, and what to try next."""
+    """Print the URL of the dashboard, and commands to try next."""
     database = without_password(app.config.database_url)
     if as_json:
         print_json({"url": url, "database": database})
@@ -122,7 +123,7 @@ def announce(app: Rota, url: str, *, as_json: bool) -> None:
 
 
 def _next_commands(app: Rota, database: str) -> list[str]:
-    """Each works as it stands in another terminal: a job is enqueued only if it needs no payload."""
+    """Return commands that work as they are in another terminal: a job is enqueued only if it needs no payload."""
     requirements = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
     job = min(requirements, key=lambda name: requirements[name], default=None)
     first = "queue ls" if job is None else f"job get {job}" if requirements[job] else f"run enqueue {job} --wait"
@@ -133,7 +134,7 @@ def _next_commands(app: Rota, database: str) -> list[str]:
 
 
 def program() -> str:
-    """What to type for `rota`: its path where the shell would not find it."""
+    """Return what to type for `rota`: its path if it is not on PATH."""
     own = Path(sys.executable).with_name("rota")
     if shutil.which("rota") or not own.exists():
         return "rota"

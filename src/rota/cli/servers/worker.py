@@ -1,4 +1,4 @@
-"""`rota worker`: one process that runs jobs, or a supervisor of several."""
+"""`rota worker`: a process that runs jobs, or a supervisor of several."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("rota.worker")
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """One worker process; the supervisor hands it to its children as flags."""
+    """Options of one worker process. The supervisor passes them to its children as flags."""
 
     target: str
     name: str | None
@@ -57,12 +57,12 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         return [sys.executable, "-m", "rota", "worker", "--with-parent", *given, *more, self.target]
 
     def _port(self, number: int) -> str | None:
-        """One after the other from the given one; 0 is a free one for each."""
+        """Return the port of the Nth process: consecutive from the given one; 0 means any free port."""
         return None if self.metrics_port is None else str(self.metrics_port and self.metrics_port + number - 1)
 
 
 class WorkerCommand(click.Command):
-    """One letter away from `rota workers`: who meant that is told so."""
+    """`rota worker`, with a hint if `rota workers` was meant, which is one letter away."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] in _commands_of_workers(ctx) and not is_module_here(args[0]):
@@ -122,9 +122,10 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
 @click.option("--with-parent", is_flag=True, hidden=True)
 @staying
 def worker(processes: int, with_parent: bool, **given: Any) -> int:
-    """Run the jobs that MODULE declares on APP, which is `app` if it is not named.
+    """Run a worker for the jobs of an app.
 
-    SIGTERM, Ctrl-C or `rota workers stop` stops claiming and lets runs end; a second signal stops at once.
+    MODULE is a Python module, APP a variable in it, by default `app`. SIGTERM, Ctrl-C and `rota workers stop` stop the
+    worker after its current runs; a second signal stops it at once.
     """
     wanted = WorkerOptions(**given)
     require_database(wanted.database)

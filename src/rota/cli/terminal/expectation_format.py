@@ -1,4 +1,4 @@
-"""Expectations as facts of a job or a schedule."""
+"""Formats of expectations and their breaches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def told_breaches(found: Expected, now: datetime) -> str:
 
 
 def expected_facts(found: Expected | None, now: datetime) -> Sequence[tuple[str, Cell]]:
-    """For those who show a job or a schedule."""
+    """Return an expectation and its breaches as facts of a job or a schedule."""
     if found is None:
         return []
     resting = " (resting)" if found.resting else ""

@@ -1,4 +1,4 @@
-"""Looking again and again at a database that may be away for a moment."""
+"""Polling of a database that may be unavailable for a moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REST = 1.0
 
 
 class Patience:
-    """Once the database has answered, it may be silent for a minute. Who cannot even begin is told at once."""
+    """Retries while the database is unavailable, for up to a minute. Before its first answer, errors are raised."""
 
     def __init__(self, longest: float = _LONGEST_AWAY) -> None:
         self._longest = longest

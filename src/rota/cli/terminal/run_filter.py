@@ -1,4 +1,4 @@
-"""The options that say which runs are meant."""
+"""Options that select runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def filters(command: F) -> F:
 
 
 def filter_of(given: dict[str, Any]) -> RunFilter:
-    """`given`: what the options of `filters` were given, and nothing else."""
+    """Build a filter from the values of the options that `filters` adds, and no others."""
     scope = None if given["scope"] is None else Scope(*given["scope"])
     payload = dict(given["payload"])
     if len(payload) < len(given["payload"]):

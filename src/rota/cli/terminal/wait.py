@@ -1,4 +1,4 @@
-"""Waiting for a run: a line of progress on a terminal, and the exit code of how it ended."""
+"""Wait for a run with a line of progress on a terminal, and map its final state to an exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXIT_CODES = {RunState.SUCCEEDED: 0, RunState.CANCELLED: 3, RunState.SKIPPED: 3
 
 @contextmanager
 def only_looking() -> Iterator[None]:
-    """Ctrl-C ends the looking, and not what is looked at: who presses it may want to know."""
+    """Turn Ctrl-C into an abort whose message says that only the command ended, not the run."""
     try:
         yield
     except KeyboardInterrupt:
@@ -38,7 +38,7 @@ def only_looking() -> Iterator[None]:
 
 
 class ProgressLine:
-    """Rewritten in place on a terminal, and gone at the end; silent elsewhere."""
+    """A line that is rewritten in place on a terminal, and cleared at the end. Silent without one."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +57,7 @@ class ProgressLine:
 
 
 def _fitting(text: str) -> str:
-    """A line that wraps could not be wiped."""
+    """Shorten the text to one line, because a wrapped line could not be cleared."""
     from rich.text import Text
 
     from rota.cli.terminal.tables import terminal
@@ -68,7 +68,7 @@ def _fitting(text: str) -> str:
 
 
 async def ended(client: Client, id: str, timeout: str | None) -> Run:
-    """The run once it is final; `StillRunning` after `timeout`."""
+    """Return the run once it is final; raise `StillRunning` after `timeout`."""
     waiting = asyncio.create_task(client.wait(id, timeout))
     try:
         await _told_meanwhile(client, id, waiting)
@@ -92,14 +92,14 @@ async def _told_meanwhile(client: Client, id: str, waiting: asyncio.Task[Run]) -
 
 
 async def _held_back(client: Client, run: Run) -> str | None:
-    """Why nobody will take it, however long one waits; None if its turn will come."""
+    """Return why no worker will ever take the queued run, or None if its turn will come."""
     told = await client.explain(run.id)
     is_taken = told.facts.get("workers") and not told.facts.get("paused")
     return None if told.verdict != RunState.QUEUED.value or is_taken else one_line(" ".join(told.words))
 
 
 async def _progress(client: Client, run: Run) -> list[str]:
-    """Nothing of a run that says nothing."""
+    """Return the progress as words; none if the run reports nothing."""
     said = await client.progress(run.id)
     if said.percentage is None and said.summary is None:
         return []
@@ -108,7 +108,7 @@ async def _progress(client: Client, run: Run) -> list[str]:
 
 
 def finish(run: Run, *, as_json: bool) -> int:
-    """Print how it ended; the exit code says it again."""
+    """Print how the run ended, and return the exit code that says the same."""
     if as_json:
         print_json(run)
     elif on_terminal():

@@ -1,4 +1,4 @@
-"""One picture of `rota top` in a terminal of any size: lines that fit, whatever they are about."""
+"""Layout of `rota top`: one picture as lines that fit a terminal of any size."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Nothing is done to a run that is no longer in its list: choose again."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What surrounds what was seen: `where` it was asked, how often, and what is the matter if it cannot be."""
+    """Facts around the data: `where` it comes from, how often it is read, and why it cannot be read (`away`)."""
 
     where: str
     every: timedelta | None = None
@@ -51,7 +51,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def picture(seen: Snapshot, now: datetime, view: View, frame: Frame, width: int, height: int) -> list[Text]:
-    """Never more lines than `height`, none wider than `width`."""
+    """Draw one picture: at most `height` lines, none wider than `width`."""
     head, foot = _head(seen, now, view, frame, width), _foot(view, seen, width)
     room = max(0, height - len(head) - 1)
     body = help_lines() if view.helping else _body(seen, now, view, width, room)
@@ -59,7 +59,7 @@ def picture(seen: Snapshot, now: datetime, view: View, frame: Frame, width: int,
 
 
 def whole_picture(seen: Snapshot, now: datetime, frame: Frame, width: int) -> list[Text]:
-    """For once, and not for a screen: as many lines as there are, up to ten of each part."""
+    """Draw a picture of any height, for `--once`, with up to ten rows of each part."""
     view = View(pane="")
     parts = [drawn(name, seen, now, view, width, _AT_ONCE) for name in PANES]
     body = [line for part in parts for line in [Text(), *part]]
@@ -67,7 +67,7 @@ def whole_picture(seen: Snapshot, now: datetime, frame: Frame, width: int) -> li
 
 
 def run_picture(lines: Sequence[Text], view: View, frame: Frame, width: int, height: int) -> list[Text]:
-    """A run's own page; `lines` tell it."""
+    """Draw the page of a run, whose text is `lines`."""
     room = max(1, height - 2)
     start = max(0, min(view.offset, len(lines) - room))
     shown = lines[start : start + room]
@@ -105,7 +105,7 @@ def _status(now: datetime, view: View, frame: Frame) -> Text:
 
 
 def _ends(left: Text, right: Text, width: int) -> Text:
-    """What is on the right is whole: it may say what is wrong."""
+    """Join two texts to one line. The right one, which may be an error, is not shortened for the left one."""
     right.truncate(max(1, width), overflow="ellipsis")
     left.truncate(max(0, width - right.cell_len - _GAP), overflow="ellipsis", pad=True)
     return Text.assemble(left, "  ", right) if right else left
@@ -132,7 +132,7 @@ def _worried(count: int) -> str:
 
 
 def _rates(seen: Snapshot, width: int) -> list[Text]:
-    """By outcome, a bar for a minute, or for some where there is no room; those that never came are left out."""
+    """Draw charts of ended runs by outcome, a bar for one or several minutes. Outcomes without runs are left out."""
     buckets = seen.series.buckets[-int(LOOKED_BACK.total_seconds() // 60) :]
     counts = [
         (name, [sum(one.runs.get(state, 0) for state in states) for one in buckets], style)
@@ -149,7 +149,7 @@ def _rates(seen: Snapshot, width: int) -> list[Text]:
 
 
 def gathered(counts: Sequence[int], most: int) -> list[int]:
-    """The same in up to so many parts, each of as many as the others; the newest is whole."""
+    """Sum the counts to at most `most` buckets of the same size. Only the oldest bucket may be incomplete."""
     each = max(1, -(-len(counts) // most))
     return [sum(counts[max(0, end - each) : end]) for end in range(len(counts), 0, -each)][::-1]
 
@@ -196,10 +196,10 @@ def _column(
 
 
 def shares(wanted: dict[str, int], focus: str, room: int, gap: int = 0) -> dict[str, int]:
-    """How many rows each part gets below its title. The one that is looked at first, and half of the room at least."""
+    """Return how many rows each part gets below its title. The focused part may take half of the room."""
     names = list(wanted)
     some = min(_SOME, wanted.get(focus, 0))
-    while len(names) > 1 and len(names) * (1 + gap) + some > room:  # it is worth more than titles of others
+    while len(names) > 1 and len(names) * (1 + gap) + some > room:  # rows in focus matter more than other titles
         names.remove(next(name for name in reversed(names) if name != focus))
     left = max(0, room - len(names) - gap * (len(names) - 1))
     given = dict.fromkeys(names, 0)

@@ -1,4 +1,4 @@
-"""All that `rota top` shows at one time: what runs, what went wrong, queues, workers, what comes next."""
+"""Data of `rota top`, read at one time: runs, failures, queues, workers, next runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.core.workers.worker import Worker
 from rota.errors import UnknownRun
 
 SHORTEST = timedelta(milliseconds=500)
-"""Between two of them."""
+"""The shortest time between two snapshots."""
 LOOKED_BACK = timedelta(minutes=30)
 _GOING_ON = RunFilter(states=(RunState.RUNNING, RunState.WAITING, RunState.CANCELLING))
 _WENT_WRONG = RunFilter(states=(RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED))
@@ -26,7 +26,7 @@ _MOST_FAILURES = 30
 
 
 class QueueNow(msgspec.Struct, frozen=True, kw_only=True):
-    """`oldest_at`: since when the run could be claimed that waits longest."""
+    """Counts of a queue. `oldest_at`: since when its oldest queued run could be claimed."""
 
     queue: str
     running: int = 0
@@ -37,7 +37,7 @@ class QueueNow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """`runs` go on, the oldest first; `failures` are the newest."""
+    """Data of one picture. `runs` are the running ones, oldest first; `failures` the newest ones."""
 
     overview: Overview
     series: Series
@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def glance(client: Client) -> Snapshot:
-    """One question after the other: whoever only looks on should not take many connections."""
+    """Read a snapshot, one query after the other: a viewer should not use several connections."""
     overview = await client.monitoring.overview()
     series = await client.monitoring.series(overview.at - LOOKED_BACK, step="1m")
     going_on = await client.page(_GOING_ON, limit=_MOST_RUNS)
@@ -69,7 +69,7 @@ async def glance(client: Client) -> Snapshot:
 
 
 async def _with_progress(client: Client, runs: list[Run]) -> list[Run]:
-    """Of the first ones also what their steps tell."""
+    """Add the progress that is computed from steps, for the first runs only."""
     return [*[await _told(client, run) for run in runs[:_WITH_STEPS]], *runs[_WITH_STEPS:]]
 
 
@@ -83,7 +83,7 @@ async def _told(client: Client, run: Run) -> Run:
 
 
 async def _queues(client: Client) -> list[QueueNow]:
-    """Those with something in them, and those that are paused."""
+    """Return the queues that are not empty, and those that are paused."""
     paused = {one.name for one in await client.paused_queues()}
     counts = {name: numbers for name, *numbers in await client.queues()}
     oldest = await client.monitoring.oldest_queued()

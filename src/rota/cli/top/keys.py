@@ -1,4 +1,4 @@
-"""What keys do in `rota top`: which part is looked at, which row is chosen, what is asked for."""
+"""Keys of `rota top`: how they change the view, and which actions they request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHOOSE = "choose a run first, with j and k"
 
 
 class Action(msgspec.Struct, frozen=True):
-    """Something to be done: `quit`, `cancel` or `retry`; the latter two to a run, of a job of that `name`."""
+    """A requested action: `quit`, or `cancel` or `retry` of a run, of the job with that `name`."""
 
     verb: str
     run: str = ""
@@ -23,21 +23,23 @@ class Action(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """With the end of the run's id, which other commands take for all of it."""
+        """Return the action as words, with the end of the run's id, which other commands accept."""
         return f"{self.verb} run {short_id(self.run)}" + (f" of {self.name}" if self.name else "")
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What a line stands for. `id` tells it from the others of its part; `name` is for people."""
+    """Identity of a line. `id` is unique in its part; `name` is for people."""
 
     id: str
     name: str
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """`chosen`: a row of each part, by its id. One that is gone is none: no other row slips under the finger.
+    """State of the screen, as keys change it.
 
-    `asking`: done once it is confirmed. `shown`: the run that is looked at, `offset` lines down.
+    `chosen`: the selected row of each part, by its id. If the row disappears, none is selected, so that a key never
+    acts on the row that took its place. `asking`: the action to confirm. `shown`: the run whose page is open, scrolled
+    by `offset` lines.
     """
 
     pane: str = "runs"
@@ -53,13 +55,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **changes)
 
     def place(self, rows: Sequence[Row]) -> int | None:
-        """Of the row that is chosen, among those of this part."""
+        """Return the index of the selected row among `rows`, or None."""
         wanted = self.chosen.get(self.pane)
         return next((place for place, row in enumerate(rows) if row.id == wanted), None)
 
 
 def pressed(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action | None]:
-    """`rows` of the part that is looked at."""
+    """Return the view after a key, and the action it requests. `rows` are those of the focused part."""
     if view.asking is not None:
         return view.changed(asking=None, said=""), view.asking if key in ("y", "Y") else None
     view = view.changed(said="")
@@ -88,7 +90,7 @@ def _turned(view: View, by: int) -> View:
 
 def _moved(view: View, by: int, rows: Sequence[Row]) -> View:
     if view.shown:
-        return view.changed(offset=max(0, view.offset + by))  # the end is known to whoever draws it
+        return view.changed(offset=max(0, view.offset + by))  # the upper bound is applied when it is drawn
     if not rows:
         return view
     before = view.place(rows)

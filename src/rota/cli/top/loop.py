@@ -1,4 +1,4 @@
-"""`rota top` while it stays: looks again and again, draws what it saw, and does what keys ask for."""
+"""The loop of `rota top`: reads data, draws it, and carries out what keys request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class TopLoop:
         self._doing: set[asyncio.Task[None]] = set()
 
     async def stay(self) -> int:
-        """The exit code. Whoever cannot even begin is told at once; later on, the database may be away."""
+        """Run until a key or a signal ends it; return the exit code.
+
+        Errors of the first read are raised; after that, the database may be unavailable for any time.
+        """
         await self._look()
         with self._screen.taken(), self._screen.heard(self._press, self._draw_again.set, self._end):
             looking = self._begin(self._look_on())
@@ -69,7 +72,7 @@ class TopLoop:
         await asyncio.gather(*doing, return_exceptions=True)
 
     async def _rest(self, looking: asyncio.Task[None]) -> None:
-        """Until there is something to draw; a second later the times are others in any case."""
+        """Wait until there is something to draw, at most a second, after which the ages have changed."""
         waiting = self._begin(_until(self._draw_again))
         await asyncio.wait([waiting, looking], timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -128,7 +131,7 @@ class TopLoop:
         self._screen.draw(lines)
 
     def _now(self, seen: Snapshot) -> datetime:
-        """By the clock of the database, as long as it is heard of."""
+        """Return the time of the database's clock, extrapolated from the last snapshot."""
         if self._view.paused:
             return seen.overview.at
         return seen.overview.at + timedelta(seconds=asyncio.get_running_loop().time() - self._seen_at)

@@ -1,4 +1,4 @@
-"""The parts of `rota top` as rows: what goes on, what went wrong, queues, workers, next fires, what needs attention."""
+"""Parts of `rota top` as rows: running, failed, queues, workers, next runs, and what needs attention."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _CHOSEN, _OTHER = "› ", "  "
 
 
 class Pane(msgspec.Struct, frozen=True, kw_only=True):
-    """`items` are what its rows are about; `none`: what is said where there are none.
+    """A part of the screen. `items` are what its rows are about; `none` is shown if there are none.
 
-    `count`: how many there are, if not all are known.
+    `count` returns how many there are, if `items` may be only some of them.
     """
 
     title: str
@@ -56,7 +56,7 @@ def rows_of(pane: str, seen: Snapshot) -> list[Row]:
 
 
 def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
-    """A line for the title, and up to `room` more: those around the chosen row."""
+    """Draw a part: a line for the title, and up to `room` rows around the selected one."""
     pane, here = PARTS[name], view.pane == name
     items = pane.items(seen)
     mark, style = (_HERE, "bold cyan") if here else (_ELSEWHERE, "bold")
@@ -67,7 +67,7 @@ def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room
     place = view.place(rows_of(name, seen)) if here else None
     start = _start(place, len(items), room)
     shown = items[start : start + room]
-    cells = [pane.cells(item, now) for item in shown]  # of no others: a hundred take longer than a key may
+    cells = [pane.cells(item, now) for item in shown]  # only visible rows: a hundred would make keys sluggish
     head, *lines = lines_of(_titled(pane.columns, title), cells, width - len(mark))
     head.stylize(style)
     head = _with_more(Text(mark, style=style).append_text(head), start, len(items) - start - len(shown), width)
@@ -75,14 +75,14 @@ def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room
 
 
 def _titled(columns: Columns, title: str) -> Columns:
-    """The part's title is that of its first column."""
+    """Return the columns with the part's title as that of the first column."""
     first, *others = columns.titles
     cut, wide = (tuple(title if name == first else name for name in names) for names in (columns.cut, columns.wide))
     return Columns((title, *others), cut=cut, wide=wide, spare=columns.spare)
 
 
 def _marked(line: Text, width: int, *, chosen: bool) -> Text:
-    """The chosen one is a bar over the whole width, in one colour."""
+    """Return a row; the selected one is inverted over the whole width."""
     if chosen:
         return _cut(Text(f"{_CHOSEN}{line.plain}", style="reverse"), width, pad=True)
     return _cut(Text(_OTHER).append_text(line), width)

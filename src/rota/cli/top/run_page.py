@@ -1,4 +1,4 @@
-"""A run as `rota run get` tells it, in lines for a screen that is scrolled."""
+"""The page of a run in `rota top`: the output of `rota run get` as lines to scroll."""
 
 from __future__ import annotations
 

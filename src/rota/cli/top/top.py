@@ -1,4 +1,4 @@
-"""`rota top`: what goes on now, on a terminal that keeps up with it; or once."""
+"""`rota top`: a live overview on a terminal, or one snapshot."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from rota.values.durations import format_duration, parse_duration
 @click.option("--once", is_flag=True, help="Print one picture and end, as where there is no terminal.")
 @shared
 def top(every: str, once: bool, database: str | None, as_json: bool) -> int:
-    """Show what goes on now: runs, failures, queues, workers, next fires, and what needs attention.
+    """Show runs, failures, queues and workers, live.
 
-    q ends it, ? tells the other keys. A run can be chosen, looked at, cancelled and retried. While the database is away
-    it says so and goes on trying.
+    It also shows the next runs of schedules, and what needs attention. q quits, ? lists the other keys. A run can be
+    selected, shown, cancelled and retried. While the database is unavailable, it says so and keeps trying.
     """
     pause = parse_duration(every)
     if pause < SHORTEST:

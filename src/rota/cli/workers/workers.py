@@ -1,4 +1,4 @@
-"""`rota workers`: who works, at what, and what is asked of them."""
+"""`rota workers`: list, drain, resume, stop and reconfigure workers."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ who = click.argument("who", metavar="WORKER")
 
 @click.group(cls=Group, epilog=examples("rota workers list", "rota workers drain web-1"))
 def workers() -> None:
-    """Workers: who they are, what they do, what is asked of them.
+    """List, drain, resume, stop and reconfigure workers.
 
-    WORKER is an id, the beginning of one, or a name: then all workers of that name are meant.
+    WORKER is an id, the beginning of one, or a name, which stands for all workers of that name.
     """
 
 
 @workers.command("list", epilog=examples("rota workers list", "rota workers list --json"))
 @shared
 def list_workers(database: str | None, as_json: bool) -> None:
-    """List workers, those too that are gone without a word."""
+    """List workers, including those that stopped responding."""
 
     async def question(client: Client) -> tuple[Sequence[Worker], datetime]:
         return await client.workers.list(), await client.time()
@@ -52,7 +52,7 @@ def list_workers(database: str | None, as_json: bool) -> None:
 @who
 @shared
 def get(who: str, database: str | None, as_json: bool) -> None:
-    """Show a worker: its settings, its runs, and what is asked of it."""
+    """Show a worker with its settings, runs and pending requests."""
 
     async def question(client: Client) -> tuple[Worker, datetime]:
         return await client.workers.get(who), await client.time()
@@ -70,9 +70,9 @@ def get(who: str, database: str | None, as_json: bool) -> None:
 @who
 @shared
 def drain(who: str, database: str | None, as_json: bool) -> None:
-    """Let a worker claim nothing more and end what it runs.
+    """Stop a worker from claiming runs; its current runs finish.
 
-    It stays until it is resumed or stopped. It hears of it with its next heartbeat.
+    The process stays until it is resumed or stopped. The request reaches it with its next heartbeat.
     """
     _command(database, "drain", who, as_json=as_json)
 
@@ -81,7 +81,7 @@ def drain(who: str, database: str | None, as_json: bool) -> None:
 @who
 @shared
 def resume(who: str, database: str | None, as_json: bool) -> None:
-    """Let a drained worker claim again."""
+    """Let a drained worker claim runs again."""
     _command(database, "resume", who, as_json=as_json)
 
 
@@ -90,9 +90,10 @@ def resume(who: str, database: str | None, as_json: bool) -> None:
 @yes_option
 @shared
 def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
-    """Stop a worker as SIGTERM does: what runs has its grace, then the process ends.
+    """Stop a worker as SIGTERM does.
 
-    A supervisor (`rota worker --processes`) starts no other in its place. Several of one name are asked for first.
+    Its runs get `shutdown_grace` to finish, then the process ends. A supervisor (`rota worker --processes`) does not
+    replace it. If several workers have the name, it asks first.
     """
     found = ask(database, lambda client: client.workers.find(who))
     if len(found) > 1 and not yes:
@@ -115,9 +116,10 @@ def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
 @click.option("--poll", metavar="DURATION", help="How often it looks for work without being told of it.")
 @shared
 def update(who: str, database: str | None, as_json: bool, **settings: Any) -> None:
-    """Change settings of a worker while it works; what is not given stays.
+    """Change settings of a running worker.
 
-    They hold from its next heartbeat and its next claim on, as long as its process lives. What runs is not affected.
+    Settings that are not given stay. Changes apply from the next heartbeat and the next claim, until the process ends.
+    Current runs are not affected.
     """
     _command(database, "update", who, as_json=as_json, **settings)
 
