@@ -60,11 +60,11 @@ def server_of(database: str | None) -> str | None:
     """Return the URL of the server to use, or None for the database itself. Flags override settings."""
     server: str | None = _given("server")
     if server is not None and database is not None:
-        raise Invalid("either --server or --database is asked, not both", hint="leave one of them out")
+        raise Invalid("give --server or --database, not both")
     if server is None and database is None:
         server = load_config().server or None
     if server is None and _given("token") is not None:
-        raise Invalid("--token means nothing without --server", hint="a database has users of its own")
+        raise Invalid("--token needs --server", hint="a database has its own users and passwords")
     return server
 
 
@@ -78,7 +78,7 @@ def require_database(database: str | None) -> str:
         if not config.server or config.database_url != Config().database_url:
             return config.database_url
     name = click.get_current_context().command_path
-    hint = "leave out --server and ROTA_SERVER, and name it with --database or ROTA_DATABASE_URL"
+    hint = "leave out --server and ROTA_SERVER, and give --database or ROTA_DATABASE_URL"
     raise Invalid(f"`{name}` needs the database itself, not a server", hint=hint)
 
 
@@ -106,7 +106,7 @@ def require_existing(url: str) -> None:
     if not Path(database.path).exists():
         raise Unavailable(
             f"there is no rota database at {database.path}",
-            hint="start `rota dev` or a worker, or name another with --database or ROTA_DATABASE_URL",
+            hint="start `rota dev` or a worker, or give another with --database or ROTA_DATABASE_URL",
         )
 
 

@@ -24,7 +24,7 @@ def load_app(target: str) -> Rota:
     """Return the app. The module is searched for in the working directory first."""
     module_name, _, path = target.partition(":")
     if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
-        raise Invalid(f"{target!r} names no module", hint=_FORM)
+        raise Invalid(f"{target!r} is not the name of a module", hint=_FORM)
     if module_name.endswith(".py"):
         meant = target.replace(".py", "", 1).rstrip(":")
         raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{meant}'?")
@@ -73,11 +73,11 @@ def _modules_here() -> list[str]:
 
 
 def _near_modules(name: str) -> str:
-    return did_you_mean(name.partition(".")[0], _modules_here()) or "run it in the folder that holds the module"
+    return did_you_mean(name.partition(".")[0], _modules_here()) or "run it in the folder that contains the module"
 
 
 def _apps_of(module: ModuleType, wanted: str) -> str:
     apps = [name for name, value in vars(module).items() if isinstance(value, Rota)]
     if len(apps) == 1:
         return f"did you mean '{module.__name__}:{apps[0]}'?"
-    return did_you_mean(wanted, apps) or f"the module holds no Rota; {_FORM}"
+    return did_you_mean(wanted, apps) or f"the module contains no Rota; {_FORM}"

@@ -86,7 +86,7 @@ def catching_up(command: F) -> F:
         type=click.Choice(RESUME_MODES),
         default="skip",
         show_default=True,
-        help="Which plan times of the pause to make up for.",
+        help="Which plan times that passed during the pause to run now.",
     )(command)
 
 
@@ -107,10 +107,12 @@ def _database(command: F) -> F:
 def staying(command: F) -> F:
     """Add the options of commands that keep running: --database, --json, --log-level and --log-format."""
     level = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
-    say = click.option("--log-level", type=level, default="info", show_default=True, help="How much to say on stderr.")
-    ready = click.option("--json", "as_json", is_flag=True, help="Say in one JSON document when it is ready.")
+    say = click.option(
+        "--log-level", type=level, default="info", show_default=True, help="Log messages of this level and above."
+    )
+    ready = click.option("--json", "as_json", is_flag=True, help="Print one JSON document when it is ready.")
     forms = click.Choice(LOG_FORMATS)
-    form = click.option("--log-format", type=forms, help="Lines for people, or for programs.  [default: text]")
+    form = click.option("--log-format", type=forms, help="Format of log messages.  [default: text]")
     return _database(ready(say(form(command))))
 
 
@@ -120,7 +122,7 @@ concurrency = click.option("--concurrency", type=int, metavar="N", help="Runs at
 def names_of(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise Invalid(f"{text!r} has an empty name in it", hint="separate names by single commas")
+        raise Invalid(f"{text!r} contains an empty name", hint="separate names with single commas")
     return names
 
 
@@ -150,7 +152,7 @@ def instant_of(text: str) -> datetime:
     except ValueError:
         raise Invalid(f"{text!r} is not a time", hint="write 2026-01-31T08:00:00Z") from None
     if at.tzinfo is None:
-        raise Invalid(f"{text!r} has no zone", hint="end it with Z or with an offset such as +02:00")
+        raise Invalid(f"{text!r} has no time zone", hint="end it with Z or with an offset such as +02:00")
     return at
 
 
@@ -172,5 +174,5 @@ def cursor_of(text: str | None) -> str | None:
         return str(uuid.UUID(text))
     except ValueError:
         raise Invalid(
-            f"{text!r} is not a whole run id", hint="--before takes `next_cursor` of the page before"
+            f"{text!r} is not a complete run id", hint="--before takes `next_cursor` of the previous page"
         ) from None

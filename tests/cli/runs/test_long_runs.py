@@ -145,7 +145,7 @@ async def test_watch_ends_when_told_and_tells_how(sqlite_url: str) -> None:
         await line_with(child, "Parse it")
         child.send_signal(signal.SIGINT)
         _, complaints = await child.communicate()
-        assert (child.returncode, complaints.strip()) == (130, b"error: interrupted; the run goes on")
+        assert (child.returncode, complaints.strip()) == (130, b"error: interrupted; the run continues")
         watching = asyncio.create_task(crawling.rota("run", "watch", id))
         assert (await crawling.rota("run", "cancel", id, "--reason", "enough")).code == 0
         done = await watching
@@ -238,7 +238,7 @@ async def test_ctrl_c_ends_following_and_not_the_run(sqlite_url: str) -> None:
         await line_with(child, "fetching")
         child.send_signal(signal.SIGINT)
         _, complaints = await child.communicate()
-        assert (child.returncode, complaints) == (130, b"error: interrupted; the run goes on\n")
+        assert (child.returncode, complaints) == (130, b"error: interrupted; the run continues\n")
 
 
 async def test_steps_are_listed_and_shown_with_their_run(database_url: str) -> None:
@@ -308,7 +308,7 @@ async def test_a_database_that_is_away_for_a_moment_is_waited_for(
 
     patient = Patience()
     assert [await patient.ask(question), await patient.ask(question)] == [1, 2]
-    assert capsys.readouterr().err == "note: no connection; trying again\n"
+    assert capsys.readouterr().err == "note: no connection; retrying\n"
     answers.append(SchemaOutdated(1, 2))
     with pytest.raises(SchemaOutdated):
         await patient.ask(question)

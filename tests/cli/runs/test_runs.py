@@ -298,7 +298,7 @@ def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.Monke
     id = answer("run", "enqueue", "boom")["id"]
     waited = rota("run", "wait", id, "--timeout", "500ms")
     assert waited.exit_code == 75
-    assert waited.stderr.count("note: it waits: No worker is alive: start one with `rota worker`.") == 1
+    assert waited.stderr.count("note: the run waits: No worker is alive: start one with `rota worker`.") == 1
 
 
 def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +308,7 @@ def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatc
 
 
 def test_a_payload_that_does_not_fit_says_where_to_look(known_url: str) -> None:
-    assert "hint: `rota job get greet` tells what it takes" in rota("run", "enqueue", "greet").stderr
+    assert "hint: `rota job get greet` shows what it takes" in rota("run", "enqueue", "greet").stderr
     assert "hint: did you mean 'times'?" in rota("run", "enqueue", "greet", '{"name": "Ada", "tmies": 2}').stderr
 
 

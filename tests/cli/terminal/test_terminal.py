@@ -123,8 +123,8 @@ def test_a_workers_id_stays_whole_whatever_is_asked_of_it(sqlite_url: str) -> No
     shown = on_terminal("workers", "update", id, *set_more, columns=80, NO_COLOR="1")
     header, row, asked, note = shown.splitlines()
     assert row.split()[0] == id
-    assert header.split()[:3] == ["id", "state", "held"]
-    assert asked.strip() == "asked: slots 3, queues critical:4,default:1, heartbeat 5s, poll 500ms"
+    assert header.split()[:3] == ["id", "state", "runs"]
+    assert asked.strip() == "requested: slots 3, queues critical:4,default:1, heartbeat 5s, poll 500ms"
     assert note.startswith("too narrow for: host")
     assert id in on_terminal("workers", "ls", columns=50, NO_COLOR="1")
 
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_waiting_with_130(run_id: str, command: list[str]) -> None:
     while "scheduled" not in os.read(terminal, 4096).decode():
         pass
     os.write(terminal, b"\x03")
-    assert "error: interrupted; the run goes on" in rest_of(terminal)
+    assert "error: interrupted; the run continues" in rest_of(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
 
 

@@ -44,7 +44,7 @@ async def test_a_run_is_chosen_shown_and_cancelled(sqlite_url: str) -> None:
             press(screen, "q?")
             await screen.until("as `rota run get` does")
             press(screen, "qc")
-            await screen.until(f"press y to cancel run {run.id[-8:]} of many,")
+            await screen.until(f"cancel run {run.id[-8:]} of many?")
             press(screen, "y")
             await screen.until(f"run {run.id[-8:]} is cancel")
             fcntl.ioctl(screen.end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -132,15 +132,15 @@ async def test_it_goes_on_trying_while_the_database_is_away(
         monkeypatch.setattr(loop, "glance", shaky)
         overseer = TopLoop(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
         staying = asyncio.create_task(overseer.stay())
-        await screen.until("nothing runs")
+        await screen.until("no runs")
         trouble.append(Unavailable("nobody is there"))
-        await screen.until("trying again: nobody is there")
-        assert "nothing runs" in screen.shown  # what was seen last
+        await screen.until("retrying: nobody is there")
+        assert "no runs" in screen.shown  # what was seen last
         trouble.clear()
         await screen.until("UTC  every 20ms")
         for key in "jkr":
             screen.press(key)
-        await screen.until("choose a run first")
+        await screen.until("select a run first")
         trouble.append(SchemaOutdated(1, 2))
         with pytest.raises(SchemaOutdated):
             await staying
@@ -176,6 +176,6 @@ def test_once(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments in (["top", "--once"], ["top"]):  # without a terminal it is the same
         done = rota(*arguments)
         assert (done.exit_code, done.stdout.count("\x1b")) == (0, 0)
-        assert "going on 0  nothing runs" in done.stdout
+        assert "running 0  no runs" in done.stdout
     assert "at least 500ms" in refused(2, "top", "--every", "100ms")
     assert "is not a duration" in refused(2, "top", "--every", "often")

@@ -136,13 +136,13 @@ def test_everything_is_there(width: int, height: int) -> None:
     for words in (
         "postgresql://rota@db/rota", "08:00:00 UTC  every 2s",
         "▶ 3 running of 10", "7 queued (oldest 12.0s)", "! 1 late", "1 worker",
-        "435 succeeded", "30 went wrong", "█",
+        "435 succeeded", "30 failed", "█",
         "needs attention 1", "! crawl", "9.0s",
-        "▸ going on 3", "00000002", "▶ running", "1m2s", "████░░░░░░ 42 %", "web@aa11",
-        "went wrong 3", "✗ failed", "ValueError: crawl",
+        "▸ running 3", "00000002", "▶ running", "1m2s", "████░░░░░░ 42 %", "web@aa11",
+        "failed 3", "✗ failed", "ValueError: crawl",
         "queues 1", "12.0s", "⏸ paused",
         "workers 1", "▶ working", "2/10", "3s ago",
-        "next fires 1", "in 1m30s", "every minute",
+        "next runs 1", "in 1m30s", "every minute",
         "q quit",
     ):  # fmt: skip
         assert words in shown, words
@@ -160,7 +160,7 @@ def test_bars_tell_all_that_was_counted() -> None:
 
 def test_what_there_is_not_is_said_in_a_word() -> None:
     shown = plain(picture(EMPTY, NOW, View(), FRAME, 80, 24))
-    for words in ("needs attention 0  nothing", "going on 0  nothing runs", "start `rota dev`", "no schedule has one"):
+    for words in ("needs attention 0  nothing", "running 0  no runs", "start `rota dev`", "next runs 0  none"):
         assert words in shown
 
 
@@ -179,7 +179,7 @@ def test_the_chosen_row_is_always_on_the_screen() -> None:
             shown = plain(picture(found, NOW, view, FRAME, width, height))
             assert f"› {run_id[-8:]}" in shown
     small = plain(picture(found, NOW, View(chosen={"runs": found.runs[99].id}), FRAME, 80, 12))
-    assert re.search(r"^▸ going on 100 .*↑97$", small, re.MULTILINE)
+    assert re.search(r"^▸ running 100 .*↑97$", small, re.MULTILINE)
 
 
 @pytest.mark.parametrize("room", range(40))
@@ -248,7 +248,7 @@ def test_rows_are_chosen() -> None:
 def test_cancelling_asks_and_only_y_says_yes() -> None:
     asking, wish = typed(View(), "j j c", ROWS)
     assert wish is None
-    assert f"press y to cancel run {SECOND[-8:]} of crawl," in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
+    assert f"cancel run {SECOND[-8:]} of crawl?" in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
     assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Action("cancel", SECOND, "crawl"))
     for other in ("n", "q", "enter", "c", "escape"):
         assert typed(asking, other, ROWS) == (asking.changed(asking=None), None)
@@ -263,7 +263,7 @@ def test_nothing_is_done_to_a_row_that_slipped_away() -> None:
         assert wish is None
         assert view.asking is None
         assert view.shown is None
-        assert "choose a run" in view.said
+        assert "select a run" in view.said
     assert pressed(View(pane="queues", chosen={"queues": "crawl"}), "c", rows_of("queues", seen()))[1] is None
 
 

@@ -58,11 +58,11 @@ _SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), PROBLEM: ("✗", "re
 @click.command(
     epilog=examples(
         "rota doctor                     exit code 1 if there is a problem",
-        "rota doctor --schedule nightly  every plan time of this one, more thoroughly",
+        "rota doctor --schedule nightly  verify this schedule more thoroughly",
     )
 )
 @click.option("--schedule", metavar="NAME", help="Verify the ledger of this schedule only, run by run.")
-@click.option("--all", "everything", is_flag=True, help=f"Verify all ledgers, also if there are over {_MOST_VERIFIED}.")
+@click.option("--all", "everything", is_flag=True, help=f"Verify all ledgers, even if there are over {_MOST_VERIFIED}.")
 @shared
 def doctor(database: str | None, schedule: str | None, everything: bool, as_json: bool) -> int:
     """Check the installation for problems.
@@ -109,7 +109,7 @@ async def _examine(config: Config, schedule: str | None, *, everything: bool) ->
 
 async def _checks(store: Store, config: Config, schedule: str | None, *, everything: bool) -> AsyncIterator[Check]:
     found, wanted = await versions_of(store.database)
-    newer = f", which serves this version ({wanted})" if found > wanted else ""
+    newer = f", which supports this version ({wanted})" if found > wanted else ""
     words = f"{without_password(config.database_url)} answers, at schema {found}{newer}"
     yield Check(name="database", level=OK, words=words, facts={"schema": found})
     workers = await store.workers.list()
@@ -159,7 +159,7 @@ async def _offset(store: Store) -> int:
 async def _hints(store: Store) -> Check:
     """Check that a notification of the database arrives."""
     if store.database.dialect is not POSTGRES:
-        return Check(name="hints", level=OK, words="processes on this host see each other's writes in the file")
+        return Check(name="hints", level=OK, words="processes on this host see each other's writes to the file")
     heard = asyncio.Event()
     unlisten = store.listen(lambda queue: heard.set() if queue in (_ECHO, None) else None)
     try:
@@ -172,5 +172,10 @@ async def _hints(store: Store) -> Check:
             return Check(name="hints", level=OK, words="LISTEN and NOTIFY work")
     finally:
         unlisten()
-    words = "no notification arrives: everything is found by polling, up to a second later"
-    return Check(name="hints", level=WARNING, words=words, hint="a transaction pooler is in between, or LISTEN is off")
+    words = "notifications do not arrive: everything is found by polling, up to a second later"
+    return Check(
+        name="hints",
+        level=WARNING,
+        words=words,
+        hint="a transaction pooler may be in between, which does not support LISTEN",
+    )

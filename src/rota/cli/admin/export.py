@@ -38,7 +38,7 @@ def export(kind: str, database: str | None, as_json: bool, **given: Any) -> None
     """
     wanted = filter_of(given)
     if kind == "events" and wanted != RunFilter():
-        raise Invalid("events are of all kinds, and not chosen by filters of runs", hint="`rota audit` narrows them")
+        raise Invalid("filters select runs, and do not apply to events", hint="`rota audit` has filters for events")
 
     async def command(client: Client) -> None:
         async for documents in _pages(client, kind, wanted):

@@ -21,11 +21,11 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command(
     epilog=examples(
         "rota migrate --database postgresql://rota@db/rota",
-        "rota migrate --check     in a deploy script: exit code 78 if there is something to do",
+        "rota migrate --check     in a deploy script: exit code 78 if a migration is needed",
     )
 )
-@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if this version cannot work with the tables.")
-@click.option("--force", is_flag=True, help="Also if workers are at work that cannot go on: they are asked to stop.")
+@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if this version cannot use the tables.")
+@click.option("--force", is_flag=True, help="Migrate even if live workers are too old; they are asked to stop.")
 @shared
 def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> None:
     """Create or update the tables of the database.
@@ -45,7 +45,7 @@ def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> No
     if applied:
         emit("\n".join(applied))
     if on_terminal():
-        older = f"; programs of schema {serves} and newer can work with it" if serves < version else ""
+        older = f"; programs for schema {serves} and newer can use it" if serves < version else ""
         emit(f"{visible(without_password(config.database_url))} is up to date, at schema {version}{older}")
 
 

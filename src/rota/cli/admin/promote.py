@@ -28,14 +28,16 @@ _DEADLINE = timedelta(minutes=15)
 
 @click.command(
     epilog=examples(
-        "rota promote --to postgresql://rota@db/rota --dry-run   what would move, or why it would not",
-        "rota promote --to postgresql://rota@db/rota --wait 5m   once workers have stopped, up to five minutes",
+        "rota promote --to postgresql://rota@db/rota --dry-run   show what would be moved",
+        "rota promote --to postgresql://rota@db/rota --wait 5m   wait up to five minutes for workers to stop",
     )
 )
 @click.option("--to", "to", required=True, metavar="URL", help="An empty database: postgresql://USER@HOST/NAME.")
-@click.option("--wait", type=parse_duration, metavar="TIME", help="So long for workers to stop and leases to expire.")
-@click.option("--dry-run", is_flag=True, help="Change nothing; say what would move, or why it would not.")
-@click.option("--abandon", is_flag=True, help="Take an unfinished promotion back: the file is usable again.")
+@click.option(
+    "--wait", type=parse_duration, metavar="TIME", help="Wait this long for workers to stop and leases to expire."
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be moved, or what prevents it.")
+@click.option("--abandon", is_flag=True, help="Undo an unfinished promotion, so that the file can be used again.")
 @shared
 def promote(to: str, wait: timedelta | None, dry_run: bool, abandon: bool, database: str | None, as_json: bool) -> None:
     """Move everything from an SQLite file to PostgreSQL.
@@ -69,7 +71,7 @@ def _require_kinds(source: str, target: str) -> None:
     if dialect_of(target) is not POSTGRES:
         raise Invalid("--to must be a PostgreSQL database", hint="write postgresql://user:password@host/database")
     if dialect_of(source) is not SQLITE:
-        raise Invalid("this database is on PostgreSQL already", hint="name the file with --database sqlite:///rota.db")
+        raise Invalid("this database is on PostgreSQL already", hint="give the file with --database sqlite:///rota.db")
 
 
 async def _promote(
@@ -101,7 +103,7 @@ def _say_abandoned(*, as_json: bool) -> None:
     if as_json:
         print_json({"abandoned": True})
     elif on_terminal():
-        emit("the promotion is taken back: use the file as before")
+        emit("the promotion is undone: use the file as before")
 
 
 def _told(done: Promoted, place: str, *, dry_run: bool) -> str:
@@ -110,9 +112,9 @@ def _told(done: Promoted, place: str, *, dry_run: bool) -> str:
     if dry_run:
         return f"would move {what} to {place}"
     if done.already:
-        return f"everything is at {place} already"
+        return f"everything has already been moved to {place}"
     ledgers = f"{done.ledgers} ledger{'' if done.ledgers == 1 else 's'} verified"
-    return f"moved {what} to {place}; {ledgers}\nnext: set database_url to it, and start your workers there"
+    return f"moved {what} to {place}; {ledgers}\nnext: set database_url to it, and start your workers"
 
 
 @contextmanager

@@ -14,9 +14,11 @@ from rota.client.client import Client
 from rota.core.access.roles import Issued, Role, Token
 
 _COLUMNS = Columns(
-    ("id", "name", "role", "scope", "state", "expires", "used", "by"), cut=("name",), spare=("by", "used")
+    ("id", "name", "role", "scope", "state", "expires", "last used", "created by"),
+    cut=("name",),
+    spare=("created by", "last used"),
 )
-_NONE = "there are no tokens: `rota token create NAME --role operator` makes one"
+_NONE = "no tokens: create one with `rota token create NAME --role operator`"
 _NEVER = "never"
 
 
@@ -38,7 +40,7 @@ def token() -> None:
 )
 @click.argument("name")
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What it may do.")
-@click.option("--expires", default="90d", show_default=True, metavar="DURATION|never", help="How long it is good.")
+@click.option("--expires", default="90d", show_default=True, metavar="DURATION|never", help="How long it is valid.")
 @click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for runs of this scope.")
 @shared
 def create(
@@ -55,7 +57,7 @@ def create(
         print_json({"token": issued.token, "secret": issued.secret})
         return
     click.echo(issued.secret)
-    click.echo("it is not shown again: keep it as you would keep a password", err=True)
+    click.echo("note: the token is not shown again; keep it like a password", err=True)
 
 
 @token.command("list", epilog=examples("rota token list", "rota token list --json"))
@@ -104,4 +106,4 @@ def _row(token: Token, now: datetime) -> list[Cell]:
 def _state(token: Token, now: datetime) -> str:
     if token.revoked_at is not None:
         return "revoked"
-    return "expired" if token.expires_at is not None and token.expires_at <= now else "good"
+    return "expired" if token.expires_at is not None and token.expires_at <= now else "valid"

@@ -31,15 +31,19 @@ _NONE = "none"
 
 
 def _of_whom(command: F) -> F:
-    of_job = click.option("--job", metavar="NAME", help="Of this job.")
-    return of_job(click.option("--schedule", metavar="NAME", help="Of this schedule, of its own runs only.")(command))
+    of_job = click.option("--job", metavar="NAME", help="Expectations of this job.")
+    return of_job(
+        click.option("--schedule", metavar="NAME", help="Expectations of this schedule; only its own runs count.")(
+            command
+        )
+    )
 
 
 @click.group(
     cls=Group,
     epilog=examples(
         "rota expectation update --job crawl --start-within 5m",
-        "rota expectation list --breached    exit code 1 if something is",
+        "rota expectation list --breached    exit code 1 if there is a breach",
     ),
 )
 def expectation() -> None:
@@ -47,9 +51,9 @@ def expectation() -> None:
 
 
 @expectation.command(
-    "list", epilog=examples("rota expectation list", "rota expectation list --breached || echo 'something is wrong'")
+    "list", epilog=examples("rota expectation list", "rota expectation list --breached || echo 'something is late'")
 )
-@click.option("--breached", is_flag=True, help="Only where something is not met; the exit code is 1 if there is any.")
+@click.option("--breached", is_flag=True, help="Only breached ones; the exit code is 1 if there are any.")
 @shared
 def list_expectations(breached: bool, database: str | None, as_json: bool) -> int:
     """List expectations, and since when which of them are breached."""
@@ -61,7 +65,7 @@ def list_expectations(breached: bool, database: str | None, as_json: bool) -> in
     if as_json:
         print_json({"items": found, "next_cursor": None})
     else:
-        none = "nothing is breached" if breached else "nothing is expected: `rota expectation update --job NAME …`"
+        none = "no breaches" if breached else "no expectations: set one with `rota expectation update --job NAME …`"
         print_rows(_COLUMNS, [_row(one, now) for one in found], none=none)
     return int(breached and bool(found))
 
@@ -76,14 +80,14 @@ def list_expectations(breached: bool, database: str | None, as_json: bool) -> in
     ),
 )
 @_of_whom
-@click.option("--start-within", metavar="DURATION", help="A run begins so long after it is due, at the latest.")
-@click.option("--finish-within", metavar="DURATION", help="A run ends so long after it is due, at the latest.")
-@click.option("--success-every", metavar="DURATION", help="A run succeeds at least so often.")
-@click.option("--max-duration", metavar="DURATION", help="An attempt takes no longer.")
-@click.option("--max-failures", "max_consecutive_failures", metavar="N", help="No more fail in a row.")
-@click.option("--min-success-rate", metavar="RATE", help="So many of the last runs succeed: 0.95 or 95%.")
-@click.option("--over", metavar="N", help="How many runs the rate is of.  [default: 20]")
-@click.option("--at-least", metavar="N", help="How many must have ended before it counts.  [default: 5]")
+@click.option("--start-within", metavar="DURATION", help="A run starts at most this long after it is due.")
+@click.option("--finish-within", metavar="DURATION", help="A run ends at most this long after it is due.")
+@click.option("--success-every", metavar="DURATION", help="A run succeeds at least this often.")
+@click.option("--max-duration", metavar="DURATION", help="An attempt takes at most this long.")
+@click.option("--max-failures", "max_consecutive_failures", metavar="N", help="At most this many runs fail in a row.")
+@click.option("--min-success-rate", metavar="RATE", help="At least this share of the last runs succeeds: 0.95 or 95%.")
+@click.option("--over", metavar="N", help="Number of last runs for the rate.  [default: 20]")
+@click.option("--at-least", metavar="N", help="Minimum of ended runs before the rate counts.  [default: 5]")
 @shared
 def set_expectations(
     job: str | None, schedule: str | None, database: str | None, as_json: bool, **given: str | None
@@ -96,7 +100,7 @@ def set_expectations(
     kind, name = _whom(job, schedule)
     changes = {option: _value(option, text) for option, text in given.items() if text is not None}
     if not changes:
-        raise Invalid("nothing is to be changed", hint="--start-within 5m, for example")
+        raise Invalid("nothing to change", hint="give an expectation, such as --start-within 5m")
 
     async def command(client: Client) -> Any:
         return await client.expectations.update(kind, name, actor=actor(), **changes), await client.time()
@@ -121,12 +125,12 @@ def delete_expectations(job: str | None, schedule: str | None, database: str | N
     if as_json:
         print_json({"kind": kind, "subject": name, "dropped": dropped})
     elif on_terminal():
-        emit(f"nothing is expected of {kind} {name} any more" if dropped else f"nothing was expected of {kind} {name}")
+        emit(f"deleted the expectations of {kind} {name}" if dropped else f"{kind} {name} had no expectations")
 
 
 def _whom(job: str | None, schedule: str | None) -> tuple[str, str]:
     if (job is None) == (schedule is None):
-        raise Invalid("of whom?", hint="give --job NAME or --schedule NAME")
+        raise Invalid("give --job or --schedule, one of them")
     return ("job", job) if job is not None else ("schedule", str(schedule))
 
 

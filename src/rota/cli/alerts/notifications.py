@@ -20,8 +20,8 @@ from rota.core.alerts.notifications import AT_MOST, ENV, ON, NotificationView
 from rota.errors import Invalid
 
 _COLUMNS = Columns(("name", "state", "on", "to", "of"), cut=("to", "of"))
-_CODE = "it belongs to code and comes back at the next start unless it is removed there"
-_NONE = "nobody is told of anything yet: `rota notification create`, or app.notify(…) in code"
+_CODE = "it is declared in code, and comes back at the next start unless it is removed there"
+_NONE = "no notifications: create one with `rota notification create`, or app.notify(…) in code"
 
 name = click.argument("name")
 
@@ -74,11 +74,13 @@ def get(name: str, database: str | None, as_json: bool) -> None:
 @name
 @click.option("--to", required=True, metavar="URL", help="https://…, or mailto:ADDRESS,ADDRESS.")
 @click.option("--on", multiple=True, metavar="WORD", help=f"{', '.join(ON)}. Repeatable.  [default: failure]")
-@click.option("--job", "jobs", multiple=True, metavar="NAME", help="Only of this job. Repeatable.")
-@click.option("--schedule", "schedules", multiple=True, metavar="NAME", help="Only of this schedule. Repeatable.")
-@click.option("--secret", metavar="env:NAME|-", help="Signs webhooks: a variable of whoever sends it; -: from stdin.")
-@click.option("--include-payload", is_flag=True, help="Send the payloads of runs, too.")
-@click.option("--at-most", type=int, metavar="N", help=f"An hour, about one job.  [default: {AT_MOST}]")
+@click.option("--job", "jobs", multiple=True, metavar="NAME", help="Only for this job. Repeatable.")
+@click.option("--schedule", "schedules", multiple=True, metavar="NAME", help="Only for this schedule. Repeatable.")
+@click.option(
+    "--secret", metavar="env:NAME|-", help="Signs webhooks: a variable of the sending process, or - for stdin."
+)
+@click.option("--include-payload", is_flag=True, help="Include the payloads of runs.")
+@click.option("--at-most", type=int, metavar="N", help=f"Messages an hour for one job.  [default: {AT_MOST}]")
 @shared
 def create(name: str, database: str | None, as_json: bool, **given: Any) -> None:
     """Create a notification, of all or of some jobs and schedules."""
@@ -92,7 +94,7 @@ def create(name: str, database: str | None, as_json: bool, **given: Any) -> None
 
     made, unknown = ask(database, command)
     for job in sorted(unknown):
-        click.echo(f"note: no job is called {job} yet", err=True)
+        click.echo(f"note: there is no job named {job} yet", err=True)
     _print([made], as_json=as_json, one=True)
 
 
@@ -134,9 +136,11 @@ def _secret(given: str) -> str:
     if given == "-":
         return sys.stdin.readline().rstrip("\n")
     if not given.startswith(ENV):
-        raise Invalid("--secret takes no secret itself: others could read it", hint="--secret env:NAME, or - for stdin")
+        raise Invalid(
+            "--secret does not take the secret itself: others could read it", hint="use env:NAME, or - for stdin"
+        )
     if given.removeprefix(ENV) not in os.environ:
-        click.echo(f"note: {given.removeprefix(ENV)} is not set here; whoever sends it needs it", err=True)
+        click.echo(f"note: {given.removeprefix(ENV)} is not set here; the sending process needs it", err=True)
     return given
 
 
@@ -162,7 +166,7 @@ def _facts(view: NotificationView, now: datetime) -> list[tuple[str, Cell]]:
         *zip(_COLUMNS.titles, _row(view), strict=True),
         ("secret", text_cell(view.secret)),
         ("include_payload", text_cell("yes" if view.include_payload else "no")),
-        ("at_most", text_cell(f"{view.at_most} an hour about one job")),
+        ("at_most", text_cell(f"{view.at_most} an hour for one job")),
         ("owner", text_cell(view.owner)),
         ("created_at", instant_cell(view.created_at, now)),
         ("updated_at", instant_cell(view.updated_at, now)),

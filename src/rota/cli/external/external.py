@@ -16,7 +16,9 @@ from rota.errors import BadPayload, Invalid
 from rota.values import json
 from rota.values.json import Limits
 
-_fence = click.option("--fence", type=int, required=True, metavar="N", help="The right to end it: `rota run get ID`.")
+_fence = click.option(
+    "--fence", type=int, required=True, metavar="N", help="The run's fence, shown by `rota run get ID`."
+)
 
 
 @click.command(
@@ -27,7 +29,7 @@ _fence = click.option("--fence", type=int, required=True, metavar="N", help="The
 )
 @click.argument("id")
 @_fence
-@click.option("--result", metavar="JSON", help="What it gave.")
+@click.option("--result", metavar="JSON", help="The result.")
 @shared
 def complete(id: str, fence: int, result: str | None, database: str | None, as_json: bool) -> None:
     """Complete an external run or step.
@@ -52,8 +54,8 @@ def complete(id: str, fence: int, result: str | None, database: str | None, as_j
 @click.argument("id")
 @_fence
 @click.option("--error", required=True, metavar="TEXT", help="What went wrong.")
-@click.option("--no-retry", is_flag=True, help="It is not tried again.")
-@click.option("--after", metavar="DURATION", help='Tried again after this long: "90s", "3h".')
+@click.option("--no-retry", is_flag=True, help="Do not retry the run.")
+@click.option("--after", metavar="DURATION", help='Retry after this long: "90s", "3h".')
 @shared
 def fail(id: str, fence: int, error: str, database: str | None, as_json: bool, **how: Any) -> None:
     """Fail an external run; it is retried as its job says.
@@ -78,7 +80,7 @@ def _json(text: str, limits: Limits) -> Any:
     try:
         return json.decode(text, limits)
     except BadPayload as error:
-        raise Invalid(f"--result is not JSON: {error.problem}", hint="in the shell's single quotes") from None
+        raise Invalid(f"--result is not JSON: {error.problem}", hint="use single quotes") from None
 
 
 COMMANDS = (complete, fail)

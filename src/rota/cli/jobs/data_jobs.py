@@ -21,25 +21,32 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _COLUMNS = Columns(("job", "kind", "version", "does"), cut=("job", "does"))
 _OPTIONS = (
-    click.option("--url", metavar="URL", help="An HTTP job: where its request goes."),
-    click.option("--method", metavar="METHOD", help="GET, POST, …  [default: GET]"),
-    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Repeatable."),
-    click.option("--body", metavar="TEXT | JSON | @FILE", help="What is sent instead of the run's payload."),
-    click.option("--expect-status", multiple=True, metavar="STATUS", help="200, 2xx, 200-204.  [default: 2xx]"),
-    click.option("--retry-on", multiple=True, metavar="STATUS", help="Repeatable.  [default: 408, 425, 429, 5xx]"),
-    click.option("--redirects/--no-redirects", default=None, help="Follow them.  [default: of GET and HEAD]"),
-    click.option("--max-response", metavar="SIZE", help="How much of an answer is kept.  [default: 64KB]"),
-    click.option("--secret", metavar="TEXT | @FILE", help="Signs the request."),
-    click.option("--command", is_flag=True, help="A command job: the program and its arguments, behind --."),
-    click.option("--env", multiple=True, metavar="NAME=VALUE", help="For the program; repeatable."),
-    click.option("--cwd", metavar="FOLDER", help="Where the program runs."),
-    click.option("--stdin", type=click.Choice(["payload"]), help="What the program reads there."),
-    click.option("--retry-exit-code", "retry_exit_codes", type=int, multiple=True, metavar="N", help="Repeatable."),
-    click.option("--queue", metavar="NAME", help="Where its runs wait.  [default: default]"),
-    click.option("--timeout", metavar="DURATION", help="For each attempt.  [default: 10s for an HTTP job]"),
-    click.option("--max-attempts", type=int, metavar="N", help="1 means no retry."),
-    click.option("--description", metavar="TEXT", help="For people."),
-    click.option("--payload-schema", metavar="JSON | @FILE", help="What payloads must be like, as JSON Schema."),
+    click.option("--url", metavar="URL", help="Make it an HTTP job, with a request to this URL."),
+    click.option("--method", metavar="METHOD", help="HTTP method: GET, POST, …  [default: GET]"),
+    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header of the request. Repeatable."),
+    click.option("--body", metavar="TEXT | JSON | @FILE", help="Body of the request, instead of the run's payload."),
+    click.option(
+        "--expect-status",
+        multiple=True,
+        metavar="STATUS",
+        help="Statuses that mean success: 200, 2xx, 200-204.  [default: 2xx]",
+    ),
+    click.option(
+        "--retry-on", multiple=True, metavar="STATUS", help="Statuses to retry after.  [default: 408, 425, 429, 5xx]"
+    ),
+    click.option("--redirects/--no-redirects", default=None, help="Follow redirects.  [default: for GET and HEAD]"),
+    click.option("--max-response", metavar="SIZE", help="How much of a response is stored.  [default: 64KB]"),
+    click.option("--secret", metavar="TEXT | @FILE", help="Key that signs the request."),
+    click.option("--command", is_flag=True, help="Make it a command job: program and arguments follow --."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the program. Repeatable."),
+    click.option("--cwd", metavar="FOLDER", help="Working directory of the program."),
+    click.option("--stdin", type=click.Choice(["payload"]), help="What the program reads from stdin."),
+    click.option("--retry-exit-code", "retry_exit_codes", type=int, multiple=True, metavar="N", help="Retry after it."),
+    click.option("--queue", metavar="NAME", help="Queue of its runs.  [default: default]"),
+    click.option("--timeout", metavar="DURATION", help="Limit for each attempt.  [default: 10s for an HTTP job]"),
+    click.option("--max-attempts", type=int, metavar="N", help="Attempts of a run; 1 means no retry."),
+    click.option("--description", metavar="TEXT", help="Description for people."),
+    click.option("--payload-schema", metavar="JSON | @FILE", help="JSON Schema of payloads."),
     click.option("--set", "others", multiple=True, metavar="OPTION=JSON", help="Any other option of a job."),
 )
 
@@ -59,7 +66,7 @@ def _defining(command: F) -> F:
     )
 )
 @click.argument("name")
-@click.option("--external", is_flag=True, help="A job that somebody outside does.")
+@click.option("--external", is_flag=True, help="Make it an external job, whose runs other systems claim.")
 @_defining
 def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
     """Create a data job: an HTTP request, a command, or external work.
@@ -96,13 +103,13 @@ def update(name: str, command: bool, database: str | None, as_json: bool, **give
 
 @click.command("delete", epilog=examples("rota job delete ping", "rota job delete ping --force --yes"))
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Also while it is needed: disable its schedules, cancel its runs.")
+@click.option("--force", is_flag=True, help="Even if it is in use: disable its schedules, cancel its runs.")
 @yes_option
 @shared
 def delete(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
     """Delete a data job; its finished runs stay."""
     if force and not yes:
-        require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job delete {name}")
+        require_consent(f"delete {name}, disable its schedules and cancel its runs?", command=f"rota job delete {name}")
     ask(database, lambda client: client.data_jobs.delete(name, force=force, actor=actor()))
     if as_json:
         print_json({"job": name, "dropped": True})
@@ -158,7 +165,7 @@ def _schema(text: str) -> Any:
     try:
         return msgspec.json.decode(_content(text))
     except msgspec.DecodeError as error:
-        raise Invalid(f"--payload-schema is no JSON: {error}") from None
+        raise Invalid(f"--payload-schema is not JSON: {error}") from None
 
 
 def _value(text: str) -> Any:

@@ -24,7 +24,7 @@ _CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job
 
 @click.command(epilog=examples("rota job pause crawl --reason 'the site is down'"))
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
+@click.option("--reason", metavar="TEXT", help="Stored with the pause.")
 @shared
 def pause(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
     """Pause a job: no run of it starts until it is resumed.
@@ -47,7 +47,7 @@ def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> Non
 
 @click.command(epilog=examples("rota job cancel crawl --reason 'wrong list'", "rota job cancel crawl --yes --json"))
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the runs.")
+@click.option("--reason", metavar="TEXT", help="Stored with the runs.")
 @yes_option
 @shared
 def cancel(name: str, reason: str | None, yes: bool, database: str | None, as_json: bool) -> None:

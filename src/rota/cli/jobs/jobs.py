@@ -52,7 +52,7 @@ def list_jobs(database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"items": [_document(definition, status) for definition, status in jobs], "next_cursor": None})
         return
-    none = "no jobs yet: they appear when a worker that has them starts"
+    none = "no jobs yet: they appear when a worker that declares them starts"
     print_rows(_JOB_COLUMNS, [_row(definition, status, now) for definition, status in jobs], none=none)
 
 

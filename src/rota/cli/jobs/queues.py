@@ -45,7 +45,7 @@ def list_queues(database: str | None, as_json: bool) -> None:
 
 @queue.command("pause", epilog=examples("rota queue pause mail --reason 'the relay is down'"))
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
+@click.option("--reason", metavar="TEXT", help="Stored with the pause.")
 @shared
 def pause_queue(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
     """Pause a queue: no run of it is claimed until it is resumed.
@@ -62,7 +62,7 @@ def pause_queue(name: str, reason: str | None, database: str | None, as_json: bo
 def resume_queue(name: str, database: str | None, as_json: bool) -> None:
     """Resume a paused queue."""
     was_paused = ask(database, lambda client: client.resume_queue(name, actor=actor()))
-    said = f"queue {name} goes on" if was_paused else f"queue {name} was not paused"
+    said = f"queue {name} is resumed" if was_paused else f"queue {name} was not paused"
     _tell({"queue": name, "paused": False}, said, as_json=as_json)
 
 

@@ -32,7 +32,7 @@ def list_quotas(database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"items": found, "next_cursor": None})
         return
-    print_rows(_COLUMNS, [_row(one) for one in found], none="no quota is set: `rota quota update KIND/ID`")
+    print_rows(_COLUMNS, [_row(one) for one in found], none="no quotas: set one with `rota quota update KIND/ID`")
 
 
 @quota.command(
@@ -42,9 +42,9 @@ def list_quotas(database: str | None, as_json: bool) -> None:
     ),
 )
 @scope
-@click.option("--max-concurrency", type=int, metavar="N", help="Runs at once.")
-@click.option("--max-queued", type=int, metavar="N", help="Runs that may wait besides; one more is refused.")
-@click.option("--rate", metavar="N/DURATION", help='Attempts that begin within any such time: "1000/1h".')
+@click.option("--max-concurrency", type=int, metavar="N", help="Runs at a time.")
+@click.option("--max-queued", type=int, metavar="N", help="Runs that may wait; a further one is refused.")
+@click.option("--rate", metavar="N/DURATION", help='Attempts that may start within any such time: "1000/1h".')
 @shared
 def update_quota(
     scope: str,
@@ -85,7 +85,7 @@ def delete_quota(scope: str, database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"kind": kind, "id": id, "dropped": True})
     elif on_terminal():
-        emit(f"the quota of {scope} is dropped")
+        emit(f"the quota of {scope} is deleted")
 
 
 def _place(scope: str) -> tuple[str, str | None]:

@@ -61,9 +61,9 @@ def schedule_events(name: str, database: str | None, as_json: bool) -> None:
         "rota audit --subject news --limit 200 --json",
     )
 )
-@click.option("--kind", type=click.Choice(KINDS), help="Only what was done to one of these.")
-@click.option("--subject", metavar="ID|NAME", help="Only to this one: a run's whole id, or a name.")
-@click.option("--actor", metavar="NAME", help="Only by this one, for example cli:ann or policy:overlap.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only events of subjects of this kind.")
+@click.option("--subject", metavar="ID|NAME", help="Only events of this subject: a run's complete id, or a name.")
+@click.option("--actor", metavar="NAME", help="Only events of this actor, for example cli:ann or policy:overlap.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
 @click.option("--before", type=int, metavar="SEQ", help="The page after the one that ended with this number.")
 @shared
@@ -77,7 +77,7 @@ def audit(limit: int, database: str | None, as_json: bool, **wanted: Any) -> Non
     if as_json:
         print_json({"items": found, "next_cursor": following})
         return
-    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in found], none="nothing of the kind")
+    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in found], none="no events match")
     if following and on_terminal():
         click.echo(f"more: --before {following}", err=True)
 
@@ -86,7 +86,7 @@ def _print(found: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
     if as_json:
         print_json({"items": found, "next_cursor": None})
     else:
-        print_rows(columns, [_row(event, columns) for event in found], none="nothing is known of it")
+        print_rows(columns, [_row(event, columns) for event in found], none="no events")
 
 
 def _row(event: Event, columns: Columns) -> list[Cell]:

@@ -30,10 +30,10 @@ _COLUMNS = Columns(
         "rota run retry --job crawl --fingerprint 4a193dde06e0",
     )
 )
-@click.option("--since", default="24h", show_default=True, metavar="AGE", help="So long ago, or a time with a zone.")
-@click.option("--until", type=instant_of, metavar="TIME", help="Before then; now, if not given.")
-@click.option("--job", metavar="NAME", help="Only of this job.")
-@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only of this scope.")
+@click.option("--since", default="24h", show_default=True, metavar="AGE", help="An age, or a time with a time zone.")
+@click.option("--until", type=instant_of, metavar="TIME", help="Before this time.  [default: now]")
+@click.option("--job", metavar="NAME", help="Only runs of this job.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only runs of this scope.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
 @shared
 def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
@@ -50,9 +50,9 @@ def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any)
     if as_json:
         print_json(found)
         return
-    print_rows(_COLUMNS, [_row(group, now) for group in found.items], none="nothing went wrong")
+    print_rows(_COLUMNS, [_row(group, now) for group in found.items], none="no errors")
     if found.truncated and on_terminal():
-        click.echo("note: there were more than are looked at", err=True)
+        click.echo("note: there are more failed runs than were read", err=True)
 
 
 def _instant(text: str, until: datetime) -> datetime:

@@ -17,13 +17,13 @@ from rota.errors import NotFound, UnknownRun, UnknownSchedule
 
 @click.command(
     epilog=examples(
-        "rota explain news                               why the newest plan time did or did not run",
-        "rota explain news --at 2026-01-31T09:00:00Z     why that one did or did not",
-        "rota explain b3e52e11                           why that run is in its state",
+        "rota explain news                               why the newest plan time ran or did not",
+        "rota explain news --at 2026-01-31T09:00:00Z     why this plan time ran or did not",
+        "rota explain b3e52e11                           why this run is in its state",
     )
 )
 @click.argument("what", metavar="SCHEDULE | RUN")
-@click.option("--at", type=instant_of, metavar="TIME", help="Of a schedule: which plan time; else its newest.")
+@click.option("--at", type=instant_of, metavar="TIME", help="Plan time of the schedule.  [default: the newest]")
 @shared
 def explain(what: str, at: datetime | None, database: str | None, as_json: bool) -> None:
     """Explain a run's state, or why a plan time ran or did not."""
@@ -47,5 +47,5 @@ async def _of_run(client: Client, what: str) -> Explanation:
         try:
             return await client.schedules.explain(what)
         except UnknownSchedule as none:
-            words = f"no run and no schedule is called {what!r:.80}"
+            words = f"there is no run and no schedule {what!r:.80}"
             raise NotFound(words, hint=f"{none.hint}; `rota run list` lists runs") from None

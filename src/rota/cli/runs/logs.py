@@ -46,11 +46,14 @@ class LogOptions(msgspec.Struct, frozen=True):
     )
 )
 @click.argument("id")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only of this attempt.")
-@click.option("-n", "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N lines, and what follows.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the run has ended.")
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only lines of this attempt.")
+@click.option("-n", "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N lines, and later ones.")
 @click.option(
-    "--level", type=click.Choice(_LEVELS, case_sensitive=False), default="debug", help="Only this level and above."
+    "--level",
+    type=click.Choice(_LEVELS, case_sensitive=False),
+    default="debug",
+    help="Only lines of this level and above.",
 )
 @streamed
 def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
@@ -64,7 +67,7 @@ def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
     with only_looking() if wanted.follow else nullcontext():
         count = ask(database, lambda client: _tell(client, id, wanted, line_of))
     if not count and on_terminal() and not as_json:
-        emit("nothing was logged")
+        emit("no log lines")
 
 
 async def _tell(client: Client, id: str, wanted: LogOptions, line_of: Callable[[LogLine], str]) -> int:

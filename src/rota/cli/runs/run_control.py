@@ -21,12 +21,12 @@ from rota.errors import Conflict, Invalid
 
 Act = Callable[..., Awaitable[BulkResult]]
 
-_everything = click.option("--all", "everything", is_flag=True, help="Of all runs, without any other filter.")
+_everything = click.option("--all", "everything", is_flag=True, help="All runs, without any filter.")
 
 
 @click.command(epilog=examples("rota run count --state queued --job crawl", "rota run count --state failed --json"))
 @filters
-@click.option("--most", type=int, default=10_000, show_default=True, metavar="N", help="Where to stop counting.")
+@click.option("--most", type=int, default=10_000, show_default=True, metavar="N", help="Stop counting at N.")
 @shared
 def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
     """Count the runs that match filters."""
@@ -36,7 +36,7 @@ def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
     else:
         emit(_number(found) if on_terminal() else str(found.count))
         if not found.exact and not on_terminal():
-            click.echo("note: there may be more; --most counts further", err=True)
+            click.echo("note: there may be more; --most raises the limit", err=True)
 
 
 @click.command(
@@ -49,7 +49,7 @@ def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
 @click.argument("id", required=False)
 @filters
 @_everything
-@click.option("--reason", metavar="TEXT", help="Kept with the run.")
+@click.option("--reason", metavar="TEXT", help="Stored with the run.")
 @yes_option
 @shared
 def cancel(id: str | None, database: str | None, as_json: bool, reason: str | None, **given: Any) -> int:
@@ -88,8 +88,10 @@ async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
 @click.argument("id", required=False)
 @filters
 @_everything
-@click.option("--keep-steps", is_flag=True, help="What its steps have done is not done again.")
-@click.option("--from-step", metavar="STEP", help="Likewise, but only what they did before this one.")
+@click.option("--keep-steps", is_flag=True, help="Do not repeat steps that are done.")
+@click.option(
+    "--from-step", metavar="STEP", help="Repeat this step and later ones; keep the earlier ones that are done."
+)
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
 @yes_option
 @shared
@@ -129,8 +131,8 @@ async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Ru
     epilog=examples("rota run restrict b3e52e11 --only-workers gpu-1,gpu-2", "rota run restrict b3e52e11 --anyone")
 )
 @click.argument("id")
-@click.option("--only-workers", metavar="A,B", help="Names of the workers that may have it.")
-@click.option("--anyone", is_flag=True, help="Workers of any name may.")
+@click.option("--only-workers", metavar="A,B", help="Names of the workers that may run it.")
+@click.option("--anyone", is_flag=True, help="Remove the restriction.")
 @shared
 def restrict(id: str, only_workers: str | None, anyone: bool, database: str | None, as_json: bool) -> None:
     """Restrict a run to some workers, by name.
@@ -138,7 +140,7 @@ def restrict(id: str, only_workers: str | None, anyone: bool, database: str | No
     A worker that runs it and may not any more stops it with its next heartbeat; this does not count as an attempt.
     """
     if (only_workers is None) is not anyone:
-        raise click.UsageError("--only-workers or --anyone, one of them")
+        raise click.UsageError("give --only-workers or --anyone, one of them")
     names = None if only_workers is None else [name.strip() for name in only_workers.split(",") if name.strip()]
     print_run(ask(database, lambda client: client.restrict(id, names, actor=actor())), as_json=as_json)
 
@@ -153,7 +155,7 @@ def _choice(id: str | None, given: dict[str, Any]) -> tuple[bool, bool, RunFilte
     if id is None and not narrow and not everything:
         raise Invalid("which run?", hint="give an id, a filter such as --job NAME, or --all")
     if narrow and everything:
-        raise Invalid("--all does not go with a filter")
+        raise Invalid("give --all or a filter, not both")
     return yes, everything, wanted
 
 

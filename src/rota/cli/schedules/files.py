@@ -18,11 +18,13 @@ from rota.cli.terminal.output import coloured, emit, json_text, on_terminal, pri
 from rota.core.schedules.diff import CHANGE, CREATE, DELETE, UNCHANGED, Difference, File, read_file
 from rota.errors import Invalid
 
-_COLUMNS = Columns(("act", "name", "fields"), cut=("name", "fields"))
+_COLUMNS = Columns(("action", "name", "fields"), cut=("name", "fields"))
 _SYMBOLS = {CREATE: ("+", "green"), CHANGE: ("~", "yellow"), DELETE: ("-", "red"), UNCHANGED: (" ", "")}
 _DONE = {CREATE: "created", CHANGE: "changed", DELETE: "deleted", UNCHANGED: "unchanged"}
 _WOULD_CHANGE, _NAMED = 3, 10
-_owner = click.option("--owner", metavar="NAME", help="Instead of the file's `owner`.  [default: file:NAME]")
+_owner = click.option(
+    "--owner", metavar="NAME", help="Owner of the schedules, instead of the file's `owner`.  [default: file:NAME]"
+)
 
 
 @click.command(epilog=examples("rota schedule plan schedules.toml", "rota schedule plan schedules.toml --exit-code"))
@@ -73,7 +75,7 @@ def require_deletions(
     gone = [one.name for one in differences if one.kind == DELETE]
     if gone:
         named = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
-        otherwise = 'with `owner = "…"` in the file, or --owner, it is clear whose they are, and nothing is asked'
+        otherwise = 'with `owner = "…"` in the file, or --owner, this question is not asked'
         require_consent(f"delete {visible(named)} of owner {visible(owner)}?", command=command, otherwise=otherwise)
 
 
@@ -97,7 +99,7 @@ def read_text(file: str) -> str:
 
 def owner_of(found: File, file: str) -> str:
     if found.owner is None and file == "-":
-        raise Invalid("what comes from stdin has no name to own schedules", hint="give --owner, or `owner = …` in it")
+        raise Invalid("schedules from stdin need an owner", hint="give --owner, or `owner = …` in the file")
     return file_owner(file) if found.owner is None else found.owner
 
 
@@ -132,7 +134,7 @@ def _print_for_people(differences: Sequence[Difference], owner: str, *, applied:
 
 def _print_difference(one: Difference) -> None:
     symbol, colour = _SYMBOLS[one.kind]
-    head = f"{symbol} {visible(one.name)}" + ("  (paused, and stays so)" if one.paused else "")
+    head = f"{symbol} {visible(one.name)}" + ("  (stays paused)" if one.paused else "")
     emit(coloured(head, colour))
     for change in one.changes:
         before = "" if one.kind == CREATE else f"{_written(change.before)} → "

@@ -87,7 +87,7 @@ async def _as_it_went(client: Client, one: Occurrence, known: Sequence[Occurrenc
 
 
 _COLUMNS = Columns(
-    ("from", "to", "what", "count", "scope", "state", "run", "reason"),
+    ("from", "to", "outcome", "count", "scope", "state", "run", "reason"),
     cut=("scope", "reason"),
     spare=("scope", "run", "reason"),
 )
@@ -101,10 +101,17 @@ _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yell
     )
 )
 @click.argument("name")
-@click.option("--from", "from_at", type=instant_of, metavar="TIME", help="[default: a day before --to]")
-@click.option("--to", "to_at", type=instant_of, metavar="TIME", help="[default: now]")
 @click.option(
-    "--limit", type=click.IntRange(1, LONGEST_PAGE), default=100, show_default=True, metavar="N", help="The newest."
+    "--from", "from_at", type=instant_of, metavar="TIME", help="First plan time.  [default: a day before --to]"
+)
+@click.option("--to", "to_at", type=instant_of, metavar="TIME", help="Last plan time.  [default: now]")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LONGEST_PAGE),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Only the newest N.",
 )
 @shared
 def occurrences(
@@ -124,7 +131,7 @@ def occurrences(
         return
     _print_occurrences(found.items, schedule)
     if found.truncated:
-        click.echo(f"note: these are the newest {limit}; older ones with --limit, or an earlier --to", err=True)
+        click.echo(f"note: only the newest {limit} are listed; raise --limit, or give an earlier --to", err=True)
 
 
 def _print_occurrences(found: Sequence[Occurrence], schedule: Schedule) -> None:
@@ -136,7 +143,7 @@ def _print_occurrences(found: Sequence[Occurrence], schedule: Schedule) -> None:
         idle |= set() if any(one.count != 1 for one in found) else {"count"}
     kept = [place for place, title in enumerate(_COLUMNS.titles) if title not in idle]
     columns = msgspec.structs.replace(_COLUMNS, titles=tuple(_COLUMNS.titles[place] for place in kept))
-    print_rows(columns, [[row[place] for place in kept] for row in rows], none="it named no plan time then")
+    print_rows(columns, [[row[place] for place in kept] for row in rows], none="no plan times")
 
 
 def _row(one: Occurrence, schedule: Schedule) -> list[Cell]:
@@ -156,7 +163,7 @@ def _row(one: Occurrence, schedule: Schedule) -> list[Cell]:
 def _why(one: Occurrence) -> str | None:
     if one.again is None:
         return one.reason
-    again = f"run {one.again.run_id}, made in its place, is {one.again.state}"
+    again = f"run {one.again.run_id}, created in its place, is {one.again.state}"
     return f"{one.reason}; {again}" if one.reason else again
 
 
@@ -192,17 +199,19 @@ def verify(name: str, database: str | None, as_json: bool) -> int:
     )
 )
 @click.argument("name")
-@click.option("--from", "from_at", type=instant_of, required=True, metavar="TIME", help="The first plan time.")
-@click.option("--to", "to_at", type=instant_of, required=True, metavar="TIME", help="The last one.")
+@click.option("--from", "from_at", type=instant_of, required=True, metavar="TIME", help="First plan time.")
+@click.option("--to", "to_at", type=instant_of, required=True, metavar="TIME", help="Last plan time.")
 @click.option(
     "--ran",
     type=click.Choice(RAN),
     default="none",
     show_default=True,
-    help="Which plan times that have a run get another: none, those whose run did not succeed, or all.",
+    help="Which plan times that have a run get another one: none, those whose run did not succeed, or all.",
 )
-@click.option("--concurrency", type=int, default=1, show_default=True, metavar="N", help="So many of them at once.")
-@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option(
+    "--concurrency", type=int, default=1, show_default=True, metavar="N", help="How many of the runs may run at a time."
+)
+@click.option("--dry-run", is_flag=True, help="Create nothing; count the runs.")
 @yes_option
 @shared
 def backfill(name: str, dry_run: bool, yes: bool, database: str | None, as_json: bool, **wanted: Any) -> None:
@@ -217,24 +226,24 @@ def backfill(name: str, dry_run: bool, yes: bool, database: str | None, as_json:
     found = run(dry=True)
     if not dry_run and found.count:
         if not yes:
-            require_consent(f"{_counted(found)}: make them?", command=f"rota schedule backfill {name} …")
+            require_consent(f"{_counted(found)}: create them?", command=f"rota schedule backfill {name} …")
         found = run(dry=False)
     if as_json:
         print_json(found)
     elif on_terminal():
-        emit(f"{_counted(found)}{'' if found.dry_run else ': made'}")
+        emit(f"{_counted(found)}{'' if found.dry_run else ': created'}")
     else:
         for line in [str(found.count)] if dry_run else found.runs:
             emit(line)
 
 
 def _counted(found: Backfill) -> str:
-    again = f", {found.retried} of them once more" if found.retried else ""
+    again = f", {found.retried} of them again" if found.retried else ""
     left = [
-        (found.already, "ran already"),
-        (found.pending, "are still to come"),
+        (found.already, "already ran"),
+        (found.pending, "are pending"),
         (found.known, "are only known as a range"),
-        (found.held, "are the work of another run"),
+        (found.held, "are covered by another run"),
     ]
     rest = "".join(f"; {count} {words}" for count, words in left if count)
     return f"{found.count} run{'' if found.count == 1 else 's'} of {found.schedule}{again}{rest}"

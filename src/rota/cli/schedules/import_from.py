@@ -18,9 +18,9 @@ from rota.core.formats.interval_jobs import read_intervals
 from rota.core.formats.toml import schedules_toml
 from rota.errors import Invalid, UnknownJob
 
-_owner = click.option("--owner", metavar="NAME", help="Who the schedules belong to.  [default: file:NAME]")
-_apply = click.option("--apply", "applying", is_flag=True, help="Apply them at once, instead of printing them.")
-_UNZONED = "times are taken as UTC; cron takes the machine's zone: --tz"
+_owner = click.option("--owner", metavar="NAME", help="Owner of the schedules.  [default: file:NAME]")
+_apply = click.option("--apply", "applying", is_flag=True, help="Apply the schedules instead of printing them.")
+_UNZONED = "times are read as UTC, but cron uses the machine's time zone: set it with --tz"
 
 
 @click.group(
@@ -43,9 +43,11 @@ def import_group() -> None:
 )
 @click.argument("file", metavar="FILE | -")
 @click.option("--job", default="run_command", show_default=True, metavar="NAME", help="The job that runs commands.")
-@click.option("--tz", "--timezone", "zone", metavar="ZONE", help="Of entries without CRON_TZ or TZ.  [default: UTC]")
-@click.option("--system", is_flag=True, help="With a column for the user, as in /etc/crontab.")
-@click.option("--as-every", is_flag=True, help="Intervals instead of cron where they are exactly the same.")
+@click.option(
+    "--tz", "--timezone", "zone", metavar="ZONE", help="Time zone of entries without CRON_TZ or TZ.  [default: UTC]"
+)
+@click.option("--system", is_flag=True, help="Entries have a column for the user, as in /etc/crontab.")
+@click.option("--as-every", is_flag=True, help="Use intervals instead of cron where they are equivalent.")
 @_owner
 @_apply
 @yes_option
@@ -66,7 +68,7 @@ def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool,
     epilog=examples("rota import intervals jobs.json --job crawl", "rota import intervals jobs.json --apply --json")
 )
 @click.argument("file", metavar="FILE | -")
-@click.option("--job", default="crawl", show_default=True, metavar="NAME", help="Of jobs that name none.")
+@click.option("--job", default="crawl", show_default=True, metavar="NAME", help="Job of entries that name none.")
 @_owner
 @_apply
 @yes_option
@@ -85,7 +87,7 @@ def intervals(file: str, job: str, **given: Any) -> int:
 def _owner_of(file: str, owner: str | None, applying: bool) -> str | None:
     if owner is None and file == "-":
         if applying:
-            raise Invalid("what comes from stdin has no name to own schedules", hint="give --owner")
+            raise Invalid("schedules from stdin need an owner", hint="give --owner")
         return None
     return owner or file_owner(file)
 
@@ -123,5 +125,5 @@ class _Import(msgspec.Struct, frozen=True):
                 require_deletions(self.documents, owner, database, command="rota import … --apply")
             apply_file(self.documents, owner, database, as_json=as_json)
         except UnknownJob as error:
-            error.hint = f"{error.hint}; or name another with --job"
+            error.hint = f"{error.hint}; or give another one with --job"
             raise

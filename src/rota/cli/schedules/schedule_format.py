@@ -39,9 +39,9 @@ _SHOWN_OTHERWISE = {
 }  # fmt: skip
 _SOON, _WEEK = timedelta(hours=1), timedelta(days=7)
 _MARKS = {
-    "gap": "moved out of a gap",
-    "fold-first": "the first of two",
-    "fold-second": "the second of two",
+    "gap": "moved: clocks skip the time",
+    "fold-first": "first of two equal local times",
+    "fold-second": "second of two equal local times",
     "transition": "clocks changed",
 }
 
@@ -149,7 +149,7 @@ def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
 
 def _scopes_cell(scopes: str | list[Any] | None) -> Cell:
     if isinstance(scopes, str):
-        return Cell(scopes, f"those that provider {scopes} names")
+        return Cell(scopes, f"from provider {scopes}")
     return text_cell(", ".join(scope if isinstance(scope, str) else "/".join(scope) for scope in scopes or ()))
 
 

@@ -24,26 +24,28 @@ def trigger_options(command: F) -> F:
     return _options(
         command,
         click.option("--cron", metavar="EXPR", help='Five fields, or six with seconds first: "0 9 * * MON-FRI".'),
-        click.option("--every", metavar="DURATION", help='Elapsed time: "30s", "15m", "1d".'),
-        click.option("--after", metavar="DURATION", help="That long after the last run ended."),
-        click.option("--following", metavar="JOB", help="At each end of a run of this job that goes as --on says."),
-        click.option("--on", metavar="END", help=f"{_any(ENDS)}.  [default: success]"),
-        click.option("--once", metavar="TIME", help="At one instant: 2026-01-31T08:00:00Z."),
-        click.option("--timezone", "--tz", metavar="ZONE", help="Of --cron, --window and --exclude.  [default: UTC]"),
+        click.option("--every", metavar="DURATION", help='Interval: "30s", "15m", "1d".'),
+        click.option("--after", metavar="DURATION", help="This long after the last run ended."),
+        click.option("--following", metavar="JOB", help="After each run of this job that ends as --on says."),
+        click.option("--on", metavar="END", help=f"End for --following: {_any(ENDS)}.  [default: success]"),
+        click.option("--once", metavar="TIME", help="Once, at this time: 2026-01-31T08:00:00Z."),
+        click.option(
+            "--timezone", "--tz", metavar="ZONE", help="Time zone of --cron, --window and --exclude.  [default: UTC]"
+        ),
     )
 
 
 def policy_options(command: F) -> F:
     return _options(
         command,
-        click.option("--overlap", metavar="MODE", help=f"{_any(OVERLAP)}.  [default: skip]"),
-        click.option("--catch-up", metavar="MODE", help=f"{_any(CATCH_UP)}.  [default: latest]"),
-        click.option("--failure", metavar="MODE", help=f"{_any(FAILURE)}.  [default: run_new]"),
+        click.option("--overlap", metavar="MODE", help=f"While a run is live: {_any(OVERLAP)}.  [default: skip]"),
+        click.option("--catch-up", metavar="MODE", help=f"After downtime: {_any(CATCH_UP)}.  [default: latest]"),
+        click.option("--failure", metavar="MODE", help=f"After a failed run: {_any(FAILURE)}.  [default: run_new]"),
         click.option("--max-concurrency", type=int, metavar="N", help="Runs of this schedule at a time."),
-        click.option("--when-full", metavar="WORD", help=f"{_any(WHEN_FULL)}.  [default: queue]"),
+        click.option("--when-full", metavar="WORD", help=f"At the limit: {_any(WHEN_FULL)}.  [default: queue]"),
         click.option(
             "--set", "settings", multiple=True, metavar="KEY=JSON",
-            help="Any other key, or a policy with all of its fields; null is its default. Repeatable.",
+            help="Any other key, or a policy with all of its fields; null restores the default. Repeatable.",
         ),
     )  # fmt: skip
 
@@ -52,18 +54,20 @@ def definition_options(command: F) -> F:
     return _options(
         command,
         trigger_options,
-        click.option("--window", multiple=True, metavar="WINDOW", help='Only then: "09:00-17:00 mon-fri". Repeatable.'),
+        click.option(
+            "--window", multiple=True, metavar="WINDOW", help='Only within: "09:00-17:00 mon-fri". Repeatable.'
+        ),
         click.option("--exclude", multiple=True, metavar="DATE", help="Not on 2026-12-25, or FROM/TO. Repeatable."),
-        click.option("--delay", metavar="DURATION", help="Runs start that long after their plan time."),
-        click.option("--jitter", metavar="DURATION", help="And up to that much later, differently for each."),
-        click.option("--max-runs", type=int, metavar="N", help="It has ended after that many plan times."),
+        click.option("--delay", metavar="DURATION", help="Runs start this long after their plan time."),
+        click.option("--jitter", metavar="DURATION", help="Runs start up to this much later, at random."),
+        click.option("--max-runs", type=int, metavar="N", help="End the schedule after N plan times."),
         click.option("--start-at", metavar="TIME", help="No plan time before."),
         click.option("--end-at", metavar="TIME", help="No plan time after."),
         click.option("--scope", multiple=True, metavar="KIND/ID", help="A run for each of these. Repeatable."),
         click.option("--scopes", metavar="PROVIDER", help="A run for each scope that this provider names."),
         policy_options,
-        click.option("--tag", multiple=True, metavar="TAG", help="Of the runs. Repeatable."),
-        click.option("--description", metavar="TEXT", help="For people."),
+        click.option("--tag", multiple=True, metavar="TAG", help="Tag of the runs. Repeatable."),
+        click.option("--description", metavar="TEXT", help="Description for people."),
     )
 
 
@@ -102,7 +106,5 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         if text.lstrip()[:1] in ("{", "["):
-            raise Invalid(
-                f"--set: {text!r:.80} is no JSON", hint="""in the shell's single quotes: '{"mode": "all"}'"""
-            ) from None
+            raise Invalid(f"--set: {text!r:.80} is not JSON", hint="""use single quotes: '{"mode": "all"}'""") from None
         return text

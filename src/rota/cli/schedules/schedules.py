@@ -33,7 +33,7 @@ from rota.core.states import RunState
 from rota.errors import RotaError
 
 _SHOWN_FIRES, _SHOWN_RUNS = 5, 5
-_CODE = "it belongs to code and comes back at the next start unless it is removed there"
+_CODE = "it is declared in code, and comes back at the next start unless it is removed there"
 _NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPED)
 
 
@@ -57,7 +57,7 @@ for _command in (
 
 @schedule.command("list", epilog=examples("rota schedule list", "rota schedule list --job crawl --json"))
 @click.option("--job", metavar="NAME", help="Only schedules of this job.")
-@click.option("--owner", metavar="NAME", help="Only what this file, or `code`, `cli` or `api` made.")
+@click.option("--owner", metavar="NAME", help="Only schedules of this owner: file:NAME, code, cli or api.")
 @click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
 @click.option("--after", metavar="NAME", help="The page after the one that ended with this name.")
 @shared
@@ -73,7 +73,7 @@ def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: An
     if as_json:
         print_json({"items": [view(one, last, now=now) for one, last in found], "next_cursor": following})
         return
-    none = "no schedules yet: `rota schedule create`, or app.schedule(…) in code"
+    none = "no schedules: create one with `rota schedule create`, or app.schedule(…) in code"
     print_rows(SCHEDULE_COLUMNS, [schedule_row(one, last, now) for one, last in found], none=none)
     if following and on_terminal():
         click.echo(f"more: --after {following}", err=True)
@@ -132,7 +132,7 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
         if found.owner == "code":
             click.echo(f"note: {_CODE}", err=True)
         elif found.owner not in ("api", "cli"):
-            click.echo(f"note: it belongs to {found.owner} and comes back when that file is applied again", err=True)
+            click.echo(f"note: it belongs to {found.owner}, and comes back when that file is applied again", err=True)
 
 
 @schedule.command(
@@ -142,8 +142,8 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     )
 )
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
-@click.option("--until", metavar="TIME", help='It resumes by itself then: an instant, or "2h" from now.')
+@click.option("--reason", metavar="TEXT", help="Stored with the pause.")
+@click.option("--until", metavar="TIME", help='Resume at this time, or after this duration: "2h".')
 @shared
 def pause(name: str, reason: str | None, until: str | None, database: str | None, as_json: bool) -> None:
     """Pause a schedule: it plans no runs until it is resumed.
@@ -195,13 +195,13 @@ def _change(database: str | None, as_json: bool, change: Callable[[Client], Awai
     epilog=examples(
         "rota schedule trigger news --wait",
         "rota schedule trigger invoices --scope account/42",
-        "rota schedule trigger news --force      although a run of it is going on",
+        "rota schedule trigger news --force      even if a run of it has not ended",
     )
 )
 @click.argument("name")
-@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for this one.")
-@click.option("--force", is_flag=True, help="Whatever its overlap and failure policies say.")
-@click.option("--wait", "waiting", is_flag=True, help="Wait for the end; the exit code tells how (see `run wait`).")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for this scope.")
+@click.option("--force", is_flag=True, help="Ignore its overlap and failure policies.")
+@click.option("--wait", "waiting", is_flag=True, help="Wait for the end; exit code as of `rota run wait`.")
 @shared
 def trigger(
     name: str, scope: tuple[str, str] | None, force: bool, waiting: bool, database: str | None, as_json: bool
@@ -216,7 +216,7 @@ def trigger(
             ids = await client.schedules.trigger(name, scope=scope, force=force, actor=actor())
         except RotaError as error:
             if error.hint == "force it, or wait":
-                error.hint = "--force runs it all the same; or wait until it has ended"
+                error.hint = "--force runs it anyway; or wait until it has ended"
             raise
         runs = [await (ended(client, id, None) if waiting else client.get(id)) for id in ids]
         return runs, await client.time()
@@ -233,7 +233,9 @@ def _print_triggered(runs: Sequence[Run], now: datetime, *, waited: bool, as_jso
     elif len(runs) == 1 and waited:
         finish(runs[0], as_json=False)
     elif waited or on_terminal():
-        print_rows(RUN_COLUMNS, [run_row(run, now) for run in runs], none="it has no scopes now: nothing to run")
+        print_rows(
+            RUN_COLUMNS, [run_row(run, now) for run in runs], none="the schedule has no scopes now: nothing to run"
+        )
     else:
         for run in runs:
             emit(run.id)

@@ -23,7 +23,7 @@ from rota.core.schedules.view import policies
 from rota.errors import Invalid
 
 _EVENT_COLUMNS = Columns(
-    ("plan_time", "what", "scope", "started", "took", "attempt", "reason"),
+    ("plan_time", "outcome", "scope", "started", "took", "attempt", "reason"),
     cut=("scope", "reason"),
     spare=("scope", "attempt"),
 )
@@ -44,8 +44,8 @@ _MOST_SHOWN = 200
     )
 )
 @click.argument("name")
-@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N", help="So many plan times.")
-@click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
+@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N", help="Number of plan times.")
+@click.option("--after", type=instant_of, metavar="TIME", help="Only plan times after this one.  [default: now]")
 @shared
 def preview(name: str, count: int, after: datetime | None, database: str | None, as_json: bool) -> None:
     """List the next plan times of a schedule.
@@ -74,14 +74,18 @@ def preview(name: str, count: int, after: datetime | None, database: str | None,
     )
 )
 @click.argument("name")
-@click.option("--for", "length", default="1d", show_default=True, metavar="DURATION", help="How far to look.")
-@click.option("--from", "start", type=instant_of, metavar="TIME", help="Where to begin.  [default: now]")
-@click.option("--duration", default="1s", show_default=True, metavar="DURATION", help="How long each run lasts.")
-@click.option("--fail-every", type=int, metavar="N", help="Each Nth run fails, with all its attempts.")
+@click.option("--for", "length", default="1d", show_default=True, metavar="DURATION", help="How long to simulate.")
+@click.option("--from", "start", type=instant_of, metavar="TIME", help="Start of the simulation.  [default: now]")
+@click.option("--duration", default="1s", show_default=True, metavar="DURATION", help="How long each run takes.")
+@click.option("--fail-every", type=int, metavar="N", help="Every Nth run fails, with all its attempts.")
 @click.option(
-    "--outage", "outages", multiple=True, metavar="FROM..TO", help="Nobody plans then: instants, or +1h..+3h."
+    "--outage",
+    "outages",
+    multiple=True,
+    metavar="FROM..TO",
+    help="The planner is down: two times, or +1h..+3h. Repeatable.",
 )
-@click.option("--workers", type=int, metavar="N", help="Runs that are executed at once.  [default: any number]")
+@click.option("--workers", type=int, metavar="N", help="Runs at a time.  [default: unlimited]")
 @trigger_options
 @policy_options
 @shared
@@ -117,33 +121,33 @@ def simulate(name: str, length: str, start: datetime | None, database: str | Non
     if on_terminal():
         _print_summary(found)
     elif found.events_truncated:
-        click.echo(f"note: these are the first {len(found.events)}; --json also counts the others", err=True)
+        click.echo(f"note: only the first {len(found.events)} are listed; --json counts all", err=True)
 
 
 def _cut_short(found: SimulationReport, length: str) -> str:
     decided = sum(found.counts.values()) - found.counts.get("failed", 0)
     until = rfc3339(found.until_at)
-    words = f"{length} has more in it than a simulation decides: it ends at {until}, after {decided} plan times"
-    return f"{words}; --from {until} goes on"
+    words = f"{length} is too long for one simulation: it ends at {until}, after {decided} plan times"
+    return f"{words}; continue with --from {until}"
 
 
 def _nothing(definition: ScheduleDefinition) -> str:
-    return "nothing happens" if definition.awaited is None else f"nothing by itself: {_why_none(definition)}"
+    return "nothing happens" if definition.awaited is None else f"nothing happens: {_why_none(definition)}"
 
 
 def _why_none(definition: ScheduleDefinition) -> str:
     if definition.follows is not None:
-        return "it follows its last run: it has no times of its own"
+        return "it has no times of its own: it follows its last run"
     if definition.awaited is not None:
-        return f"it runs {describe(definition.rule)}: it has no times of its own"
-    return "it has ended"
+        return f"it has no times of its own: it runs {describe(definition.rule)}"
+    return "the schedule has ended"
 
 
 def _outage(text: str) -> tuple[str, str]:
     begin, dots, end = text.partition("..")
     if not dots:
         raise Invalid(
-            f"--outage {text!r} has no ..", hint="as in 2026-01-31T08:00:00Z..2026-01-31T10:00:00Z or +1h..+3h"
+            f"--outage {text!r} has no ..", hint="write 2026-01-31T08:00:00Z..2026-01-31T10:00:00Z or +1h..+3h"
         )
     return begin, end
 
@@ -184,7 +188,7 @@ def _print_summary(found: SimulationReport) -> None:
     counts = ", ".join(f"{kind} {count}" for kind, count in found.counts.items() if count)
     emit(f"\n{counts or 'nothing'}, from {rfc3339(found.from_at)} until {rfc3339(found.until_at)}")
     if len(found.events) > _MOST_SHOWN:
-        click.echo(f"note: the first {_MOST_SHOWN} are shown (--json has up to {len(found.events)})", err=True)
+        click.echo(f"note: only the first {_MOST_SHOWN} are listed; --json has {len(found.events)}", err=True)
 
 
 COMMANDS = (preview, simulate)

@@ -42,7 +42,7 @@ _FIRES = 3
 @click.argument("job")
 @click.argument("payload", metavar="[PAYLOAD_JSON | @FILE | -]", default="{}")
 @definition_options
-@click.option("--disabled", is_flag=True, help="Not to be planned before `rota schedule enable`.")
+@click.option("--disabled", is_flag=True, help="Plan no runs before `rota schedule enable`.")
 @shared
 def create(
     name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **given: Any
@@ -84,8 +84,8 @@ def create(
     )
 )
 @click.argument("name")
-@click.option("--job", metavar="NAME", help="Runs of another job.")
-@click.option("--payload", metavar="JSON | @FILE | -", help="Of its runs from now on.")
+@click.option("--job", metavar="NAME", help="Another job.")
+@click.option("--payload", metavar="JSON | @FILE | -", help="Payload of its runs from now on.")
 @definition_options
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @shared
@@ -126,7 +126,7 @@ def update(
         return
     print_changes(changed)
     if not changed and not on_terminal():
-        click.echo("note: nothing was to be changed: it is so already", err=True)
+        click.echo("note: nothing changes", err=True)
     if on_terminal() and changed:
         _print_next(schedule, before, after)
         _print_remarks(schedule, dry_run=dry_run)
@@ -154,7 +154,7 @@ def _print_remarks(schedule: Schedule, *, dry_run: bool) -> None:
     if dry_run:
         click.echo("note: nothing was changed (--dry-run)", err=True)
     elif schedule.owner not in _OWN:
-        where = "the app that declares it changes" if schedule.owner == "code" else "that file is applied again"
+        where = "its declaration changes" if schedule.owner == "code" else "that file is applied again"
         click.echo(f"note: it belongs to {schedule.owner}; the change lasts until {where}", err=True)
 
 

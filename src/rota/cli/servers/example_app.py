@@ -76,14 +76,14 @@ def make(config: Config | None = None) -> Rota:
 def _schedule(app: Rota) -> None:
     """Declare a schedule of each kind."""
     app.schedule("greet", "hello", every("10s"), payload={"name": "world at {plan_time}"})
-    app.schedule("tidy", "cleanup", after("1m"), description="A minute after the last time was over.")
+    app.schedule("tidy", "cleanup", after("1m"), description="A minute after the last run ended.")
     app.schedule(
         "morning-report",
         "report",
         cron("0 9 * * MON-FRI", "Europe/Berlin"),
         payload={"month": 1},
         catch_up="all",
-        description="On weekdays, by the clock on the wall.",
+        description="On weekdays at nine in Berlin.",
     )
     app.schedule(
         "prices",
@@ -94,7 +94,7 @@ def _schedule(app: Rota) -> None:
         jitter="5s",
         description="A run for each market, spread over a few seconds.",
     )
-    app.schedule("sync", "slow_sync", every("15s"), overlap="skip", description="Every other one is skipped.")
+    app.schedule("sync", "slow_sync", every("15s"), overlap="skip", description="Every other run is skipped.")
 
 
 async def read_catalog(ctx: Context, pages: int) -> int:

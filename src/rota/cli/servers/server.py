@@ -21,9 +21,11 @@ from rota.config import load_config
 from rota.engine.observability.logs import log_to_stderr
 from rota.process import EndWithin, run_loop
 
-_host = click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
-_base_path = click.option("--base-path", metavar="PATH", help="Below which a proxy shows it: /rota.")
-_port = click.option("--port", type=int, metavar="PORT", help="0 takes a free one.  [default: 7682]")
+_host = click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
+_base_path = click.option("--base-path", metavar="PATH", help="Path at which a proxy serves it: /rota.")
+_port = click.option(
+    "--port", type=int, metavar="PORT", help="Port to listen on; 0 means any free port.  [default: 7682]"
+)
 
 
 @click.command(
@@ -44,7 +46,7 @@ def dev(target: str | None, database: str | None, log_level: str, as_json: bool,
     settings["database_url"] = database
     log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
     if target is None and is_module_here("jobs"):
-        click.echo("note: this is the example; `rota dev jobs:app` runs what jobs.py declares", err=True)
+        click.echo("note: this is the example application; `rota dev jobs:app` runs jobs.py", err=True)
     app = _configured(target, settings) if target else _example(settings)
     return run_loop(lambda end_within: _develop(app, end_within, sowing=target is None, as_json=as_json))
 
@@ -118,8 +120,8 @@ def announce(app: Rota, url: str, *, as_json: bool) -> None:
         print_json({"url": url, "database": database})
         return
     first, *more = _next_commands(app, database)
-    lines = [f"page      {url}", f"database  {database}", f"next      {first}"]
-    emit("\n".join([*lines, *(f"          {command}" for command in more), "Ctrl-C stops it."]))
+    lines = [f"dashboard  {url}", f"database   {database}", f"next       {first}"]
+    emit("\n".join([*lines, *(f"           {command}" for command in more), "Ctrl-C stops it."]))
 
 
 def _next_commands(app: Rota, database: str) -> list[str]:

@@ -94,7 +94,7 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
     "--queues",
     type=queues_of,
     metavar="A:3,B",
-    help="Only these; behind a colon its weight: of A three times as many.  [default: those of the app's jobs]",
+    help="Claim only from these queues; a weight follows the colon.  [default: those of the app's jobs]",
 )
 @concurrency
 @click.option(
@@ -102,22 +102,22 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
     type=click.IntRange(1, 1000),
     default=1,
     metavar="N",
-    help="Start N worker processes and keep them alive; each has --concurrency.",
+    help="Start N worker processes and restart those that fail; each has --concurrency.",
 )
 @click.option(
     "--label",
     "labels",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="What it is or has, for jobs that need it: gpu, zone=eu. Also several times.",
+    help="Capability of this worker, for jobs that require it: gpu, zone=eu. Repeatable.",
 )
-@click.option("--app-version", metavar="VERSION", help="Of your application, for jobs that need a newer one.")
-@click.option("--name", metavar="NAME", help="How lists call it.  [default: the host's name]")
+@click.option("--app-version", metavar="VERSION", help="Version of your application, for jobs that require one.")
+@click.option("--name", metavar="NAME", help="Name of the worker.  [default: the host's name]")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help="Serve /metrics, /healthz and /readyz there; of several processes, each takes the next port.",
+    help="Serve /metrics, /healthz and /readyz on this port; further processes use the next ports.",
 )
 @click.option("--with-parent", is_flag=True, hidden=True)
 @staying
@@ -151,7 +151,7 @@ def work(wanted: WorkerOptions) -> int:
 
     def ready(url: str) -> None:
         name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())
-        log.info("worker %s runs %s: %s", name, full_name(wanted.target), ", ".join(jobs) or "it declares no jobs")
+        log.info("worker %s runs %s: %s", name, full_name(wanted.target), ", ".join(jobs) or "no jobs are declared")
         if url:
             log.info("metrics are at %s/metrics", url)
         if wanted.as_json:

@@ -8,7 +8,7 @@ import click
 
 from rota.errors import Invalid
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
 
 
 class Declined(Exception):

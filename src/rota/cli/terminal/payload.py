@@ -10,14 +10,10 @@ from rota.errors import BadPayload, Invalid
 from rota.values import json
 from rota.values.json import Limits
 
-_FILE = 'it holds one JSON object, with a name for each argument: {"name": "x"}'
-
-
-_PAYLOAD = """in the shell's single quotes, with a name for each argument: '{"name": "x"}'"""
-
-
+_FILE = 'it must contain one JSON object with a key for each argument: {"name": "x"}'
+_PAYLOAD = """use single quotes, and a key for each argument: '{"name": "x"}'"""
 _KINDS = {
-    list: "an array", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null",
+    list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false", type(None): "null",
 }  # fmt: skip
 
 

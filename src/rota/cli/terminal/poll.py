@@ -37,7 +37,7 @@ class Patience:
                     raise
                 if away_since is None:
                     away_since = loop.time()
-                    click.echo(f"note: {visible(error.message)}; trying again", err=True)
+                    click.echo(f"note: {visible(error.message)}; retrying", err=True)
                 if loop.time() - away_since > self._longest:
                     raise
                 await asyncio.sleep(_REST)

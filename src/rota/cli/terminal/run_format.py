@@ -90,7 +90,7 @@ def replica_row(replica: Replica) -> list[Cell]:
     state = state_cell(replica.state)
     cleared = Cell(f"{state.plain} (cleared)", f"{state.shown or state.plain} (cleared)")
     return [
-        text_cell(replica.worker or "anybody"),
+        text_cell(replica.worker or "any worker"),
         cleared if replica.cleared else state,
         text_cell(replica.attempt),
         text_cell(replica.run_id),

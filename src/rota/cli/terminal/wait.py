@@ -20,7 +20,7 @@ from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.values.durations import span
 
-_GOES_ON = "interrupted; the run goes on"
+_GOES_ON = "interrupted; the run continues"
 _LOOK = 0.5
 _LOOKS_UNTIL_TOLD = 4
 _BAR = 20
@@ -85,7 +85,7 @@ async def _told_meanwhile(client: Client, id: str, waiting: asyncio.Task[Run]) -
             queued = queued + 1 if run.state is RunState.QUEUED else 0
             if queued == _LOOKS_UNTIL_TOLD and (why := await _held_back(client, run)):
                 line.show("")
-                click.echo(f"note: it waits: {visible(why)}", err=True)
+                click.echo(f"note: the run waits: {visible(why)}", err=True)
             elapsed = span(await client.time() - run.created_at)
             tries = f"{run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}"
             line.show("  ".join([state_cell(run.state).shown or "", *await _progress(client, run), tries]))

@@ -25,21 +25,21 @@ _AT_ONCE = 10
 _SOME = 3
 _OUTCOMES = (
     ("succeeded", ("succeeded",), "green"),
-    ("went wrong", ("failed", "timed_out", "expired"), "red"),
-    ("other ends", ("cancelled", "skipped"), "yellow"),
+    ("failed", ("failed", "timed_out", "expired"), "red"),
+    ("other", ("cancelled", "skipped"), "yellow"),
 )
-_KEYS = "q quit  p pause  tab part  j k choose  enter show  c cancel  r retry  ? help"
+_KEYS = "q quit  p pause  tab part  j k select  enter show  c cancel  r retry  ? help"
 _HELP = """\
-q            ends; goes back from a run or from here
-p            pauses: nothing is asked until it is pressed again
-tab          the next part; shift-tab the one before
-j k ↓ ↑      chooses a row; page up, page down, g and G go further
-enter        shows the run, as `rota run get` does
-c            cancels the run, once y is pressed
-r            retries a run that has ended, as a new one
-?            these lines
+q            quit; close this help, or the page of a run
+p            pause: read nothing until it is pressed again
+tab          next part; shift-tab previous part
+j k ↓ ↑      select a row; page up, page down, g and G move further
+enter        show the run, as `rota run get` does
+c            cancel the run, after confirmation with y
+r            retry a run that has ended, as a new run
+?            this help
 
-Nothing is done to a run that is no longer in its list: choose again."""
+A selected run that leaves its list is not selected any more."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +160,7 @@ def _foot(view: View, seen: Snapshot, width: int) -> Text:
 
 def _question(view: View) -> Text | None:
     if view.asking is not None:
-        return Text(one_line(f"press y to {view.asking.words}, any other key not to"), style="bold yellow")
+        return Text(one_line(f"{view.asking.words}? y: yes, any other key: no"), style="bold yellow")
     return Text(one_line(view.said), style="bold") if view.said else None
 
 

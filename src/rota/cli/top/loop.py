@@ -139,7 +139,7 @@ class TopLoop:
     def _away(self) -> str | None:
         silent = asyncio.get_running_loop().time() - self._seen_at
         if self._trouble is not None:
-            return f"away for {span(timedelta(seconds=silent))}, trying again: {self._trouble}"
+            return f"unavailable for {span(timedelta(seconds=silent))}, retrying: {self._trouble}"
         waits_since = self._asked_at if self._asked_at > self._seen_at else None
         if waits_since is None or self._view.paused or silent < self._every.total_seconds() + _SILENCE:
             return None

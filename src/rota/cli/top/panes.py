@@ -167,7 +167,7 @@ def _attention_cells(one: Attention, now: datetime) -> list[Cell]:
 PARTS = {
     "attention": Pane(
         title="needs attention",
-        columns=Columns(("what", "for", "do"), cut=("what", "do"), wide=("what",), spare=("for", "do")),
+        columns=Columns(("problem", "for", "hint"), cut=("problem", "hint"), wide=("problem",), spare=("for", "hint")),
         none="nothing",
         items=lambda seen: seen.overview.attention,
         row=lambda one: Row(f"{one.kind} {one.subject}", one.text),
@@ -175,24 +175,24 @@ PARTS = {
         count=lambda seen: seen.overview.attention_count,
     ),
     "runs": Pane(
-        title="going on",
+        title="running",
         columns=Columns(
             ("run", "state", "job", "for", "done", "worker", "busy with"),
             cut=("job", "worker", "busy with"),
             spare=("for", "done", "worker", "busy with"),
         ),
-        none="nothing runs",
+        none="no runs",
         items=lambda seen: seen.runs,
         row=_row_of,
         cells=_run_cells,
         count=_begun,
     ),
     "failures": Pane(
-        title="went wrong",
+        title="failed",
         columns=Columns(
             ("run", "state", "job", "ended", "error"), cut=("job", "error"), wide=("error",), spare=("ended",)
         ),
-        none="nothing that is kept",
+        none="no failures",
         items=lambda seen: seen.failures,
         row=_row_of,
         cells=_failure_cells,
@@ -204,7 +204,7 @@ PARTS = {
             cut=("queue",),
             spare=("scheduled", "running"),
         ),
-        none="all are empty",
+        none="all empty",
         items=lambda seen: seen.queues,
         row=lambda one: Row(one.queue, one.queue),
         cells=_queue_cells,
@@ -212,7 +212,9 @@ PARTS = {
     "workers": Pane(
         title="workers",
         columns=Columns(
-            ("worker", "state", "held", "seen", "queues"), cut=("worker", "queues"), spare=("seen", "queues")
+            ("worker", "state", "runs", "seen", "queues"),
+            cut=("worker", "queues"),
+            spare=("seen", "queues"),
         ),
         none="none: start `rota dev` or `rota worker MODULE:APP`",
         items=lambda seen: seen.workers,
@@ -220,9 +222,9 @@ PARTS = {
         cells=_worker_cells,
     ),
     "fires": Pane(
-        title="next fires",
+        title="next runs",
         columns=Columns(("schedule", "when", "job", "rule"), cut=("schedule", "job", "rule"), spare=("rule", "job")),
-        none="no schedule has one",
+        none="none",
         items=lambda seen: seen.overview.next_fires,
         row=lambda one: Row(f"{one.at} {one.schedule}", one.schedule),
         cells=_fire_cells,

@@ -24,8 +24,10 @@ from rota.values.durations import format_duration, parse_duration
         "rota top --json | jq .overview.live",
     )
 )
-@click.option("--every", default="2s", show_default=True, metavar="DURATION", help="How often to look; 500ms at least.")
-@click.option("--once", is_flag=True, help="Print one picture and end, as where there is no terminal.")
+@click.option(
+    "--every", default="2s", show_default=True, metavar="DURATION", help="How often to refresh; at least 500ms."
+)
+@click.option("--once", is_flag=True, help="Print once and exit. The default without a terminal.")
 @shared
 def top(every: str, once: bool, database: str | None, as_json: bool) -> int:
     """Show runs, failures, queues and workers, live.

@@ -18,13 +18,13 @@ from rota.core.workers.worker import OperatorRequest, Worker, WorkerRun, WorkerS
 from rota.values.durations import format_duration
 
 _COLUMNS = Columns(
-    ("id", "state", "host", "held", "slots", "queues", "seen", "version", "labels", "asked"),
+    ("id", "state", "host", "runs", "slots", "queues", "last heartbeat", "version", "labels", "requested"),
     cut=("host", "queues", "labels"),
-    spare=("labels", "slots", "seen", "queues", "host", "version"),
-    below=("asked",),
+    spare=("labels", "slots", "last heartbeat", "queues", "host", "version"),
+    below=("requested",),
 )
 _RUN_COLUMNS = Columns(("run", "job", "attempt", "for"), cut=("job",))
-_NOBODY = "no worker was heard of within a day: start `rota dev` or `rota worker MODULE:APP`"
+_NOBODY = "no workers in the last 24 hours: start `rota dev` or `rota worker MODULE:APP`"
 
 who = click.argument("who", metavar="WORKER")
 
@@ -98,7 +98,7 @@ def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
     found = ask(database, lambda client: client.workers.find(who))
     if len(found) > 1 and not yes:
         held = sum(worker.held for worker in found)
-        question = f"stop {len(found)} workers called {who}, which hold {held} run{'' if held == 1 else 's'}?"
+        question = f"stop {len(found)} workers named {who}, which execute {held} run{'' if held == 1 else 's'}?"
         require_consent(question, command=f"rota workers stop {who}")
     _command(database, "stop", who, as_json=as_json)
 
@@ -111,9 +111,11 @@ def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
 )
 @who
 @click.option("--slots", type=int, metavar="N", help="Runs at a time.")
-@click.option("--queues", type=queues_of, metavar="A:3,B", help="Take from these only; behind a colon the weight.")
+@click.option(
+    "--queues", type=queues_of, metavar="A:3,B", help="Claim only from these queues; a weight follows the colon."
+)
 @click.option("--heartbeat", metavar="DURATION", help="How often it renews its leases.")
-@click.option("--poll", metavar="DURATION", help="How often it looks for work without being told of it.")
+@click.option("--poll", metavar="DURATION", help="How often it looks for runs without a notification.")
 @shared
 def update(who: str, database: str | None, as_json: bool, **settings: Any) -> None:
     """Change settings of a running worker.
@@ -154,7 +156,7 @@ def _row(worker: Worker, now: datetime) -> list[Cell]:
 
 
 def _below(asked: Cell) -> Cell:
-    return Cell(asked.plain, f"asked: {asked.plain}" if asked.plain else "")
+    return Cell(asked.plain, f"requested: {asked.plain}" if asked.plain else "")
 
 
 def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
