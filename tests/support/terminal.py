@@ -12,7 +12,7 @@ from typing import Self
 
 from tests.support.processes import GUARD, wait_for
 
-READY = r"worker .* runs |^http://|^page "  # what `rota worker`, `rota server` and `rota dev` say when they are
+READY = r"worker .* runs |^http://|^dashboard "  # what `rota worker`, `rota server` and `rota dev` say when they are
 MARK = "--- ended with"
 
 
