@@ -27,7 +27,7 @@ from rota.cli.schedules.schedules import schedule
 from rota.cli.servers.init import init
 from rota.cli.servers.server import dev, server
 from rota.cli.servers.worker import worker
-from rota.cli.shell_completion import let_complete
+from rota.cli.shell_completion import add_completion
 from rota.cli.top.top import top
 from rota.cli.workers.workers import workers
 from rota.version import __version__
@@ -109,7 +109,7 @@ for command in (
 for command in (events, *EXTERNAL_COMMANDS):
     run.add_command(command)
 schedule.add_command(schedule_events)
-let_complete(root)
+add_completion(root)
 
 
 def main() -> None:

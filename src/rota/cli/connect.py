@@ -51,19 +51,19 @@ def _remote_client(server: str, config: Config) -> Client:
     """Return a client of the server, which has the same methods."""
     from rota.remote import RemoteClient
 
-    token = _given("token") or config.token
+    token = _root_option("token") or config.token
     client = RemoteClient(server, token or None, config.deadline)
     return cast("Client", client)
 
 
 def server_of(database: str | None) -> str | None:
     """Return the URL of the server to use, or None for the database itself. Flags override settings."""
-    server: str | None = _given("server")
+    server: str | None = _root_option("server")
     if server is not None and database is not None:
         raise Invalid("give --server or --database, not both")
     if server is None and database is None:
         server = load_config().server or None
-    if server is None and _given("token") is not None:
+    if server is None and _root_option("token") is not None:
         raise Invalid("--token needs --server", hint="a database has its own users and passwords")
     return server
 
@@ -73,7 +73,7 @@ def require_database(database: str | None) -> str:
 
     With --server it is an error; ROTA_SERVER is ignored if a database is set, too.
     """
-    if _given("server") is None:
+    if _root_option("server") is None:
         config = load_config({"database_url": database})
         if not config.server or config.database_url != Config().database_url:
             return config.database_url
@@ -82,7 +82,7 @@ def require_database(database: str | None) -> str:
     raise Invalid(f"`{name}` needs the database itself, not a server", hint=hint)
 
 
-def _given(option: str) -> Any:
+def _root_option(option: str) -> Any:
     """Return the value of an option of `rota` itself, before the command, or None."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.find_root().params.get(option)

@@ -26,17 +26,17 @@ def load_app(target: str) -> Rota:
     if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
         raise Invalid(f"{target!r} is not the name of a module", hint=_FORM)
     if module_name.endswith(".py"):
-        meant = target.replace(".py", "", 1).rstrip(":")
-        raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{meant}'?")
+        correct = target.replace(".py", "", 1).rstrip(":")
+        raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{correct}'?")
     module = _module(module_name)
-    found: object = module
+    value: object = module
     for name in (path or _DEFAULT).split("."):
-        if not hasattr(found, name):
+        if not hasattr(value, name):
             raise Invalid(f"module {module_name!r} has no {path or _DEFAULT!r}", hint=_apps_of(module, name))
-        found = getattr(found, name)
-    if not isinstance(found, Rota):
-        raise Invalid(f"{target!r} is a {type(found).__name__}, not a Rota", hint=_apps_of(module, path))
-    return found
+        value = getattr(value, name)
+    if not isinstance(value, Rota):
+        raise Invalid(f"{target!r} is a {type(value).__name__}, not a Rota", hint=_apps_of(module, path))
+    return value
 
 
 def _module(name: str) -> ModuleType:
@@ -76,8 +76,8 @@ def _near_modules(name: str) -> str:
     return did_you_mean(name.partition(".")[0], _modules_here()) or "run it in the folder that contains the module"
 
 
-def _apps_of(module: ModuleType, wanted: str) -> str:
+def _apps_of(module: ModuleType, name: str) -> str:
     apps = [name for name, value in vars(module).items() if isinstance(value, Rota)]
     if len(apps) == 1:
         return f"did you mean '{module.__name__}:{apps[0]}'?"
-    return did_you_mean(wanted, apps) or f"the module contains no Rota; {_FORM}"
+    return did_you_mean(name, apps) or f"the module contains no Rota; {_FORM}"

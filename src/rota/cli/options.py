@@ -79,7 +79,7 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def catching_up(command: F) -> F:
+def catch_up_option(command: F) -> F:
     """Add --catch-up, for commands that resume something."""
     return click.option(
         "--catch-up",
@@ -95,7 +95,7 @@ def shared(command: F) -> F:
     return _database(click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command))
 
 
-def streamed(command: F) -> F:
+def streaming(command: F) -> F:
     """Add --database and --json to a command that prints a JSON document per line as things happen."""
     return _database(click.option("--json", "as_json", is_flag=True, help="Print a JSON document per line.")(command))
 
@@ -104,16 +104,16 @@ def _database(command: F) -> F:
     return click.option("--database", metavar="URL", help="sqlite:///FILE or postgresql://USER@HOST/NAME.")(command)
 
 
-def staying(command: F) -> F:
+def server_options(command: F) -> F:
     """Add the options of commands that keep running: --database, --json, --log-level and --log-format."""
     level = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
-    say = click.option(
+    log_level = click.option(
         "--log-level", type=level, default="info", show_default=True, help="Log messages of this level and above."
     )
     ready = click.option("--json", "as_json", is_flag=True, help="Print one JSON document when it is ready.")
     forms = click.Choice(LOG_FORMATS)
     form = click.option("--log-format", type=forms, help="Format of log messages.  [default: text]")
-    return _database(ready(say(form(command))))
+    return _database(ready(log_level(form(command))))
 
 
 concurrency = click.option("--concurrency", type=int, metavar="N", help="Runs at a time.  [default: 10]")
@@ -128,10 +128,10 @@ def names_of(text: str) -> tuple[str, ...]:
 
 def queues_of(text: str) -> dict[str, int]:
     """Parse `critical:4,default`: a queue's weight follows its last colon, and is 1 without one."""
-    return dict(_weighted(name) for name in names_of(text))
+    return dict(_queue_weight(name) for name in names_of(text))
 
 
-def _weighted(text: str) -> tuple[str, int]:
+def _queue_weight(text: str) -> tuple[str, int]:
     name, colon, weight = text.rpartition(":")
     if colon and name and weight.isascii() and weight.isdigit():
         return name, int(weight[:9])
@@ -156,13 +156,15 @@ def instant_of(text: str) -> datetime:
     return at
 
 
-def states_of(given: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
+def states_of(options: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
     """Parse the values of repeated options such as `--state failed,expired --state queued`."""
-    words = [word for names in given for word in names]
-    known = [state.value for state in RunState]
+    words = [word for names in options for word in names]
+    states = [state.value for state in RunState]
     for word in words:
-        if word not in known:
-            raise Invalid(f"there is no state {word!r}", hint=did_you_mean(word, known) or f"known: {', '.join(known)}")
+        if word not in states:
+            raise Invalid(
+                f"there is no state {word!r}", hint=did_you_mean(word, states) or f"known: {', '.join(states)}"
+            )
     return tuple(RunState(word) for word in words)
 
 

@@ -29,20 +29,20 @@ _INDENT = 6
 
 def sections_of(names: list[str]) -> dict[str, list[str]]:
     """Group command names by section. Names that have no section come last, as other commands."""
-    placed = {title: [name for name in wanted if name in names] for title, wanted in _SECTIONS.items()}
-    known = {name for wanted in placed.values() for name in wanted}
-    placed[_OTHER] = [name for name in names if name not in known]
-    return {title: wanted for title, wanted in placed.items() if wanted}
+    sections = {title: [name for name in members if name in names] for title, members in _SECTIONS.items()}
+    placed = {name for members in sections.values() for name in members}
+    sections[_OTHER] = [name for name in names if name not in placed]
+    return {title: members for title, members in sections.items() if members}
 
 
 def write_sections(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
     """Write the sections, with all descriptions in the same column."""
     widest = max(len(name) for name in group.commands)
-    room = formatter.width - _INDENT - widest
+    width = formatter.width - _INDENT - widest
     for title, names in sections_of(group.list_commands(context)).items():
         with formatter.section(title):
             formatter.write_dl(
-                [(name.ljust(widest), group.commands[name].get_short_help_str(room)) for name in names], col_spacing=2
+                [(name.ljust(widest), group.commands[name].get_short_help_str(width)) for name in names], col_spacing=2
             )
 
 
@@ -56,7 +56,7 @@ class Program(Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
-        _write_whatever_comes()
+        _escape_unencodable()
         extra["standalone_mode"] = False
         try:
             _require_text(arguments)
@@ -66,7 +66,7 @@ class Program(Group):
             code = usage.exit_code
         except Declined as declined:
             code = declined.exit_code
-            _say_nothing_was_done(code, as_json=_wants_json(arguments))
+            _report_declined(code, as_json=_wants_json(arguments))
         except click.Abort as abort:
             code = _INTERRUPTED
             show_problem(Problem("interrupted", str(abort) or "interrupted", code), as_json=_wants_json(arguments))
@@ -80,7 +80,7 @@ class Program(Group):
         write_sections(self, ctx, formatter)
 
 
-def _say_nothing_was_done(code: int, *, as_json: bool) -> None:
+def _report_declined(code: int, *, as_json: bool) -> None:
     if as_json:
         show_problem(Problem("declined", "nothing was done", code), as_json=True)
     else:
@@ -100,7 +100,7 @@ def _wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in before_dashes
 
 
-def _write_whatever_comes() -> None:
+def _escape_unencodable() -> None:
     """Escape characters that the terminal's encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

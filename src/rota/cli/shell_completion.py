@@ -23,7 +23,7 @@ async def _jobs(client: Client) -> Offer:
 
 
 async def _schedules(client: Client) -> Offer:
-    return [(one.name, one.definition.job) for one in await client.schedules.list(limit=MOST_LISTED)]
+    return [(schedule.name, schedule.definition.job) for schedule in await client.schedules.list(limit=MOST_LISTED)]
 
 
 async def _queues(client: Client) -> Offer:
@@ -32,7 +32,7 @@ async def _queues(client: Client) -> Offer:
 
 
 async def _workers(client: Client) -> Offer:
-    return [(one.id, one.state.value) for one in await client.workers.list()]
+    return [(worker.id, worker.state.value) for worker in await client.workers.list()]
 
 
 async def _runs(client: Client) -> Offer:
@@ -41,11 +41,11 @@ async def _runs(client: Client) -> Offer:
 
 
 async def _notifications(client: Client) -> Offer:
-    return [(one.name, "") for one in await client.notifications.list()]
+    return [(notification.name, "") for notification in await client.notifications.list()]
 
 
 async def _tokens(client: Client) -> Offer:
-    return [(one.name, one.role.value) for one in await client.tokens.list()]
+    return [(token.name, token.role.value) for token in await client.tokens.list()]
 
 
 _EVERYWHERE = {
@@ -59,7 +59,7 @@ _BELOW = {
     ("workers", "who"): _workers,
     ("notification", "name"): _notifications,
     ("token", "who"): _tokens,
-    ("explain", "what"): _schedules,
+    ("explain", "subject"): _schedules,
 }
 _NEW = {("job", "create"), ("schedule", "create"), ("token", "create"), ("notification", "create")}
 
@@ -74,11 +74,13 @@ class CompletedName(click.types.StringParamType):
         """Return completions; none after an error, because a half-typed line has no place for a message."""
         try:
             with ctx.scope(cleanup=False):
-                found = ask(ctx.params.get("database"), self._offer, within=_PATIENCE)
+                words = ask(ctx.params.get("database"), self._offer, within=_PATIENCE)
         except Exception:
             return []
-        fitting = [(word, said) for word, said in found if word.startswith(incomplete) and _is_harmless(word)]
-        return [CompletionItem(word, help=_beside(said)) for word, said in fitting]
+        fitting = [
+            (word, description) for word, description in words if word.startswith(incomplete) and _is_harmless(word)
+        ]
+        return [CompletionItem(word, help=_one_line(description)) for word, description in fitting]
 
 
 def _is_harmless(word: str) -> bool:
@@ -86,17 +88,17 @@ def _is_harmless(word: str) -> bool:
     return word[:1] != "-" and all(char.isalnum() or char in _HARMLESS for char in word)
 
 
-def _beside(said: str) -> str | None:
+def _one_line(description: str) -> str | None:
     """Return the description as one line, because shells read one completion per line."""
-    line = " ".join(said.split())
+    line = " ".join(description.split())
     return line if line.isprintable() and line else None
 
 
-def let_complete(command: click.Command, path: tuple[str, ...] = ()) -> None:
+def add_completion(command: click.Command, path: tuple[str, ...] = ()) -> None:
     """Complete every parameter below that takes a name or an id, chosen by the parameter's name."""
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
-            let_complete(below, (*path, name))
+            add_completion(below, (*path, name))
         return
     for param in command.params:
         offer = _offer_for(param, path)

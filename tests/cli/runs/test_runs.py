@@ -294,7 +294,7 @@ def test_queues_are_paused_and_resumed() -> None:
 
 
 def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
+    monkeypatch.setattr("rota.cli.terminal.wait._INTERVAL", 0.01)
     id = answer("run", "enqueue", "boom")["id"]
     waited = rota("run", "wait", id, "--timeout", "500ms")
     assert waited.exit_code == 75
@@ -302,7 +302,7 @@ def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.Monke
 
 
 def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
+    monkeypatch.setattr("rota.cli.terminal.wait._INTERVAL", 0.01)
     id = answer("run", "enqueue", "boom", "--delay", "1h")["id"]
     assert "note" not in rota("run", "wait", id, "--timeout", "200ms").stderr
 

@@ -127,9 +127,9 @@ async def test_it_goes_on_trying_while_the_database_is_away(
         async def shaky(client: Client) -> Any:
             if trouble:
                 raise trouble[0]
-            return await data.glance(client)
+            return await data.read_snapshot(client)
 
-        monkeypatch.setattr(loop, "glance", shaky)
+        monkeypatch.setattr(loop, "read_snapshot", shaky)
         overseer = TopLoop(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
         staying = asyncio.create_task(overseer.stay())
         await screen.until("no runs")

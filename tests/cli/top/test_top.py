@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rota.cli.connect import without_password
 from rota.cli.terminal.progress import RunSnapshot
-from rota.cli.top.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
+from rota.cli.top.canvas import Frame, picture, rebucketed, run_picture, shares, whole_picture
 from rota.cli.top.data import QueueNow, Snapshot
 from rota.cli.top.keys import PANES, Action, Row, View, pressed
 from rota.cli.top.panes import rows_of
@@ -111,7 +111,7 @@ def no_commands(lines: list[Text]) -> bool:
 VIEWS = [
     *(View(pane=pane) for pane in PANES),
     View(helping=True),
-    View(said=HOSTILE),
+    View(message=HOSTILE),
     View(asking=Action("cancel", name=HOSTILE)),
 ]
 
@@ -150,12 +150,12 @@ def test_everything_is_there(width: int, height: int) -> None:
 
 def test_bars_tell_all_that_was_counted() -> None:
     for most in range(1, 40):
-        parts = gathered(range(30), most)
+        parts = rebucketed(range(30), most)
         assert sum(parts) == sum(range(30))
         assert len(parts) <= most
-    assert gathered([1, 2, 3, 4, 5], 3) == [1, 5, 9]
-    assert gathered([1, 2], 5) == [1, 2]
-    assert gathered([], 5) == []
+    assert rebucketed([1, 2, 3, 4, 5], 3) == [1, 5, 9]
+    assert rebucketed([1, 2], 5) == [1, 2]
+    assert rebucketed([], 5) == []
 
 
 def test_what_there_is_not_is_said_in_a_word() -> None:
@@ -206,7 +206,7 @@ def test_a_runs_own_page_is_scrolled() -> None:
     top = run_picture(lines, View(), FRAME, 60, 20)
     end = run_picture(lines, View(offset=1 << 30), FRAME, 60, 20)
     assert len(top) == len(end) == 20
-    assert no_commands(run_picture(lines, View(said=HOSTILE), Frame(where=HOSTILE, away=HOSTILE), 60, 20))
+    assert no_commands(run_picture(lines, View(message=HOSTILE), Frame(where=HOSTILE, away=HOSTILE), 60, 20))
     assert "crawl (version 1)" in plain(top)
     assert "↓" in top[-1].plain
     assert lines[-1].plain in plain(end)
@@ -263,7 +263,7 @@ def test_nothing_is_done_to_a_row_that_slipped_away() -> None:
         assert wish is None
         assert view.asking is None
         assert view.shown is None
-        assert "select a run" in view.said
+        assert "select a run" in view.message
     assert pressed(View(pane="queues", chosen={"queues": "crawl"}), "c", rows_of("queues", seen()))[1] is None
 
 

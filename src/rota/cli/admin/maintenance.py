@@ -54,8 +54,8 @@ async def _migrated(config: Config, *, check: bool, force: bool) -> tuple[list[s
     try:
         applied = [] if check else await store.migrate(force=force)
         await store.require_schema()
-        found, _ = await versions_of(store.database)
-        return applied, found, await oldest_served(store.database)
+        version, _ = await versions_of(store.database)
+        return applied, version, await oldest_served(store.database)
     finally:
         await store.close()
 

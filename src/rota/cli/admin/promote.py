@@ -53,15 +53,15 @@ def promote(to: str, wait: timedelta | None, dry_run: bool, abandon: bool, datab
     require_existing(url)
     if abandon:
         asyncio.run(_abandon(url, to))
-        _say_abandoned(as_json=as_json)
+        _print_abandoned(as_json=as_json)
         return
-    with _shown(progress=not (as_json or dry_run)) as tell:
+    with _progress_bar(progress=not (as_json or dry_run)) as tell:
         done = asyncio.run(_promote(url, to, wait, tell, dry_run=dry_run))
     if as_json:
         document = {"to": done.to, "rows": done.rows, "tables": done.tables, "ledgers": done.ledgers}
         print_json({**document, "already": done.already, "dry_run": dry_run})
     elif on_terminal():
-        emit(_told(done, place_of(to), dry_run=dry_run))
+        emit(_summary(done, place_of(to), dry_run=dry_run))
     else:
         for name, rows in done.tables.items():
             emit(f"{name}\t{rows}")
@@ -99,26 +99,26 @@ async def _abandon(source: str, target: str) -> None:
         await here.close()
 
 
-def _say_abandoned(*, as_json: bool) -> None:
+def _print_abandoned(*, as_json: bool) -> None:
     if as_json:
         print_json({"abandoned": True})
     elif on_terminal():
         emit("the promotion is undone: use the file as before")
 
 
-def _told(done: Promoted, place: str, *, dry_run: bool) -> str:
+def _summary(done: Promoted, place: str, *, dry_run: bool) -> str:
     filled = sum(1 for rows in done.tables.values() if rows)
-    what = f"{done.rows} rows of {filled} tables"
+    rows = f"{done.rows} rows of {filled} tables"
     if dry_run:
-        return f"would move {what} to {place}"
+        return f"would move {rows} to {place}"
     if done.already:
         return f"everything has already been moved to {place}"
     ledgers = f"{done.ledgers} ledger{'' if done.ledgers == 1 else 's'} verified"
-    return f"moved {what} to {place}; {ledgers}\nnext: set database_url to it, and start your workers"
+    return f"moved {rows} to {place}; {ledgers}\nnext: set database_url to it, and start your workers"
 
 
 @contextmanager
-def _shown(*, progress: bool) -> Iterator[Callable[[Moved], None]]:
+def _progress_bar(*, progress: bool) -> Iterator[Callable[[Moved], None]]:
     """Show a progress bar on a terminal, which disappears at the end."""
     if not (progress and on_terminal()):
         yield lambda moved: None

@@ -72,7 +72,7 @@ def list_tokens(database: str | None, as_json: bool) -> None:
     if as_json:
         print_json(tokens)
         return
-    print_rows(_COLUMNS, [_row(one, now) for one in tokens], none=_NONE)
+    print_rows(_COLUMNS, [_row(token, now) for token in tokens], none=_NONE)
 
 
 @token.command("revoke", epilog=examples("rota token revoke grafana"))

@@ -57,11 +57,11 @@ def get(name: str, database: str | None, as_json: bool) -> None:
     async def question(client: Client) -> tuple[NotificationView, datetime]:
         return await client.notifications.get(name), await client.time()
 
-    found, now = ask(database, question)
+    view, now = ask(database, question)
     if as_json:
-        print_json(found)
+        print_json(view)
     else:
-        print_facts(_facts(found, now))
+        print_facts(_facts(view, now))
 
 
 @notification.command(
@@ -82,20 +82,20 @@ def get(name: str, database: str | None, as_json: bool) -> None:
 @click.option("--include-payload", is_flag=True, help="Include the payloads of runs.")
 @click.option("--at-most", type=int, metavar="N", help=f"Messages an hour for one job.  [default: {AT_MOST}]")
 @shared
-def create(name: str, database: str | None, as_json: bool, **given: Any) -> None:
+def create(name: str, database: str | None, as_json: bool, **options: Any) -> None:
     """Create a notification, of all or of some jobs and schedules."""
-    options = {key: value for key, value in given.items() if value is not None and value != ()}
-    if "secret" in options:
-        options["secret"] = _secret(options["secret"])
+    settings = {key: value for key, value in options.items() if value is not None and value != ()}
+    if "secret" in settings:
+        settings["secret"] = _secret(settings["secret"])
 
     async def command(client: Client) -> tuple[NotificationView, set[str]]:
-        made = await client.notifications.create(name, owner="cli", actor=actor(), **options)
-        return made, set(made.jobs) - {job.name for job in await client.jobs()}
+        view = await client.notifications.create(name, owner="cli", actor=actor(), **settings)
+        return view, set(view.jobs) - {job.name for job in await client.jobs()}
 
-    made, unknown = ask(database, command)
+    view, unknown = ask(database, command)
     for job in sorted(unknown):
         click.echo(f"note: there is no job named {job} yet", err=True)
-    _print([made], as_json=as_json, one=True)
+    _print([view], as_json=as_json, single=True)
 
 
 @notification.command("delete", epilog=examples("rota notification delete ops", "rota notification delete ops --yes"))
@@ -104,15 +104,15 @@ def create(name: str, database: str | None, as_json: bool, **given: Any) -> None
 @shared
 def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     """Delete a notification; messages that wait to be sent are dropped."""
-    found = ask(database, lambda client: client.notifications.get(name))
+    view = ask(database, lambda client: client.notifications.get(name))
     if not yes:
-        require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notification delete {name}")
+        require_consent(f"delete notification {name} (to {view.to})?", command=f"rota notification delete {name}")
     ask(database, lambda client: client.notifications.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})
         return
     emit(f"deleted {name}" if on_terminal() else name)
-    if found.owner == "code":
+    if view.owner == "code":
         click.echo(f"note: {_CODE}", err=True)
 
 
@@ -131,24 +131,24 @@ def send_test(name: str, database: str | None, as_json: bool) -> None:
         emit(f"sent {name}" if on_terminal() else name)
 
 
-def _secret(given: str) -> str:
+def _secret(source: str) -> str:
     """Read the secret. It is never an argument, which every process of the machine could read."""
-    if given == "-":
+    if source == "-":
         return sys.stdin.readline().rstrip("\n")
-    if not given.startswith(ENV):
+    if not source.startswith(ENV):
         raise Invalid(
             "--secret does not take the secret itself: others could read it", hint="use env:NAME, or - for stdin"
         )
-    if given.removeprefix(ENV) not in os.environ:
-        click.echo(f"note: {given.removeprefix(ENV)} is not set here; the sending process needs it", err=True)
-    return given
+    if source.removeprefix(ENV) not in os.environ:
+        click.echo(f"note: {source.removeprefix(ENV)} is not set here; the sending process needs it", err=True)
+    return source
 
 
-def _print(found: Sequence[NotificationView], *, as_json: bool, one: bool = False) -> None:
+def _print(views: Sequence[NotificationView], *, as_json: bool, single: bool = False) -> None:
     if as_json:
-        print_json(found[0] if one else {"items": found, "next_cursor": None})
+        print_json(views[0] if single else {"items": views, "next_cursor": None})
     else:
-        print_rows(_COLUMNS, [_row(view) for view in found], none=_NONE)
+        print_rows(_COLUMNS, [_row(view) for view in views], none=_NONE)
 
 
 def _row(view: NotificationView) -> list[Cell]:

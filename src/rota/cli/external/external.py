@@ -41,7 +41,7 @@ def complete(id: str, fence: int, result: str | None, database: str | None, as_j
         value = None if result is None else _json(result, Limits(client.config.max_payload))
         return await client.external.complete(run_id, fence, value)
 
-    print_run(ask(database, lambda client: _ended(client, id, act)), as_json=as_json)
+    print_run(ask(database, lambda client: _report(client, id, act)), as_json=as_json)
 
 
 @click.command(
@@ -67,13 +67,13 @@ def fail(id: str, fence: int, error: str, database: str | None, as_json: bool, *
     async def act(client: Client, run_id: str) -> object:
         return await client.external.fail(run_id, fence, error, retry=retry, after=after)
 
-    print_run(ask(database, lambda client: _ended(client, id, act)), as_json=as_json)
+    print_run(ask(database, lambda client: _report(client, id, act)), as_json=as_json)
 
 
-async def _ended(client: Client, id: str, act: Callable[[Client, str], Awaitable[object]]) -> Run:
-    found = await client.get(id)
-    await act(client, found.id)
-    return await client.get(found.id)
+async def _report(client: Client, id: str, act: Callable[[Client, str], Awaitable[object]]) -> Run:
+    run = await client.get(id)
+    await act(client, run.id)
+    return await client.get(run.id)
 
 
 def _json(text: str, limits: Limits) -> Any:

@@ -51,7 +51,7 @@ _OPTIONS = (
 )
 
 
-def _defining(command: F) -> F:
+def _definition_options(command: F) -> F:
     for option in reversed(_OPTIONS):
         command = option(command)
     return shared(click.argument("argv", nargs=-1, metavar="[-- PROGRAM ARGUMENT…]")(command))
@@ -67,21 +67,23 @@ def _defining(command: F) -> F:
 )
 @click.argument("name")
 @click.option("--external", is_flag=True, help="Make it an external job, whose runs other systems claim.")
-@_defining
-def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
+@_definition_options
+def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **options: Any) -> None:
     """Create a data job: an HTTP request, a command, or external work.
 
     Its texts may contain {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
     {idempotency_key}. Commands run only on workers with ROTA_ENABLE_COMMAND=1.
     """
-    options = _options(given)
+    settings = _settings(options)
     kinds = [
-        kind for kind, is_it in (("http", "url" in options), ("command", command), ("external", external)) if is_it
+        kind for kind, is_it in (("http", "url" in settings), ("command", command), ("external", external)) if is_it
     ]
     if len(kinds) != 1:
         raise Invalid("give one of --url, --command and --external", hint="rota job create ping --url https://…")
-    made = ask(database, lambda client: client.data_jobs.create(name, kinds[0], owner="cli", actor=actor(), **options))
-    _print(made, as_json=as_json)
+    definition = ask(
+        database, lambda client: client.data_jobs.create(name, kinds[0], owner="cli", actor=actor(), **settings)
+    )
+    _print(definition, as_json=as_json)
 
 
 @click.command(
@@ -90,15 +92,15 @@ def create(name: str, external: bool, command: bool, database: str | None, as_js
     )
 )
 @click.argument("name")
-@_defining
-def update(name: str, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
+@_definition_options
+def update(name: str, command: bool, database: str | None, as_json: bool, **options: Any) -> None:
     """Change a data job, for runs that are enqueued from now on.
 
     Options that are not given stay as they are. `--set OPTION=null` restores the default.
     """
-    options = _options(given)
-    changed = ask(database, lambda client: client.data_jobs.update(name, actor=actor(), **options))
-    _print(changed, as_json=as_json)
+    settings = _settings(options)
+    definition = ask(database, lambda client: client.data_jobs.update(name, actor=actor(), **settings))
+    _print(definition, as_json=as_json)
 
 
 @click.command("delete", epilog=examples("rota job delete ping", "rota job delete ping --force --yes"))
@@ -117,25 +119,25 @@ def delete(name: str, force: bool, yes: bool, database: str | None, as_json: boo
         emit(name)
 
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given, with values as the client takes them."""
-    found = {name: value for name, value in given.items() if value is not None and value != ()}
+    settings = {name: value for name, value in options.items() if value is not None and value != ()}
     for name, read in _READ.items():
-        if name in found:
-            found[name] = read(found[name])
-    for word in found.pop("others", ()):
+        if name in settings:
+            settings[name] = read(settings[name])
+    for word in settings.pop("others", ()):
         name, equals, text = word.partition("=")
         if not equals:
             raise Invalid(f"--set {word!r} has no =", hint="as in --set priority=5")
-        found[name.strip().replace("-", "_")] = _value(text)
-    return found
+        settings[name.strip().replace("-", "_")] = _value(text)
+    return settings
 
 
 def _pairs(separator: str) -> Callable[[tuple[str, ...]], dict[str, str]]:
     def read(words: tuple[str, ...]) -> dict[str, str]:
         pairs = [word.partition(separator) for word in words]
-        for name, found, _ in pairs:
-            if not found:
+        for name, sign, _ in pairs:
+            if not sign:
                 raise Invalid(f"{name!r} has no {separator}", hint=f"NAME{separator}VALUE")
         return {name.strip(): value.strip() for name, _, value in pairs}
 

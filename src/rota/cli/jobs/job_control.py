@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import catching_up, examples, shared
+from rota.cli.options import catch_up_option, examples, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, instant_cell, job_state_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
@@ -37,7 +37,7 @@ def pause(name: str, reason: str | None, database: str | None, as_json: bool) ->
 
 @click.command(epilog=examples("rota job resume crawl", "rota job resume crawl --catch-up latest"))
 @click.argument("name")
-@catching_up
+@catch_up_option
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
     """Resume a paused job."""
@@ -83,8 +83,8 @@ async def _enabled_schedules(client: Client, job: str) -> int:
     return count
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 @click.command(epilog=examples("rota job retry crawl"))
@@ -111,25 +111,25 @@ def stats(name: str, database: str | None, as_json: bool) -> None:
     async def question(client: Client) -> tuple[JobStats, datetime]:
         return await client.job_stats(name), await client.time()
 
-    found, now = ask(database, question)
+    statistics, now = ask(database, question)
     if as_json:
-        print_json(found)
+        print_json(statistics)
     else:
-        print_facts(_stats_facts(found, now))
+        print_facts(_stats_facts(statistics, now))
 
 
-def _stats_facts(found: JobStats, now: datetime) -> list[tuple[str, Cell]]:
+def _stats_facts(stats: JobStats, now: datetime) -> list[tuple[str, Cell]]:
     counts = ("total", "succeeded", "failed", "timed_out", "cancelled", "expired", "skipped")
-    rate = found.success_rate
+    rate = stats.success_rate
     return [
-        ("job", text_cell(found.job)),
-        *((name, text_cell(getattr(found, name))) for name in counts),
+        ("job", text_cell(stats.job)),
+        *((name, text_cell(getattr(stats, name))) for name in counts),
         ("success_rate", Cell("") if rate is None else Cell(f"{rate:.4f}", f"{rate:.1%}")),
-        ("average_duration_ms", _duration_cell(found.average_duration_ms)),
-        ("p95_duration_ms", _duration_cell(found.p95_duration_ms)),
-        ("first_at", instant_cell(found.first_at, now)),
-        ("last_execution_at", instant_cell(found.last_execution_at, now)),
-        ("next_scheduled_at", instant_cell(found.next_scheduled_at, now)),
+        ("average_duration_ms", _duration_cell(stats.average_duration_ms)),
+        ("p95_duration_ms", _duration_cell(stats.p95_duration_ms)),
+        ("first_at", instant_cell(stats.first_at, now)),
+        ("last_execution_at", instant_cell(stats.last_execution_at, now)),
+        ("next_scheduled_at", instant_cell(stats.next_scheduled_at, now)),
     ]
 
 

@@ -59,7 +59,7 @@ def list_jobs(database: str | None, as_json: bool) -> None:
 @job.command("get", epilog=examples("rota job get crawl", "rota job get crawl --json"))
 @click.argument("name")
 @shared
-def show_job(name: str, database: str | None, as_json: bool) -> None:
+def get_job(name: str, database: str | None, as_json: bool) -> None:
     """Show a job's state, payload schema, policies and limits."""
 
     async def question(client: Client) -> Any:
@@ -70,8 +70,8 @@ def show_job(name: str, database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({**_document(definition, status), "expected": expected})
     else:
-        first, *others = _facts(definition)
-        print_facts([first, *_status_facts(status, now), *expected_facts(expected, now), *others])
+        first, *rest = _facts(definition)
+        print_facts([first, *_status_facts(status, now), *expected_facts(expected, now), *rest])
 
 
 def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:

@@ -29,11 +29,11 @@ def list_queues(database: str | None, as_json: bool) -> None:
     async def question(client: Client) -> tuple[list[QueueCount], Sequence[Pause]]:
         paused = await client.paused_queues()
         counts = with_empty_queues(await client.queues(), await client.jobs())
-        known = {count[0] for count in counts}
-        return sorted([*counts, *((one.name, 0, 0, 0) for one in paused if one.name not in known)]), paused
+        names = {count[0] for count in counts}
+        return sorted([*counts, *((pause.name, 0, 0, 0) for pause in paused if pause.name not in names)]), paused
 
     counts, pauses = ask(database, question)
-    paused = {one.name: one for one in pauses}
+    paused = {pause.name: pause for pause in pauses}
     if as_json:
         items = [
             {**dict(zip(_COLUMNS.titles, count, strict=False)), "paused": paused.get(count[0])} for count in counts
@@ -53,7 +53,7 @@ def pause_queue(name: str, reason: str | None, database: str | None, as_json: bo
     Runs can still be enqueued, and wait. Running runs continue.
     """
     ask(database, lambda client: client.pause_queue(name, reason=reason, actor=actor()))
-    _tell({"queue": name, "paused": True}, f"queue {name} is paused", as_json=as_json)
+    _report({"queue": name, "paused": True}, f"queue {name} is paused", as_json=as_json)
 
 
 @queue.command("resume", epilog=examples("rota queue resume mail"))
@@ -62,15 +62,15 @@ def pause_queue(name: str, reason: str | None, database: str | None, as_json: bo
 def resume_queue(name: str, database: str | None, as_json: bool) -> None:
     """Resume a paused queue."""
     was_paused = ask(database, lambda client: client.resume_queue(name, actor=actor()))
-    said = f"queue {name} is resumed" if was_paused else f"queue {name} was not paused"
-    _tell({"queue": name, "paused": False}, said, as_json=as_json)
+    message = f"queue {name} is resumed" if was_paused else f"queue {name} was not paused"
+    _report({"queue": name, "paused": False}, message, as_json=as_json)
 
 
-def _tell(document: dict[str, object], said: str, *, as_json: bool) -> None:
+def _report(document: dict[str, object], message: str, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
     elif on_terminal():
-        emit(said)
+        emit(message)
 
 
 def _row(count: QueueCount, pause: Pause | None) -> list[Cell]:

@@ -28,11 +28,11 @@ def quota() -> None:
 @shared
 def list_quotas(database: str | None, as_json: bool) -> None:
     """List quotas."""
-    found = ask(database, lambda client: client.quotas.list())
+    quotas = ask(database, lambda client: client.quotas.list())
     if as_json:
-        print_json({"items": found, "next_cursor": None})
+        print_json({"items": quotas, "next_cursor": None})
         return
-    print_rows(_COLUMNS, [_row(one) for one in found], none="no quotas: set one with `rota quota update KIND/ID`")
+    print_rows(_COLUMNS, [_row(quota) for quota in quotas], none="no quotas: set one with `rota quota update KIND/ID`")
 
 
 @quota.command(
@@ -58,15 +58,15 @@ def update_quota(
 
     It applies to queued and running runs, too. From then on, declarations in code do not change it.
     """
-    kind, id = _place(scope)
-    made = ask(
+    kind, id = _kind_and_id(scope)
+    quota = ask(
         database,
         lambda client: client.quotas.update(
             kind, id, max_concurrency=max_concurrency, max_queued=max_queued, rate=rate, actor=actor()
         ),
     )
     if as_json:
-        print_json(made)
+        print_json(quota)
     elif on_terminal():
         emit(f"the quota of {scope} is set")
 
@@ -80,7 +80,7 @@ def delete_quota(scope: str, database: str | None, as_json: bool) -> None:
     Its runs are then unlimited, or under the quota of their kind. A quota that code declares comes back when the app
     starts again.
     """
-    kind, id = _place(scope)
+    kind, id = _kind_and_id(scope)
     ask(database, lambda client: client.quotas.delete(kind, id, actor=actor()))
     if as_json:
         print_json({"kind": kind, "id": id, "dropped": True})
@@ -88,11 +88,11 @@ def delete_quota(scope: str, database: str | None, as_json: bool) -> None:
         emit(f"the quota of {scope} is deleted")
 
 
-def _place(scope: str) -> tuple[str, str | None]:
+def _kind_and_id(scope: str) -> tuple[str, str | None]:
     kind, slash, id = scope.partition("/")
     return kind, id if slash else None
 
 
-def _row(one: QuotaOf) -> list[Cell]:
-    name = one.kind if one.id is None else f"{one.kind}/{one.id}"
-    return [text_cell(fact) for fact in (name, one.max_concurrency, one.max_queued, one.rate, one.owner)]
+def _row(quota: QuotaOf) -> list[Cell]:
+    name = quota.kind if quota.id is None else f"{quota.kind}/{quota.id}"
+    return [text_cell(fact) for fact in (name, quota.max_concurrency, quota.max_queued, quota.rate, quota.owner)]

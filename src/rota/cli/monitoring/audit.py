@@ -67,26 +67,26 @@ def schedule_events(name: str, database: str | None, as_json: bool) -> None:
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
 @click.option("--before", type=int, metavar="SEQ", help="The page after the one that ended with this number.")
 @shared
-def audit(limit: int, database: str | None, as_json: bool, **wanted: Any) -> None:
+def audit(limit: int, database: str | None, as_json: bool, **options: Any) -> None:
     """List what people and policies did, newest first.
 
     On a terminal, runs are named by the end of their id, which every command accepts.
     """
-    found = ask(database, lambda client: client.audit(limit=limit, **wanted))
-    following = found[-1].seq if len(found) == limit else None
+    page = ask(database, lambda client: client.audit(limit=limit, **options))
+    following = page[-1].seq if len(page) == limit else None
     if as_json:
-        print_json({"items": found, "next_cursor": following})
+        print_json({"items": page, "next_cursor": following})
         return
-    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in found], none="no events match")
+    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in page], none="no events match")
     if following and on_terminal():
         click.echo(f"more: --before {following}", err=True)
 
 
-def _print(found: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
+def _print(listed: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
     if as_json:
-        print_json({"items": found, "next_cursor": None})
+        print_json({"items": listed, "next_cursor": None})
     else:
-        print_rows(columns, [_row(event, columns) for event in found], none="no events")
+        print_rows(columns, [_row(event, columns) for event in listed], none="no events")
 
 
 def _row(event: Event, columns: Columns) -> list[Cell]:

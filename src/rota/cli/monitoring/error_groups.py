@@ -36,7 +36,7 @@ _COLUMNS = Columns(
 @click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only runs of this scope.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
 @shared
-def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
+def error_groups(since: str, database: str | None, as_json: bool, **options: Any) -> None:
     """List failed runs, grouped by error.
 
     Runs that timed out or expired are included. The group with the most recent run comes first.
@@ -44,14 +44,14 @@ def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any)
 
     async def question(client: Client) -> Any:
         now = await client.time()
-        return await client.error_groups.list(since=_instant(since, wanted["until"] or now), **wanted), now
+        return await client.error_groups.list(since=_instant(since, options["until"] or now), **options), now
 
-    found, now = ask(database, question)
+    page, now = ask(database, question)
     if as_json:
-        print_json(found)
+        print_json(page)
         return
-    print_rows(_COLUMNS, [_row(group, now) for group in found.items], none="no errors")
-    if found.truncated and on_terminal():
+    print_rows(_COLUMNS, [_row(group, now) for group in page.items], none="no errors")
+    if page.truncated and on_terminal():
         click.echo("note: there are more failed runs than were read", err=True)
 
 
@@ -61,7 +61,7 @@ def _instant(text: str, until: datetime) -> datetime:
 
 
 def _row(group: ErrorGroup, now: datetime) -> list[Cell]:
-    said = ": ".join(part for part in (group.type, group.message) if part)
+    error = ": ".join(part for part in (group.type, group.message) if part)
     return [
         text_cell(group.fingerprint),
         text_cell(group.job),
@@ -70,5 +70,5 @@ def _row(group: ErrorGroup, now: datetime) -> list[Cell]:
         age_cell(group.first_at, now),
         age_cell(group.last_at, now),
         text_cell(group.last_run_id),
-        Cell(said, said.partition("\n")[0], "red"),
+        Cell(error, error.partition("\n")[0], "red"),
     ]

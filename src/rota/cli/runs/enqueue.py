@@ -8,9 +8,9 @@ import click
 
 from rota.cli.connect import ask
 from rota.cli.options import examples, instant_of, scope_of, shared
-from rota.cli.terminal.payload import _object, arguments_of
+from rota.cli.terminal.payload import arguments_of, decode_object
 from rota.cli.terminal.run_format import print_new_run
-from rota.cli.terminal.wait import ended, finish
+from rota.cli.terminal.wait import finish, wait_for_run
 from rota.client.client import Client, Order
 from rota.core.runs.run import Run
 from rota.errors import BadPayload, Invalid
@@ -54,21 +54,21 @@ _METADATA = """use single quotes: --metadata '{"from": "me"}'"""
 @click.option("--idempotency-key", metavar="KEY", help="A request with the same key within 24h creates no second run.")
 @click.option("--wait", "waiting", is_flag=True, help="Wait for its end; exit code as of `rota run wait`.")
 @shared
-def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **given: Any) -> int:
+def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **options: Any) -> int:
     """Enqueue a run of JOB.
 
     In a pipe it prints the run's id alone; with --wait the id, the state, and the result or error, tab-separated.
     """
-    options = run_options(**given)
+    settings = run_options(**options)
 
     async def command(client: Client) -> tuple[Run, bool]:
         arguments = arguments_of(payload, Limits(client.config.max_payload))
         try:
-            enqueued = await client.enqueue(Order(job, arguments, options))
+            enqueued = await client.enqueue(Order(job, arguments, settings))
         except BadPayload as error:
             error.hint = error.hint or f"`rota job get {job}` shows what it takes"
             raise
-        run = await (ended(client, enqueued.id, None) if waiting else client.get(enqueued.id))
+        run = await (wait_for_run(client, enqueued.id, None) if waiting else client.get(enqueued.id))
         return run, enqueued.created
 
     run, created = ask(database, command)
@@ -80,16 +80,16 @@ def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json
     return 0
 
 
-def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **given: Any) -> dict[str, Any]:
+def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **options: Any) -> dict[str, Any]:
     """Return the options that were given, named as `.options(...)` names them."""
-    if given.get("delay") is not None and given.get("run_at") is not None:
+    if options.get("delay") is not None and options.get("run_at") is not None:
         raise Invalid("give --delay or --at, not both")
     if unique or unique_by:
-        given["unique"] = list(unique_by) or True
-    given["after"] = _after(given["after"], given.pop("after_any_end"), given.pop("otherwise"))
+        options["unique"] = list(unique_by) or True
+    options["after"] = _after(options["after"], options.pop("after_any_end"), options.pop("otherwise"))
     if metadata is not None:
-        given["metadata"] = _metadata(metadata)
-    return {name: value for name, value in given.items() if value is not None and value != ()}
+        options["metadata"] = _metadata(metadata)
+    return {name: value for name, value in options.items() if value is not None and value != ()}
 
 
 def _after(ids: tuple[str, ...], any_end: bool, otherwise: str | None) -> list[dict[str, str]] | None:
@@ -103,7 +103,7 @@ def _after(ids: tuple[str, ...], any_end: bool, otherwise: str | None) -> list[d
 
 def _metadata(text: str) -> dict[str, Any]:
     try:
-        return _object(text.encode(), Limits(), _METADATA)
+        return decode_object(text.encode(), Limits(), _METADATA)
     except BadPayload as error:
         where = "" if error.path == "$" else f"at {error.path}: "
         raise Invalid(f"--metadata {where}{error.problem}", hint=error.hint) from None

@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from rota.cli.connect import ask
-from rota.cli.options import examples, streamed
+from rota.cli.options import examples, streaming
 from rota.cli.terminal.format import one_field, one_line, rfc3339, visible
 from rota.cli.terminal.output import coloured, emit, is_read, json_text, on_terminal
 from rota.cli.terminal.poll import Patience
-from rota.cli.terminal.wait import only_looking
+from rota.cli.terminal.wait import abort_on_interrupt
 from rota.client.client import Client
 from rota.core.progress.notes import LogLine
 
@@ -55,47 +55,47 @@ class LogOptions(msgspec.Struct, frozen=True):
     default="debug",
     help="Only lines of this level and above.",
 )
-@streamed
-def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
+@streaming
+def logs(id: str, database: str | None, as_json: bool, **values: object) -> None:
     """Show the log of a run, oldest line first.
 
     In a pipe, a line has the fields time, level, attempt, logger and text; with --json it is a JSON object.
     ID is a run's id, or a unique beginning or end of it.
     """
-    wanted = msgspec.convert(given, LogOptions)
+    options = msgspec.convert(values, LogOptions)
     line_of = _json_line if as_json else LogPrinter() if on_terminal() else _plain_line
-    with only_looking() if wanted.follow else nullcontext():
-        count = ask(database, lambda client: _tell(client, id, wanted, line_of))
+    with abort_on_interrupt() if options.follow else nullcontext():
+        count = ask(database, lambda client: _print_lines(client, id, options, line_of))
     if not count and on_terminal() and not as_json:
         emit("no log lines")
 
 
-async def _tell(client: Client, id: str, wanted: LogOptions, line_of: Callable[[LogLine], str]) -> int:
+async def _print_lines(client: Client, id: str, options: LogOptions, line_of: Callable[[LogLine], str]) -> int:
     """Print log lines, and return how many."""
     count = 0
-    async for line in _lines(client, id, wanted):
+    async for line in _lines(client, id, options):
         count += 1
         if not emit(line_of(line)):
             break
     return count
 
 
-async def _lines(client: Client, id: str, wanted: LogOptions) -> AsyncIterator[LogLine]:
+async def _lines(client: Client, id: str, options: LogOptions) -> AsyncIterator[LogLine]:
     patience = Patience()
-    last: deque[LogLine] = deque(maxlen=wanted.tail)
+    last: deque[LogLine] = deque(maxlen=options.tail)
     run = await patience.ask(lambda: client.get(id))
     run_id, cursor = run.id, None
     is_first = True
     while True:
         # An attempt's lines are written before its end: if the run was final before this page, it is the last one.
-        is_last = run.state.is_final or not wanted.follow
+        is_last = run.state.is_final or not options.follow
         while page := await patience.ask(lambda after=cursor: client.logs(run_id, after=after)):  # type: ignore[misc]
             cursor = page[-1].cursor
-            found = [line for line in page if wanted.has(line)]
-            if is_first and wanted.tail is not None:
-                last.extend(found)
+            lines = [line for line in page if options.has(line)]
+            if is_first and options.tail is not None:
+                last.extend(lines)
                 continue
-            for line in found:
+            for line in lines:
                 yield line
         for line in last:
             yield line

@@ -32,8 +32,8 @@ def steps(id: str, database: str | None, as_json: bool) -> None:
     async def question(client: Client) -> Any:
         return await client.steps(id), await client.time()
 
-    found, now = ask(database, question)
+    run_steps, now = ask(database, question)
     if as_json:
-        print_json({"items": found})
+        print_json({"items": run_steps})
         return
-    print_rows(STEP_COLUMNS, [step_row(step, now) for step in found], none="this run has no steps")
+    print_rows(STEP_COLUMNS, [step_row(step, now) for step in run_steps], none="this run has no steps")

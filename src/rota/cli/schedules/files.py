@@ -30,18 +30,18 @@ _owner = click.option(
 @click.command(epilog=examples("rota schedule plan schedules.toml", "rota schedule plan schedules.toml --exit-code"))
 @click.argument("file", metavar="FILE | -")
 @_owner
-@click.option("--exit-code", "telling", is_flag=True, help="Exit with 3 if something would change.")
+@click.option("--exit-code", is_flag=True, help="Exit with 3 if something would change.")
 @shared
-def plan(file: str, owner: str | None, telling: bool, database: str | None, as_json: bool) -> int:
+def plan(file: str, owner: str | None, exit_code: bool, database: str | None, as_json: bool) -> int:
     """Show what `rota schedule apply FILE` would change.
 
     It lists schedules to create, change and delete, field by field, and their next plan times before and after.
     """
-    found = read_schedules(file)
-    owned_by = owner or owner_of(found, file)
-    differences = ask(database, lambda client: client.schedules.plan_documents(found.documents, owned_by))
+    content = read_schedules(file)
+    owned_by = owner or owner_of(content, file)
+    differences = ask(database, lambda client: client.schedules.plan_documents(content.documents, owned_by))
     print_differences(differences, owned_by, as_json=as_json, applied=False)
-    return _WOULD_CHANGE if telling and any(one.kind != UNCHANGED for one in differences) else 0
+    return _WOULD_CHANGE if exit_code and any(difference.kind != UNCHANGED for difference in differences) else 0
 
 
 @click.command(
@@ -60,11 +60,11 @@ def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json
     Schedules that the file no longer contains are deleted; it asks first, unless the file or --owner names their owner.
     Schedules of other owners are never changed. Paused schedules stay paused.
     """
-    found = read_schedules(file)
-    owned_by = owner or owner_of(found, file)
-    if not yes and owner is None and found.owner is None:
-        require_deletions(found.documents, owned_by, database, command=f"rota schedule apply {file}")
-    apply_file(found.documents, owned_by, database, as_json=as_json)
+    content = read_schedules(file)
+    owned_by = owner or owner_of(content, file)
+    if not yes and owner is None and content.owner is None:
+        require_deletions(content.documents, owned_by, database, command=f"rota schedule apply {file}")
+    apply_file(content.documents, owned_by, database, as_json=as_json)
 
 
 def require_deletions(
@@ -72,9 +72,9 @@ def require_deletions(
 ) -> None:
     """Ask before deletions: the default owner is the file's name, and another file may have the same name."""
     differences = ask(database, lambda client: client.schedules.plan_documents(documents, owner))
-    gone = [one.name for one in differences if one.kind == DELETE]
-    if gone:
-        named = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
+    deleted = [difference.name for difference in differences if difference.kind == DELETE]
+    if deleted:
+        named = ", ".join(deleted[:_NAMED]) + (f" and {len(deleted) - _NAMED} more" if len(deleted) > _NAMED else "")
         otherwise = 'with `owner = "…"` in the file, or --owner, this question is not asked'
         require_consent(f"delete {visible(named)} of owner {visible(owner)}?", command=command, otherwise=otherwise)
 
@@ -97,10 +97,10 @@ def read_text(file: str) -> str:
         raise Invalid(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def owner_of(found: File, file: str) -> str:
-    if found.owner is None and file == "-":
+def owner_of(content: File, file: str) -> str:
+    if content.owner is None and file == "-":
         raise Invalid("schedules from stdin need an owner", hint="give --owner, or `owner = …` in the file")
-    return file_owner(file) if found.owner is None else found.owner
+    return file_owner(file) if content.owner is None else content.owner
 
 
 def file_owner(file: str) -> str:
@@ -109,39 +109,43 @@ def file_owner(file: str) -> str:
 
 def print_differences(differences: Sequence[Difference], owner: str, *, as_json: bool, applied: bool) -> None:
     if as_json:
-        counts = Counter(one.kind for one in differences)
+        counts = Counter(difference.kind for difference in differences)
         facts = {kind: counts[kind] for kind in (CREATE, CHANGE, DELETE, UNCHANGED)}
         print_json({"owner": owner, "applied": applied, "counts": facts, "items": differences})
     elif on_terminal():
         _print_for_people(differences, owner, applied=applied)
     else:
         rows = [
-            [text_cell(one.kind), text_cell(one.name), text_cell(",".join(c.key for c in one.changes))]
-            for one in differences
+            [
+                text_cell(difference.kind),
+                text_cell(difference.name),
+                text_cell(",".join(c.key for c in difference.changes)),
+            ]
+            for difference in differences
         ]
         print_rows(_COLUMNS, rows, none="")
 
 
 def _print_for_people(differences: Sequence[Difference], owner: str, *, applied: bool) -> None:
-    for one in differences:
-        if one.kind != UNCHANGED:
-            _print_difference(one)
-    counts = Counter(one.kind for one in differences)
+    for difference in differences:
+        if difference.kind != UNCHANGED:
+            _print_difference(difference)
+    counts = Counter(difference.kind for difference in differences)
     words = _DONE if applied else {kind: f"to {kind}" for kind in _DONE} | {UNCHANGED: "unchanged"}
-    said = ", ".join(f"{counts[kind]} {words[kind]}" for kind in _DONE if counts[kind])
-    emit(f"{said or 'no schedules'}; owner {visible(owner)}")
+    summary = ", ".join(f"{counts[kind]} {words[kind]}" for kind in _DONE if counts[kind])
+    emit(f"{summary or 'no schedules'}; owner {visible(owner)}")
 
 
-def _print_difference(one: Difference) -> None:
-    symbol, colour = _SYMBOLS[one.kind]
-    head = f"{symbol} {visible(one.name)}" + ("  (stays paused)" if one.paused else "")
+def _print_difference(difference: Difference) -> None:
+    symbol, colour = _SYMBOLS[difference.kind]
+    head = f"{symbol} {visible(difference.name)}" + ("  (stays paused)" if difference.paused else "")
     emit(coloured(head, colour))
-    for change in one.changes:
-        before = "" if one.kind == CREATE else f"{_written(change.before)} → "
+    for change in difference.changes:
+        before = "" if difference.kind == CREATE else f"{_written(change.before)} → "
         emit(visible(f"    {change.key}: {before}{_written(change.after)}"))
-    if one.fires_before != one.fires_after:
-        before = "" if one.kind == CREATE else f"{dates(one.fires_before)} → "
-        emit(f"    next: {before}{dates(one.fires_after)}")
+    if difference.fires_before != difference.fires_after:
+        before = "" if difference.kind == CREATE else f"{dates(difference.fires_before)} → "
+        emit(f"    next: {before}{dates(difference.fires_after)}")
 
 
 def _written(value: object) -> str:

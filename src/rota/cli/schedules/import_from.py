@@ -52,16 +52,16 @@ def import_group() -> None:
 @_apply
 @yes_option
 @shared
-def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool, **given: Any) -> int:
+def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool, **options: Any) -> int:
     """Convert a crontab to schedules.
 
     Each entry becomes a schedule of --job with the payload {"command": …, "environment": {…}}; text after a % becomes
     "stdin". Comments above an entry become its description, CRON_TZ and TZ above it set its zone. Lines that cannot be
     converted are listed on stderr; with --apply the exit code is then 1.
     """
-    found = read_crontab(read_text(file), job=job, zone=zone or "UTC", system=system, as_every=as_every)
-    remarks = [_UNZONED] if found.unzoned and zone is None else []
-    return _Import(found.documents, "line", found.unconverted, remarks).give(file, **given)
+    crontab_schedules = read_crontab(read_text(file), job=job, zone=zone or "UTC", system=system, as_every=as_every)
+    remarks = [_UNZONED] if crontab_schedules.unzoned and zone is None else []
+    return _Import(crontab_schedules.documents, "line", crontab_schedules.unconverted, remarks).give(file, **options)
 
 
 @import_group.command(
@@ -73,15 +73,17 @@ def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool,
 @_apply
 @yes_option
 @shared
-def intervals(file: str, job: str, **given: Any) -> int:
+def intervals(file: str, job: str, **options: Any) -> int:
     """Convert a JSON list of interval jobs to schedules.
 
     Supported keys: name or source_name, interval_minutes with interval_type (the unit of the number, by default
     minutes), schedule_enabled, max_retries, retry_backoff_seconds, metadata, url, source_id and the older
     schedule_time. With --apply the exit code is 1 if some jobs cannot be converted.
     """
-    found = read_intervals(read_text(file), job=job)
-    return _Import(found.documents, "job", found.unconverted, found.remarks).give(file, **given)
+    interval_schedules = read_intervals(read_text(file), job=job)
+    return _Import(
+        interval_schedules.documents, "job", interval_schedules.unconverted, interval_schedules.remarks
+    ).give(file, **options)
 
 
 def _owner_of(file: str, owner: str | None, applying: bool) -> str | None:
@@ -105,9 +107,9 @@ class _Import(msgspec.Struct, frozen=True):
     ) -> int:
         """Print or apply the schedules. Return the exit code: 1 if only some were applied."""
         owned_by = _owner_of(file, owner, applying)
-        left = [f"{self.unit} {one.line}: {one.text}: {one.why}" for one in self.problems]
+        unconverted = [f"{self.unit} {problem.line}: {problem.text}: {problem.why}" for problem in self.problems]
         if applying or not as_json:
-            for remark in (*left, *self.remarks):
+            for remark in (*unconverted, *self.remarks):
                 click.echo(f"note: {visible(remark)}", err=True)
         if applying:
             assert owned_by is not None
@@ -116,7 +118,7 @@ class _Import(msgspec.Struct, frozen=True):
             facts = {"unconverted": self.problems, "remarks": self.remarks}
             print_json({"owner": owned_by, "schedule": self.documents, **facts})
         else:
-            emit(schedules_toml(owned_by, self.documents, left).rstrip("\n"))
+            emit(schedules_toml(owned_by, self.documents, unconverted).rstrip("\n"))
         return 1 if applying and self.problems else 0
 
     def _apply(self, owner: str, database: str | None, *, asking: bool, as_json: bool) -> None:

@@ -108,24 +108,24 @@ def last_cell(run: Run | None, now: datetime) -> Cell:
 
 def notes(schedule: Schedule, now: datetime) -> str:
     """Return what keeps the schedule from running, or might: pauses and trouble."""
-    said = []
+    parts = []
     if schedule.paused_at is not None:
         by = f" by {schedule.paused_by}" if schedule.paused_by else ""
         until = f", until {local_time(schedule.resume_at, schedule)}" if schedule.resume_at else ""
         why = f": {schedule.pause_reason}" if schedule.pause_reason else ""
-        said.append(f"paused {age(schedule.paused_at, now)}{by}{until}{why}")
+        parts.append(f"paused {age(schedule.paused_at, now)}{by}{until}{why}")
     if schedule.job_paused:
-        said.append(f"job {schedule.job} is paused")
+        parts.append(f"job {schedule.job} is paused")
     if trouble := trouble_of(schedule, now):
-        said.append(f"trouble: {trouble}")
-    return "; ".join(said)
+        parts.append(f"trouble: {trouble}")
+    return "; ".join(parts)
 
 
 def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
     definition = schedule.definition
     document = document_of(schedule.name, definition)
     trigger = {key: document[key] for key in TRIGGER_KEYS if key in document}
-    rest = {key: value for key, value in document.items() if key not in _SHOWN_OTHERWISE}
+    others = {key: value for key, value in document.items() if key not in _SHOWN_OTHERWISE}
     return [
         ("name", text_cell(schedule.name)),
         ("state", schedule_state_cell(schedule)),
@@ -137,7 +137,7 @@ def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
         ("payload", _json_cell(document.get("payload"))),
         ("scopes", _scopes_cell(document.get("scopes"))),
         *((name, text_cell(sentence)) for name, sentence in policies(definition)),
-        *((key, _value_cell(value)) for key, value in rest.items()),
+        *((key, _value_cell(value)) for key, value in others.items()),
         ("description", text_cell(definition.description)),
         ("owner", text_cell(schedule.owner)),
         ("revision", text_cell(schedule.revision)),

@@ -81,15 +81,15 @@ def _any(words: tuple[str, ...]) -> str:
     return ", ".join(words)
 
 
-def document_from(given: Mapping[str, Any]) -> dict[str, Any]:
+def document_from(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys that were given as a document. The value None restores a default."""
-    if given.get("scope") and given.get("scopes"):
+    if options.get("scope") and options.get("scopes"):
         raise Invalid("give --scope or --scopes, not both")
     document: dict[str, Any] = {}
-    for option, value in given.items():
+    for option, value in options.items():
         if option != "settings" and value is not None and value != ():
             document[_LISTS.get(option, option)] = list(value) if option in _LISTS else value
-    for setting in given.get("settings", ()):
+    for setting in options.get("settings", ()):
         key, equals, text = setting.partition("=")
         key = key.strip().replace("-", "_")
         if not equals:

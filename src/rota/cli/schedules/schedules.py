@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import Group, catching_up, examples, instant_of, scope_of, shared
+from rota.cli.options import Group, catch_up_option, examples, instant_of, scope_of, shared
 from rota.cli.schedules import files, history, simulate, update
 from rota.cli.schedules.schedule_format import (
     SCHEDULE_COLUMNS,
@@ -23,7 +23,7 @@ from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.terminal.run_format import RUN_COLUMNS, run_row
-from rota.cli.terminal.wait import ended, exit_code_of, finish
+from rota.cli.terminal.wait import exit_code_of, finish, wait_for_run
 from rota.client.client import Client
 from rota.core.calendar.describe import describe
 from rota.core.runs.run import Run, RunFilter
@@ -61,51 +61,51 @@ for _command in (
 @click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
 @click.option("--after", metavar="NAME", help="The page after the one that ended with this name.")
 @shared
-def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: Any) -> None:
+def list_schedules(limit: int, database: str | None, as_json: bool, **options: Any) -> None:
     """List schedules by name, with state, rule, next and last run."""
 
     async def question(client: Client) -> Any:
-        found = await client.schedules.list(limit=limit, **wanted)
-        return [(one, await _last_run(client, one)) for one in found], await client.time()
+        rows = await client.schedules.list(limit=limit, **options)
+        return [(schedule, await _last_run(client, schedule)) for schedule in rows], await client.time()
 
-    found, now = ask(database, question)
-    following = found[-1][0].name if len(found) == limit else None
+    rows, now = ask(database, question)
+    next_cursor = rows[-1][0].name if len(rows) == limit else None
     if as_json:
-        print_json({"items": [view(one, last, now=now) for one, last in found], "next_cursor": following})
+        print_json({"items": [view(schedule, last, now=now) for schedule, last in rows], "next_cursor": next_cursor})
         return
     none = "no schedules: create one with `rota schedule create`, or app.schedule(…) in code"
-    print_rows(SCHEDULE_COLUMNS, [schedule_row(one, last, now) for one, last in found], none=none)
-    if following and on_terminal():
-        click.echo(f"more: --after {following}", err=True)
+    print_rows(SCHEDULE_COLUMNS, [schedule_row(schedule, last, now) for schedule, last in rows], none=none)
+    if next_cursor and on_terminal():
+        click.echo(f"more: --after {next_cursor}", err=True)
 
 
 async def _last_run(client: Client, schedule: Schedule) -> Run | None:
     """Return the newest run that was not skipped, if there is one, else the newest skipped one."""
     for states in (_NOT_SKIPPED, ()):
-        found = await client.list(RunFilter(schedule=schedule.name, states=states), limit=1)
-        if found:
-            return found[0]
+        runs = await client.list(RunFilter(schedule=schedule.name, states=states), limit=1)
+        if runs:
+            return runs[0]
     return None
 
 
 @schedule.command("get", epilog=examples("rota schedule get news", "rota schedule get news --json"))
 @click.argument("name")
 @shared
-def show_schedule(name: str, database: str | None, as_json: bool) -> None:
+def get_schedule(name: str, database: str | None, as_json: bool) -> None:
     """Show a schedule with its policies, next and last runs."""
 
     async def question(client: Client) -> Any:
-        found = await client.schedules.get(name)
+        schedule = await client.schedules.get(name)
         runs = await client.list(RunFilter(schedule=name), limit=_SHOWN_RUNS)
         fires = await client.schedules.preview(name, _SHOWN_FIRES)
         expected = await client.expectations.find("schedule", name)
-        return found, fires, runs, await _last_run(client, found), expected, await client.time()
+        return schedule, fires, runs, await _last_run(client, schedule), expected, await client.time()
 
-    found, fires, runs, last, expected, now = ask(database, question)
+    schedule, fires, runs, last, expected, now = ask(database, question)
     if as_json:
-        print_json({**view(found, last, now=now), "expected": expected, "next": fires, "runs": runs})
+        print_json({**view(schedule, last, now=now), "expected": expected, "next": fires, "runs": runs})
         return
-    print_facts([*schedule_facts(found, now), *expected_facts(expected, now)])
+    print_facts([*schedule_facts(schedule, now), *expected_facts(expected, now)])
     if fires:
         print_heading("next")
         print_fires(fires, now, none="")
@@ -118,21 +118,23 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
 @click.argument("name")
 @yes_option
 @shared
-def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
+def delete_schedule(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     """Delete a schedule; its runs and its history stay."""
-    found = ask(database, lambda client: client.schedules.get(name))
+    schedule = ask(database, lambda client: client.schedules.get(name))
     if not yes:
-        rule = describe(found.definition.rule, name)
+        rule = describe(schedule.definition.rule, name)
         require_consent(f"delete schedule {name} ({rule})?", command=f"rota schedule delete {name}")
     ask(database, lambda client: client.schedules.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})
     else:
         emit(f"deleted {name}" if on_terminal() else name)
-        if found.owner == "code":
+        if schedule.owner == "code":
             click.echo(f"note: {_CODE}", err=True)
-        elif found.owner not in ("api", "cli"):
-            click.echo(f"note: it belongs to {found.owner}, and comes back when that file is applied again", err=True)
+        elif schedule.owner not in ("api", "cli"):
+            click.echo(
+                f"note: it belongs to {schedule.owner}, and comes back when that file is applied again", err=True
+            )
 
 
 @schedule.command(
@@ -150,17 +152,17 @@ def pause(name: str, reason: str | None, until: str | None, database: str | None
 
     Existing runs are not affected.
     """
-    end = _end_of(until)
+    end = _until(until)
     _change(database, as_json, lambda c: c.schedules.pause(name, reason=reason, until=end, actor=actor()))
 
 
-def _end_of(text: str | None) -> datetime | str | None:
+def _until(text: str | None) -> datetime | str | None:
     return instant_of(text) if text and "-" in text else text
 
 
 @schedule.command(epilog=examples("rota schedule resume news", "rota schedule resume news --catch-up all"))
 @click.argument("name")
-@catching_up
+@catch_up_option
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
     """Resume a paused schedule."""
@@ -218,7 +220,7 @@ def trigger(
             if error.hint == "force it, or wait":
                 error.hint = "--force runs it anyway; or wait until it has ended"
             raise
-        runs = [await (ended(client, id, None) if waiting else client.get(id)) for id in ids]
+        runs = [await (wait_for_run(client, id, None) if waiting else client.get(id)) for id in ids]
         return runs, await client.time()
 
     runs, now = ask(database, command)

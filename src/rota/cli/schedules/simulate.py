@@ -89,44 +89,48 @@ def preview(name: str, count: int, after: datetime | None, database: str | None,
 @trigger_options
 @policy_options
 @shared
-def simulate(name: str, length: str, start: datetime | None, database: str | None, as_json: bool, **given: Any) -> None:
+def simulate(
+    name: str, length: str, start: datetime | None, database: str | None, as_json: bool, **options: Any
+) -> None:
     """Simulate what a schedule would do.
 
     Options try another trigger, or other policies. Nothing is stored.
     """
-    assumed = {key: given.pop(key) for key in ("duration", "fail_every", "workers")}
-    outages = given.pop("outages")
-    changes = document_from(given)
+    assumed = {key: options.pop(key) for key in ("duration", "fail_every", "workers")}
+    outages = options.pop("outages")
+    changes = document_from(options)
 
     async def question(client: Client) -> Any:
         schedule = await client.schedules.get(name)
         what_if = SimulationOptions(**assumed, outages=tuple(map(_outage, outages)))
         parsed = parse(merged(document_of(name, schedule.definition), changes))
-        options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-        found = await client.schedules.simulate(name, length, what_if, start=start, trigger=parsed.trigger, **options)
-        return await client.schedules.define(*parsed), found
+        schedule_options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+        report = await client.schedules.simulate(
+            name, length, what_if, start=start, trigger=parsed.trigger, **schedule_options
+        )
+        return await client.schedules.define(*parsed), report
 
-    definition, found = ask(database, question)
-    if found.truncated:
-        click.echo(f"note: {_cut_short(found, length)}", err=True)
+    definition, report = ask(database, question)
+    if report.truncated:
+        click.echo(f"note: {_cut_short(report, length)}", err=True)
     if as_json:
-        print_json({"schedule": name, "rule": describe(definition.rule, name), **_plain(found)})
+        print_json({"schedule": name, "rule": describe(definition.rule, name), **_plain(report)})
         return
     if on_terminal():
         emit(describe(definition.rule, name))
         for _, sentence in policies(definition):
             emit(f"  {sentence}")
         emit("")
-    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(found)], none=_nothing(definition))
+    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(report)], none=_nothing(definition))
     if on_terminal():
-        _print_summary(found)
-    elif found.events_truncated:
-        click.echo(f"note: only the first {len(found.events)} are listed; --json counts all", err=True)
+        _print_summary(report)
+    elif report.events_truncated:
+        click.echo(f"note: only the first {len(report.events)} are listed; --json counts all", err=True)
 
 
-def _cut_short(found: SimulationReport, length: str) -> str:
-    decided = sum(found.counts.values()) - found.counts.get("failed", 0)
-    until = rfc3339(found.until_at)
+def _cut_short(report: SimulationReport, length: str) -> str:
+    decided = sum(report.counts.values()) - report.counts.get("failed", 0)
+    until = rfc3339(report.until_at)
     words = f"{length} is too long for one simulation: it ends at {until}, after {decided} plan times"
     return f"{words}; continue with --from {until}"
 
@@ -152,23 +156,23 @@ def _outage(text: str) -> tuple[str, str]:
     return begin, end
 
 
-def _plain(found: SimulationReport) -> dict[str, Any]:
+def _plain(report: SimulationReport) -> dict[str, Any]:
     return {
-        "from": found.from_at, "until": found.until_at, "truncated": found.truncated, "counts": found.counts,
-        "events": found.events, "events_truncated": found.events_truncated,
+        "from": report.from_at, "until": report.until_at, "truncated": report.truncated, "counts": report.counts,
+        "events": report.events, "events_truncated": report.events_truncated,
     }  # fmt: skip
 
 
-def _shown(found: SimulationReport) -> tuple[SimulatedRun, ...]:
-    return found.events[:_MOST_SHOWN] if on_terminal() else found.events
+def _shown(report: SimulationReport) -> tuple[SimulatedRun, ...]:
+    return report.events[:_MOST_SHOWN] if on_terminal() else report.events
 
 
 def _row(event: SimulatedRun) -> list[Cell]:
-    what = event.kind if event.count == 1 else f"{event.kind} × {event.count}"
+    outcome = event.kind if event.count == 1 else f"{event.kind} × {event.count}"
     began, ended = event.started_at, event.finished_at
     return [
         Cell(rfc3339(event.plan_time), f"{event.plan_time:%Y-%m-%d %H:%M:%S}Z"),
-        Cell(what, what, _STYLES.get(event.kind, "")),
+        Cell(outcome, outcome, _STYLES.get(event.kind, "")),
         text_cell(None if event.scope == "global/global" else event.scope),
         Cell("") if began is None else Cell(rfc3339(began), f"{began:%H:%M:%S}Z"),
         span_cell(began, ended, ended or event.plan_time) if ended else Cell(""),
@@ -184,11 +188,11 @@ def _why(event: SimulatedRun) -> str | None:
     return f"{reach}: {event.reason}" if event.reason else f"{reach}, by the run that follows"
 
 
-def _print_summary(found: SimulationReport) -> None:
-    counts = ", ".join(f"{kind} {count}" for kind, count in found.counts.items() if count)
-    emit(f"\n{counts or 'nothing'}, from {rfc3339(found.from_at)} until {rfc3339(found.until_at)}")
-    if len(found.events) > _MOST_SHOWN:
-        click.echo(f"note: only the first {_MOST_SHOWN} are listed; --json has {len(found.events)}", err=True)
+def _print_summary(report: SimulationReport) -> None:
+    counts = ", ".join(f"{kind} {count}" for kind, count in report.counts.items() if count)
+    emit(f"\n{counts or 'nothing'}, from {rfc3339(report.from_at)} until {rfc3339(report.until_at)}")
+    if len(report.events) > _MOST_SHOWN:
+        click.echo(f"note: only the first {_MOST_SHOWN} are listed; --json has {len(report.events)}", err=True)
 
 
 COMMANDS = (preview, simulate)

@@ -45,14 +45,14 @@ _FIRES = 3
 @click.option("--disabled", is_flag=True, help="Plan no runs before `rota schedule enable`.")
 @shared
 def create(
-    name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **given: Any
+    name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **options: Any
 ) -> None:
     """Create a schedule for a job.
 
     Give one of --cron, --every, --after, --following and --once. Texts in the payload may contain {plan_time},
     {schedule}, {scope.kind} and {scope.id}.
     """
-    document = {"name": name, "job": job, **document_from(given)}
+    document = {"name": name, "job": job, **document_from(options)}
     if disabled:
         document["enabled"] = False
 
@@ -90,17 +90,17 @@ def create(
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @shared
 def update(
-    name: str, job: str | None, payload: str | None, dry_run: bool, database: str | None, as_json: bool, **given: Any
+    name: str, job: str | None, payload: str | None, dry_run: bool, database: str | None, as_json: bool, **options: Any
 ) -> None:
     """Change a schedule, from now on.
 
     Options that are not given stay as they are. It shows what changes, and the next plan times before and after.
     """
-    wanted = document_from(given) | ({} if job is None else {"job": job})
+    document = document_from(options) | ({} if job is None else {"job": job})
 
     async def command(client: Client) -> Any:
         old = await client.schedules.get(name)
-        new = dict(wanted)
+        new = dict(document)
         if payload is not None:
             new["payload"] = arguments_of(payload, Limits(client.config.max_payload))
         parsed = parse(merged(document_of(name, old.definition), new))
@@ -110,8 +110,10 @@ def update(
         after = upcoming(definition, name, micros_at(now), _FIRES)
         changed = changes(document_of(name, old.definition), document_of(name, definition))
         if changed and not dry_run:
-            options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-            old = await client.schedules.update(name, job=parsed.job, trigger=parsed.trigger, actor=actor(), **options)
+            all_options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+            old = await client.schedules.update(
+                name, job=parsed.job, trigger=parsed.trigger, actor=actor(), **all_options
+            )
         return old, changed, before, after
 
     schedule, changed, before, after = ask(database, command)
@@ -133,7 +135,7 @@ def update(
 
 
 def print_changes(changed: Sequence[FieldChange]) -> None:
-    rows = [[text_cell(one.key), _value(one.before, "red"), _value(one.after, "green")] for one in changed]
+    rows = [[text_cell(change.key), _value(change.before, "red"), _value(change.after, "green")] for change in changed]
     print_rows(CHANGE_COLUMNS, rows, none="nothing changes")
 
 

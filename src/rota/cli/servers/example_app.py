@@ -142,7 +142,7 @@ async def slow_sync(ctx: Context) -> int:
     return steps
 
 
-async def sow(client: Client) -> None:
+async def seed(client: Client) -> None:
     """Enqueue the first runs, once for a database. Runs of schedules may be there already."""
     if await client.list(RunFilter(job="pulse"), limit=1):
         return

@@ -76,9 +76,9 @@ def init(folder: Path, as_json: bool) -> None:
 
 def _write(folder: Path) -> list[Path]:
     paths = [folder / name for name in _FILES]
-    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
-    if there:
-        raise Conflict(f"{' and '.join(there)} would be overwritten", hint="choose another folder: rota init DIR")
+    existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if existing:
+        raise Conflict(f"{' and '.join(existing)} would be overwritten", hint="choose another folder: rota init DIR")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in paths:

@@ -15,7 +15,7 @@ import click
 from rota.app import Rota
 from rota.cli.connect import require_database, without_password
 from rota.cli.load_app import is_module_here, load_app
-from rota.cli.options import concurrency, examples, staying
+from rota.cli.options import concurrency, examples, server_options
 from rota.cli.terminal.output import emit, print_json
 from rota.config import load_config
 from rota.engine.observability.logs import log_to_stderr
@@ -36,7 +36,7 @@ _port = click.option(
 @_port
 @_base_path
 @concurrency
-@staying
+@server_options
 def dev(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
     """Run the server, its dashboard and a worker in one process.
 
@@ -48,18 +48,18 @@ def dev(target: str | None, database: str | None, log_level: str, as_json: bool,
     if target is None and is_module_here("jobs"):
         click.echo("note: this is the example application; `rota dev jobs:app` runs jobs.py", err=True)
     app = _configured(target, settings) if target else _example(settings)
-    return run_loop(lambda end_within: _develop(app, end_within, sowing=target is None, as_json=as_json))
+    return run_loop(lambda end_within: _develop(app, end_within, seeding=target is None, as_json=as_json))
 
 
-async def _develop(app: Rota, end_within: EndWithin, *, sowing: bool, as_json: bool) -> int:
+async def _develop(app: Rota, end_within: EndWithin, *, seeding: bool, as_json: bool) -> int:
     from rota.server import serve
 
     tasks: list[asyncio.Task[None]] = []
 
     def ready(url: str) -> None:
         announce(app, url, as_json=as_json)
-        if sowing:
-            tasks.append(asyncio.create_task(_sow(app)))
+        if seeding:
+            tasks.append(asyncio.create_task(_seed(app)))
 
     return await serve(app, on_ready=ready, on_signal=end_within)
 
@@ -70,10 +70,10 @@ def _example(settings: dict[str, Any]) -> Rota:
     return make(load_config(settings))
 
 
-async def _sow(app: Rota) -> None:
-    from rota.cli.servers.example_app import sow
+async def _seed(app: Rota) -> None:
+    from rota.cli.servers.example_app import seed
 
-    await sow(await app.connect())
+    await seed(await app.connect())
 
 
 @click.command(epilog=examples("rota server --port 8000", "rota server jobs:app --database postgresql://rota@db/rota"))
@@ -81,7 +81,7 @@ async def _sow(app: Rota) -> None:
 @_host
 @_port
 @_base_path
-@staying
+@server_options
 def server(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
     """Run the API and the dashboard, without a worker.
 

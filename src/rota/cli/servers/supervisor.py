@@ -24,12 +24,12 @@ log = logging.getLogger("rota.supervisor")
 
 async def supervise(commands: Sequence[Sequence[str]]) -> int:
     """Keep a process alive for each command until a signal. Return the highest of their exit codes."""
-    crew = Supervisor()
+    supervisor = Supervisor()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, crew.stop, number)
+        loop.add_signal_handler(number, supervisor.stop, number)
     tell_manager("READY=1")  # the supervisor is ready, even if a worker has to be restarted
-    return max(await asyncio.gather(*(crew.keep(command) for command in commands)))
+    return max(await asyncio.gather(*(supervisor.keep(command) for command in commands)))
 
 
 class Supervisor:
@@ -43,18 +43,18 @@ class Supervisor:
         self._signal = signal.SIGKILL if self._stopping.is_set() else number
         self._stopping.set()
         for child in self._children:
-            self._tell(child)
+            self._send_signal(child)
 
-    def _tell(self, child: Process) -> None:
+    def _send_signal(self, child: Process) -> None:
         with contextlib.suppress(ProcessLookupError):
             child.send_signal(self._signal)
 
     async def keep(self, command: Sequence[str]) -> int:
         clock = asyncio.get_running_loop().time
-        rest = _FIRST_REST
+        delay = _FIRST_REST
         while True:
             began = clock()
-            code = await self._live(command)
+            code = await self._run_child(command)
             if self._stopping.is_set():
                 return code
             if code == 0:  # an operator or a signal asked this worker to stop, so it is not wanted any more
@@ -63,18 +63,18 @@ class Supervisor:
             if code in _FOR_GOOD:
                 self.stop(signal.SIGTERM)
                 return code
-            rest = _FIRST_REST if clock() - began > _LONG_LIFE else rest
-            log.warning("a worker process ended with %s; another starts in %gs", code, rest)
-            if await self._stopped_within(rest):
+            delay = _FIRST_REST if clock() - began > _LONG_LIFE else delay
+            log.warning("a worker process ended with %s; another starts in %gs", code, delay)
+            if await self._stopped_within(delay):
                 return code
-            rest = min(_LONGEST_REST, rest * 2)
+            delay = min(_LONGEST_REST, delay * 2)
 
-    async def _live(self, command: Sequence[str]) -> int:
+    async def _run_child(self, command: Sequence[str]) -> int:
         # A process group of its own: otherwise Ctrl-C would reach each child twice, from the terminal and from here.
         child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, process_group=0)
         self._children.add(child)
         if self._stopping.is_set():
-            self._tell(child)
+            self._send_signal(child)
         try:
             code = await child.wait()
         finally:

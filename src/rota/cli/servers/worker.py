@@ -15,7 +15,7 @@ import msgspec
 
 from rota.cli.connect import require_database
 from rota.cli.load_app import full_name, is_module_here, load_app
-from rota.cli.options import SHORT_FORMS, concurrency, examples, queues_of, staying
+from rota.cli.options import SHORT_FORMS, concurrency, examples, queues_of, server_options
 from rota.cli.terminal.output import print_json
 from rota.config import load_config
 from rota.engine.observability.logs import log_to_stderr
@@ -52,9 +52,9 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             "--log-format": self.log_format,
             "--metrics-port": self._port(number),
         }
-        given = [f"{flag}={value}" for flag, value in flags.items() if value]
+        set_flags = [f"{flag}={value}" for flag, value in flags.items() if value]
         more = ["--json"] if self.as_json else []
-        return [sys.executable, "-m", "rota", "worker", "--with-parent", *given, *more, self.target]
+        return [sys.executable, "-m", "rota", "worker", "--with-parent", *set_flags, *more, self.target]
 
     def _port(self, number: int) -> str | None:
         """Return the port of the Nth process: consecutive from the given one; 0 means any free port."""
@@ -120,50 +120,50 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
     help="Serve /metrics, /healthz and /readyz on this port; further processes use the next ports.",
 )
 @click.option("--with-parent", is_flag=True, hidden=True)
-@staying
-def worker(processes: int, with_parent: bool, **given: Any) -> int:
+@server_options
+def worker(processes: int, with_parent: bool, **values: Any) -> int:
     """Run a worker for the jobs of an app.
 
     MODULE is a Python module, APP a variable in it, by default `app`. SIGTERM, Ctrl-C and `rota workers stop` stop the
     worker after its current runs; a second signal stops it at once.
     """
-    wanted = WorkerOptions(**given)
-    require_database(wanted.database)
-    log_to_stderr(wanted.log_level, load_config({"log_format": wanted.log_format}).log_format)
+    options = WorkerOptions(**values)
+    require_database(options.database)
+    log_to_stderr(options.log_level, load_config({"log_format": options.log_format}).log_format)
     if processes > 1:
         from rota.cli.servers.supervisor import supervise
 
-        return asyncio.run(supervise([wanted.command(number) for number in range(1, processes + 1)]))
+        return asyncio.run(supervise([options.command(number) for number in range(1, processes + 1)]))
     if with_parent:
         from rota.cli.servers.supervisor import stop_when_orphaned
 
         stop_when_orphaned()
-    return work(wanted)
+    return work(options)
 
 
-def work(wanted: WorkerOptions) -> int:
+def work(options: WorkerOptions) -> int:
     from rota.server import serve
 
-    app = load_app(wanted.target)
-    labels = ",".join(wanted.labels) or None
-    given = {"concurrency": wanted.concurrency, "worker_labels": labels, "worker_version": wanted.app_version}
-    app.configure(database_url=wanted.database, **given)
+    app = load_app(options.target)
+    labels = ",".join(options.labels) or None
+    settings = {"concurrency": options.concurrency, "worker_labels": labels, "worker_version": options.app_version}
+    app.configure(database_url=options.database, **settings)
 
     def ready(url: str) -> None:
-        name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())
-        log.info("worker %s runs %s: %s", name, full_name(wanted.target), ", ".join(jobs) or "no jobs are declared")
+        name, jobs = options.name or socket.gethostname(), sorted(app.registry.known())
+        log.info("worker %s runs %s: %s", name, full_name(options.target), ", ".join(jobs) or "no jobs are declared")
         if url:
             log.info("metrics are at %s/metrics", url)
-        if wanted.as_json:
+        if options.as_json:
             print_json({"worker": name, "jobs": jobs} | ({"metrics": f"{url}/metrics"} if url else {}))
 
     def main(end_within: EndWithin) -> Coroutine[Any, Any, int]:
         return serve(
             app,
             http=False,
-            metrics_port=wanted.metrics_port,
-            name=wanted.name,
-            queues=wanted.queues,
+            metrics_port=options.metrics_port,
+            name=options.name,
+            queues=options.queues,
             on_ready=ready,
             on_signal=end_within,
         )

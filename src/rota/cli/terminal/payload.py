@@ -18,7 +18,7 @@ _KINDS = {
 
 
 def arguments_of(source: str, limits: Limits) -> dict[str, Any]:
-    return _object(_content(source), limits, _FILE if source == "-" or source.startswith("@") else _PAYLOAD)
+    return decode_object(_content(source), limits, _FILE if source == "-" or source.startswith("@") else _PAYLOAD)
 
 
 def _content(source: str) -> bytes:
@@ -32,7 +32,7 @@ def _content(source: str) -> bytes:
         raise Invalid(f"cannot read {source[1:]}: {error.strerror}") from None
 
 
-def _object(text: bytes, limits: Limits, example: str) -> dict[str, Any]:
+def decode_object(text: bytes, limits: Limits, example: str) -> dict[str, Any]:
     try:
         value = json.decode(text, limits)
     except BadPayload as error:

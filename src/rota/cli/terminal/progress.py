@@ -37,42 +37,42 @@ class RunSnapshot(msgspec.Struct, frozen=True):
     children: Sequence[RelatedRun] = ()
 
     @property
-    def told(self) -> object:
+    def visible_state(self) -> object:
         """Return the values of which one must change for another line to be printed."""
-        run, said = self.run, self.progress
-        steps = [(step.id, step.state, step.percentage, step.summary) for step in said.steps]
-        return run.state, run.attempt, said.percentage, said.summary, steps
+        run, progress = self.run, self.progress
+        steps = [(step.id, step.state, step.percentage, step.summary) for step in progress.steps]
+        return run.state, run.attempt, progress.percentage, progress.summary, steps
 
     def document(self) -> dict[str, object]:
         """Return the run as the API answers it, with its attempts. A run that reports nothing has no progress."""
         says_something = self.run.progress or self.progress.steps
         run = msgspec.structs.replace(self.run, progress=self.progress if says_something else None)
         follows = {"after": self.parents, "followed_by": self.children}
-        related = {name: [_told(one) for one in runs] for name, runs in follows.items() if runs}
+        related = {name: [_without_result(run) for run in runs] for name, runs in follows.items() if runs}
         return {**plain_value(run), **related, "attempts": plain_value(self.attempts)}
 
 
-async def look(client: Client, id: str) -> RunSnapshot:
+async def read_run(client: Client, id: str) -> RunSnapshot:
     """Read a run, its progress and its attempts. The run comes first: what is read after its end is complete."""
     run = await client.get(id)
-    said = progress_of(run.progress, await client.steps(run.id), run.state)
-    return RunSnapshot(run, said, await client.attempts(run.id), await client.time())
+    progress = progress_of(run.progress, await client.steps(run.id), run.state)
+    return RunSnapshot(run, progress, await client.attempts(run.id), await client.time())
 
 
-async def look_around(client: Client, id: str) -> RunSnapshot:
+async def read_with_relations(client: Client, id: str) -> RunSnapshot:
     """Read a run with the runs that it follows, and those that follow it."""
-    seen = await look(client, id)
-    parents, children = await client.parents(seen.run.id), await client.children(seen.run.id)
-    return msgspec.structs.replace(seen, parents=parents, children=children)
+    snapshot = await read_run(client, id)
+    parents, children = await client.parents(snapshot.run.id), await client.children(snapshot.run.id)
+    return msgspec.structs.replace(snapshot, parents=parents, children=children)
 
 
-def _told(run: RelatedRun) -> dict[str, object]:
+def _without_result(run: RelatedRun) -> dict[str, object]:
     """Return a related run without its result."""
     return {"id": run.id, "job": run.job, "state": run.state, "on": run.on, "otherwise": run.otherwise}
 
 
-def related_facts(seen: RunSnapshot) -> list[tuple[str, Cell]]:
-    return [("after", _runs_cell(seen.parents)), ("followed_by", _runs_cell(seen.children))]
+def related_facts(snapshot: RunSnapshot) -> list[tuple[str, Cell]]:
+    return [("after", _runs_cell(snapshot.parents)), ("followed_by", _runs_cell(snapshot.children))]
 
 
 def _runs_cell(runs: Sequence[RelatedRun]) -> Cell:
@@ -100,16 +100,16 @@ def busy_with(progress: Progress, state: RunState) -> str:
     return ": ".join(part for part in (names, summary) if part)
 
 
-def progress_facts(seen: RunSnapshot) -> list[tuple[str, Cell]]:
+def progress_facts(snapshot: RunSnapshot) -> list[tuple[str, Cell]]:
     """Return progress as facts. In a pipe they include the steps, which are a table on a terminal."""
-    said = seen.progress
-    percentage = "" if said.percentage is None else f"{said.percentage:g}"
-    words = [percent(said.percentage), busy_with(said, seen.run.state)]
+    progress = snapshot.progress
+    percentage = "" if progress.percentage is None else f"{progress.percentage:g}"
+    words = [percent(progress.percentage), busy_with(progress, snapshot.run.state)]
     facts = [("progress", Cell(percentage, "  ".join(word for word in words if word)))]
     if on_terminal():
         return facts
-    steps = ", ".join(f"{step.id} {step.state}" for step in said.steps)
-    return [*facts, ("summary", text_cell(said.summary)), ("steps", Cell(steps))]
+    steps = ", ".join(f"{step.id} {step.state}" for step in progress.steps)
+    return [*facts, ("summary", text_cell(progress.summary)), ("steps", Cell(steps))]
 
 
 def step_row(step: Step, now: datetime) -> list[Cell]:

@@ -57,10 +57,10 @@ def filters(command: F) -> F:
     return command
 
 
-def filter_of(given: dict[str, Any]) -> RunFilter:
+def filter_of(options: dict[str, Any]) -> RunFilter:
     """Build a filter from the values of the options that `filters` adds, and no others."""
-    scope = None if given["scope"] is None else Scope(*given["scope"])
-    payload = dict(given["payload"])
-    if len(payload) < len(given["payload"]):
+    scope = None if options["scope"] is None else Scope(*options["scope"])
+    payload = dict(options["payload"])
+    if len(payload) < len(options["payload"]):
         raise Invalid("--payload has two values for the same name")
-    return RunFilter(**{**given, "states": states_of(given["states"]), "scope": scope, "payload": payload})
+    return RunFilter(**{**options, "states": states_of(options["states"]), "scope": scope, "payload": payload})

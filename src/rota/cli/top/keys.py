@@ -49,22 +49,22 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     asking: Action | None = None
     shown: str | None = None
     offset: int = 0
-    said: str = ""
+    message: str = ""
 
     def changed(self, **changes: object) -> View:
         return msgspec.structs.replace(self, **changes)
 
     def place(self, rows: Sequence[Row]) -> int | None:
         """Return the index of the selected row among `rows`, or None."""
-        wanted = self.chosen.get(self.pane)
-        return next((place for place, row in enumerate(rows) if row.id == wanted), None)
+        selected = self.chosen.get(self.pane)
+        return next((place for place, row in enumerate(rows) if row.id == selected), None)
 
 
 def pressed(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action | None]:
     """Return the view after a key, and the action it requests. `rows` are those of the focused part."""
     if view.asking is not None:
-        return view.changed(asking=None, said=""), view.asking if key in ("y", "Y") else None
-    view = view.changed(said="")
+        return view.changed(asking=None, message=""), view.asking if key in ("y", "Y") else None
+    view = view.changed(message="")
     if key == "q":
         return (view, Action("quit")) if not (view.shown or view.helping) else (_back(view), None)
     if view.helping or key == "escape":
@@ -76,15 +76,15 @@ def pressed(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action | N
     if key in _MOVES:
         return _moved(view, _MOVES[key], rows), None
     if key in ("tab", "backtab") and not view.shown:
-        return _turned(view, 1 if key == "tab" else -1), None
-    return _of_a_run(view, key, rows)
+        return _next_pane(view, 1 if key == "tab" else -1), None
+    return _run_key(view, key, rows)
 
 
 def _back(view: View) -> View:
     return view.changed(helping=False) if view.helping else view.changed(shown=None, offset=0)
 
 
-def _turned(view: View, by: int) -> View:
+def _next_pane(view: View, by: int) -> View:
     return view.changed(pane=PANES[(PANES.index(view.pane) + by) % len(PANES)])
 
 
@@ -99,7 +99,7 @@ def _moved(view: View, by: int, rows: Sequence[Row]) -> View:
     return view.changed(chosen={**view.chosen, view.pane: rows[after].id})
 
 
-def _of_a_run(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action | None]:
+def _run_key(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action | None]:
     if key not in ("c", "r", "enter"):
         return view, None
     if view.shown and key == "enter":
@@ -107,7 +107,7 @@ def _of_a_run(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action |
     place = view.place(rows) if view.pane in _OF_RUNS else None
     run = view.shown or (None if place is None else rows[place].id)
     if run is None:
-        return view.changed(said=_CHOOSE), None
+        return view.changed(message=_CHOOSE), None
     if key == "enter":
         return view.changed(shown=run, offset=0), None
     name = next((row.name for row in rows if row.id == run), "")

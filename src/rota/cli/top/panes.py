@@ -50,21 +50,21 @@ class Pane(msgspec.Struct, frozen=True, kw_only=True):
     count: Callable[[Snapshot], int] | None = None
 
 
-def rows_of(pane: str, seen: Snapshot) -> list[Row]:
+def rows_of(pane: str, snapshot: Snapshot) -> list[Row]:
     part = PARTS[pane]
-    return [part.row(item) for item in part.items(seen)]
+    return [part.row(item) for item in part.items(snapshot)]
 
 
-def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
+def draw_pane(name: str, snapshot: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
     """Draw a part: a line for the title, and up to `room` rows around the selected one."""
     pane, here = PARTS[name], view.pane == name
-    items = pane.items(seen)
+    items = pane.items(snapshot)
     mark, style = (_HERE, "bold cyan") if here else (_ELSEWHERE, "bold")
-    title = f"{pane.title} {pane.count(seen) if pane.count else len(items)}"
+    title = f"{pane.title} {pane.count(snapshot) if pane.count else len(items)}"
     if not items:
-        said = Text(f"{mark}{title}", style=style)
-        return [_cut(Text.assemble(said, (f"  {pane.none}", "dim")), width)]
-    place = view.place(rows_of(name, seen)) if here else None
+        head = Text(f"{mark}{title}", style=style)
+        return [_cut(Text.assemble(head, (f"  {pane.none}", "dim")), width)]
+    place = view.place(rows_of(name, snapshot)) if here else None
     start = _start(place, len(items), room)
     shown = items[start : start + room]
     cells = [pane.cells(item, now) for item in shown]  # only visible rows: a hundred would make keys sluggish
@@ -76,9 +76,9 @@ def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room
 
 def _titled(columns: Columns, title: str) -> Columns:
     """Return the columns with the part's title as that of the first column."""
-    first, *others = columns.titles
+    first, *rest = columns.titles
     cut, wide = (tuple(title if name == first else name for name in names) for names in (columns.cut, columns.wide))
-    return Columns((title, *others), cut=cut, wide=wide, spare=columns.spare)
+    return Columns((title, *rest), cut=cut, wide=wide, spare=columns.spare)
 
 
 def _marked(line: Text, width: int, *, chosen: bool) -> Text:
@@ -107,9 +107,9 @@ def _cut(line: Text, width: int, *, pad: bool = False) -> Text:
     return line
 
 
-def _begun(seen: Snapshot) -> int:
-    live = seen.overview.live
-    return max(len(seen.runs), live.running + live.waiting + live.cancelling)
+def _running_count(snapshot: Snapshot) -> int:
+    live = snapshot.overview.live
+    return max(len(snapshot.runs), live.running + live.waiting + live.cancelling)
 
 
 def _row_of(run: Run) -> Row:
@@ -117,8 +117,8 @@ def _row_of(run: Run) -> Row:
 
 
 def _run_cells(run: Run, now: datetime) -> list[Cell]:
-    said = progress_of(run.progress, (), run.state)
-    done = "" if said.percentage is None else f"{bar(said.percentage, _BAR)} {percent(said.percentage)}"
+    progress = progress_of(run.progress, (), run.state)
+    done = "" if progress.percentage is None else f"{bar(progress.percentage, _BAR)} {percent(progress.percentage)}"
     return [
         run_id_cell(run.id),
         state_cell(run.state),
@@ -126,7 +126,7 @@ def _run_cells(run: Run, now: datetime) -> list[Cell]:
         span_cell(run.started_at or run.created_at, None, now),
         Cell("", done, "cyan"),
         text_cell(run.worker_id),
-        text_cell(busy_with(said, run.state)),
+        text_cell(busy_with(progress, run.state)),
     ]
 
 
@@ -140,28 +140,32 @@ def _failure_cells(run: Run, now: datetime) -> list[Cell]:
     ]
 
 
-def _queue_cells(one: QueueNow, now: datetime) -> list[Cell]:
-    oldest = "" if one.oldest_at is None else span(now - one.oldest_at)
-    counts = (one.running, one.queued, one.scheduled)
-    paused = Cell("yes", "⏸ paused", "yellow") if one.paused else Cell("")
-    return [text_cell(one.queue), *map(text_cell, counts), Cell("", oldest), paused]
+def _queue_cells(queue: QueueNow, now: datetime) -> list[Cell]:
+    oldest = "" if queue.oldest_at is None else span(now - queue.oldest_at)
+    counts = (queue.running, queue.queued, queue.scheduled)
+    paused = Cell("yes", "⏸ paused", "yellow") if queue.paused else Cell("")
+    return [text_cell(queue.queue), *map(text_cell, counts), Cell("", oldest), paused]
 
 
-def _worker_cells(one: Worker, now: datetime) -> list[Cell]:
-    full = Cell("", f"{one.held}/{one.slots}", "yellow" if one.held >= one.slots else "")
-    queues = text_cell(",".join(one.queues))
-    return [text_cell(one.id), worker_state_cell(one.state), full, age_cell(one.seen_at, now), queues]
+def _worker_cells(worker: Worker, now: datetime) -> list[Cell]:
+    full = Cell("", f"{worker.held}/{worker.slots}", "yellow" if worker.held >= worker.slots else "")
+    queues = text_cell(",".join(worker.queues))
+    return [text_cell(worker.id), worker_state_cell(worker.state), full, age_cell(worker.seen_at, now), queues]
 
 
-def _fire_cells(one: NextRun, now: datetime) -> list[Cell]:
-    left = one.at - now
-    due = Cell("", f"in {span(left)}") if left.total_seconds() > 0 else Cell("", f"due {span(-left)}", "yellow")
-    return [text_cell(one.schedule), due, text_cell(one.job), text_cell(one.rule)]
+def _fire_cells(next_run: NextRun, now: datetime) -> list[Cell]:
+    remaining = next_run.at - now
+    due = (
+        Cell("", f"in {span(remaining)}")
+        if remaining.total_seconds() > 0
+        else Cell("", f"due {span(-remaining)}", "yellow")
+    )
+    return [text_cell(next_run.schedule), due, text_cell(next_run.job), text_cell(next_run.rule)]
 
 
-def _attention_cells(one: Attention, now: datetime) -> list[Cell]:
-    since = "" if one.since is None else span(now - one.since)
-    return [Cell("", f"! {one.text}", "yellow"), Cell("", since), text_cell(one.hint)]
+def _attention_cells(problem: Attention, now: datetime) -> list[Cell]:
+    since = "" if problem.since is None else span(now - problem.since)
+    return [Cell("", f"! {problem.text}", "yellow"), Cell("", since), text_cell(problem.hint)]
 
 
 PARTS = {
@@ -169,10 +173,10 @@ PARTS = {
         title="needs attention",
         columns=Columns(("problem", "for", "hint"), cut=("problem", "hint"), wide=("problem",), spare=("for", "hint")),
         none="nothing",
-        items=lambda seen: seen.overview.attention,
-        row=lambda one: Row(f"{one.kind} {one.subject}", one.text),
+        items=lambda snapshot: snapshot.overview.attention,
+        row=lambda item: Row(f"{item.kind} {item.subject}", item.text),
         cells=_attention_cells,
-        count=lambda seen: seen.overview.attention_count,
+        count=lambda snapshot: snapshot.overview.attention_count,
     ),
     "runs": Pane(
         title="running",
@@ -182,10 +186,10 @@ PARTS = {
             spare=("for", "done", "worker", "busy with"),
         ),
         none="no runs",
-        items=lambda seen: seen.runs,
+        items=lambda snapshot: snapshot.runs,
         row=_row_of,
         cells=_run_cells,
-        count=_begun,
+        count=_running_count,
     ),
     "failures": Pane(
         title="failed",
@@ -193,7 +197,7 @@ PARTS = {
             ("run", "state", "job", "ended", "error"), cut=("job", "error"), wide=("error",), spare=("ended",)
         ),
         none="no failures",
-        items=lambda seen: seen.failures,
+        items=lambda snapshot: snapshot.failures,
         row=_row_of,
         cells=_failure_cells,
     ),
@@ -205,8 +209,8 @@ PARTS = {
             spare=("scheduled", "running"),
         ),
         none="all empty",
-        items=lambda seen: seen.queues,
-        row=lambda one: Row(one.queue, one.queue),
+        items=lambda snapshot: snapshot.queues,
+        row=lambda item: Row(item.queue, item.queue),
         cells=_queue_cells,
     ),
     "workers": Pane(
@@ -217,16 +221,16 @@ PARTS = {
             spare=("seen", "queues"),
         ),
         none="none: start `rota dev` or `rota worker MODULE:APP`",
-        items=lambda seen: seen.workers,
-        row=lambda one: Row(one.id, one.name),
+        items=lambda snapshot: snapshot.workers,
+        row=lambda item: Row(item.id, item.name),
         cells=_worker_cells,
     ),
     "fires": Pane(
         title="next runs",
         columns=Columns(("schedule", "when", "job", "rule"), cut=("schedule", "job", "rule"), spare=("rule", "job")),
         none="none",
-        items=lambda seen: seen.overview.next_fires,
-        row=lambda one: Row(f"{one.at} {one.schedule}", one.schedule),
+        items=lambda snapshot: snapshot.overview.next_fires,
+        row=lambda item: Row(f"{item.at} {item.schedule}", item.schedule),
         cells=_fire_cells,
     ),
 }

@@ -37,7 +37,7 @@ class Keyboard:
         begun = _BEGUN.search(text)
         self._begun = begun[0].encode() if begun else b""
         whole = text[: begun.start()] if begun else text
-        keys = [_NAMES.get(found, found) for found in _KEY.findall(whole)]
+        keys = [_NAMES.get(code, code) for code in _KEY.findall(whole)]
         return [key for key in keys if key.isprintable()]
 
 
@@ -104,8 +104,8 @@ class FullScreen:
                 data = b""
             if not data:
                 end(0)
-            for one in keyboard.typed(data):
-                key(one)
+            for name in keyboard.typed(data):
+                key(name)
 
         def stopped() -> None:
             """Give the terminal back to the shell at Ctrl-Z, until `fg`."""

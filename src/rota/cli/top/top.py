@@ -9,7 +9,7 @@ import click
 from rota.cli.connect import ask, server_of, without_password
 from rota.cli.options import examples, shared
 from rota.cli.terminal.output import can_redraw, emit, print_json
-from rota.cli.top.data import SHORTEST, Snapshot, glance
+from rota.cli.top.data import SHORTEST, Snapshot, read_snapshot
 from rota.client.client import Client
 from rota.config import load_config
 from rota.errors import Invalid
@@ -39,11 +39,11 @@ def top(every: str, once: bool, database: str | None, as_json: bool) -> int:
     if pause < SHORTEST:
         raise Invalid(f"--every must be at least {format_duration(SHORTEST)}, not {every}")
     if as_json:
-        print_json(ask(database, glance).document())
+        print_json(ask(database, read_snapshot).document())
     elif once or not can_redraw():
-        _print(ask(database, glance), _where(database))
+        _print(ask(database, read_snapshot), _where(database))
     else:
-        return _stay(database, pause)
+        return _run(database, pause)
     return 0
 
 
@@ -51,24 +51,24 @@ def _where(database: str | None) -> str:
     return server_of(database) or without_password(load_config({"database_url": database}).database_url)
 
 
-def _print(seen: Snapshot, where: str) -> None:
+def _print(snapshot: Snapshot, where: str) -> None:
     from rota.cli.terminal.tables import terminal
     from rota.cli.top.canvas import Frame, whole_picture
 
     console = terminal()
     with console.capture() as written:
-        for line in whole_picture(seen, seen.overview.at, Frame(where=where), console.width):
+        for line in whole_picture(snapshot, snapshot.overview.at, Frame(where=where), console.width):
             console.print(line, no_wrap=True, overflow="crop")
     emit(written.get().removesuffix("\n"))
 
 
-def _stay(database: str | None, every: timedelta) -> int:
+def _run(database: str | None, every: timedelta) -> int:
     from rota.cli.top.loop import TopLoop
     from rota.cli.top.screen import FullScreen
 
     where = _where(database)
 
-    async def stay(client: Client) -> int:
+    async def run(client: Client) -> int:
         return await TopLoop(client, where, every, FullScreen()).stay()
 
-    return ask(database, stay)
+    return ask(database, run)

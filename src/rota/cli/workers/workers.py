@@ -95,10 +95,10 @@ def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
     Its runs get `shutdown_grace` to finish, then the process ends. A supervisor (`rota worker --processes`) does not
     replace it. If several workers have the name, it asks first.
     """
-    found = ask(database, lambda client: client.workers.find(who))
-    if len(found) > 1 and not yes:
-        held = sum(worker.held for worker in found)
-        question = f"stop {len(found)} workers named {who}, which execute {held} run{'' if held == 1 else 's'}?"
+    workers_named = ask(database, lambda client: client.workers.find(who))
+    if len(workers_named) > 1 and not yes:
+        held = sum(worker.held for worker in workers_named)
+        question = f"stop {len(workers_named)} workers named {who}, which execute {held} run{'' if held == 1 else 's'}?"
         require_consent(question, command=f"rota workers stop {who}")
     _command(database, "stop", who, as_json=as_json)
 
@@ -133,11 +133,11 @@ def _command(database: str | None, verb: str, who: str, *, as_json: bool, **sett
     _print(*ask(database, command), as_json=as_json)
 
 
-def _print(found: Sequence[Worker], now: datetime, *, as_json: bool) -> None:
+def _print(listed: Sequence[Worker], now: datetime, *, as_json: bool) -> None:
     if as_json:
-        print_json({"items": found, "next_cursor": None})
+        print_json({"items": listed, "next_cursor": None})
     else:
-        print_rows(_COLUMNS, [_row(worker, now) for worker in found], none=_NOBODY)
+        print_rows(_COLUMNS, [_row(worker, now) for worker in listed], none=_NOBODY)
 
 
 def _row(worker: Worker, now: datetime) -> list[Cell]:
@@ -155,8 +155,8 @@ def _row(worker: Worker, now: datetime) -> list[Cell]:
     ]
 
 
-def _below(asked: Cell) -> Cell:
-    return Cell(asked.plain, f"requested: {asked.plain}" if asked.plain else "")
+def _below(cell: Cell) -> Cell:
+    return Cell(cell.plain, f"requested: {cell.plain}" if cell.plain else "")
 
 
 def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
@@ -191,11 +191,11 @@ def _queues_cell(queues: dict[str, int]) -> Cell:
     return Cell(",".join(f"{queue}:{weight}" if weighed else queue for queue, weight in queues.items()))
 
 
-def _asked_cell(asked: OperatorRequest | None) -> Cell:
-    if asked is None:
+def _asked_cell(request: OperatorRequest | None) -> Cell:
+    if request is None:
         return Cell("")
-    settings = asked.settings
-    words = [] if asked.state is WorkerState.WORKING else [asked.state.value]
+    settings = request.settings
+    words = [] if request.state is WorkerState.WORKING else [request.state.value]
     words += [f"slots {settings.slots}"] if settings.slots else []
     words += [f"queues {_queues_cell(settings.queues).plain}"] if settings.queues else []
     words += [f"heartbeat {format_duration(settings.heartbeat)}"] if settings.heartbeat else []
