@@ -1,4 +1,4 @@
-"""Every command helps itself: a line that says what it does, examples, options with words, JSON, and completion."""
+"""Help of every command: a line that says what it does, examples, option texts, --json, and completion."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_names_and_ids_are_offered_wherever_they_are_wanted() -> None:
 
 @pytest.fixture
 def used(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A job, a schedule and a run; its id."""
+    """Create a job, a schedule and a run; return the run's id."""
     monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
     app = Rota(sqlite_url)
 
@@ -143,7 +143,7 @@ def test_what_is_offered(used: str) -> None:
 
 
 def test_what_a_shell_would_obey_is_not_offered(used: str) -> None:
-    """Bash puts a word into the line as it is, and Enter does what it says."""
+    """Bash inserts a completion unquoted, so a name could be executed at Enter."""
     for name in ("$(touch me)", "`id`", "a b", "a;b", "--database=x", "~root", "*", "Grüße:a/b@c,d_e-f.g"):
         assert rota("schedule", "create", "--every", "1h", "--", name, "greet").exit_code == 0
     assert set(offered("schedule", "pause", "")) == {"news", "Grüße:a/b@c,d_e-f.g"}

@@ -1,4 +1,4 @@
-"""The command line's own manners: help, hints, errors, exit codes, configuration."""
+"""The command line in general: help, hints, errors, exit codes, configuration."""
 
 import json
 import re

@@ -53,7 +53,7 @@ def make_app(url: str, **settings: Any) -> Rota:
 
 @pytest.fixture
 def app(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rota:
-    """Nothing in the folder, and nothing set, leads to the database."""
+    """Remove all settings that name the database, so that only the server can answer."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     for name in ("ROTA_DATABASE_URL", "ROTA_SERVER", "ROTA_TOKEN"):
@@ -298,7 +298,7 @@ def commands(group: click.Command, above: str = "") -> Iterator[str]:
 
 
 def test_every_command_there_is(app: Rota, site: Site, rota: Rotas, tmp_path: Path) -> None:
-    """Or it is said why it is not for a server."""
+    """Run every command with --server; the others are listed with the reason why they need the database."""
     words = {"hook": "http://127.0.0.1:1/hook"}
     for name, text in FILES.items():
         words[name] = str(tmp_path / name)

@@ -1,4 +1,4 @@
-"""`rota migrate` where versions meet: whom the new tables serve, whom they leave behind, and how that is told."""
+"""`rota migrate` with several versions: which programs the new tables support, and how that is reported."""
 
 import asyncio
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""TokensClient from the command line, on both databases."""
+"""Tokens from the command line, on both databases."""
 
 import asyncio
 from pathlib import Path

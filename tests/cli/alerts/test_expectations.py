@@ -1,4 +1,4 @@
-"""Expectations from the command line, on both databases: set, told, removed; and the exit code of what is breached."""
+"""Expectations from the command line, on both databases: set, listed, deleted; and the exit code for breaches."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def told(*arguments: str) -> Any:
 
 
 async def late(store: Store, clock: ManualClock) -> None:
-    """A run that has been due for ten minutes, and a watchman that has seen it."""
+    """Create a run that has been due for ten minutes, and check expectations once."""
     await store.expectations.update("job", "work", {"start_within": "1m"}, "ann")
     await put(store)
     clock.advance(10 * MINUTE)

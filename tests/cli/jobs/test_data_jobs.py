@@ -1,4 +1,4 @@
-"""`rota job create|update|rm` on both databases."""
+"""`rota job create|update|delete` on both databases."""
 
 import asyncio
 import json

@@ -41,7 +41,7 @@ async def introduce(url: str) -> None:
 
 
 async def work(url: str, *jobs: str) -> list[RunState]:
-    """A run of each, to its end."""
+    """Run each job once, to its end."""
     async with app_on(url).running() as client:
         runs = [await client.enqueue(Order(job, {})) for job in jobs]
         return [(await client.wait(run.id, "20s")).state for run in runs]

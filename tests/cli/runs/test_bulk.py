@@ -1,4 +1,4 @@
-"""Many runs from the command line: counted, asked about, cancelled and retried, on both databases."""
+"""Bulk commands for runs, on both databases: count, confirm, cancel and retry."""
 
 import asyncio
 import os

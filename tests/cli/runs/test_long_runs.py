@@ -201,13 +201,13 @@ async def test_following_a_log_misses_nothing_that_was_said_before_the_end(datab
 
 
 async def test_the_state_is_looked_at_before_the_log_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a line that is written between the two would be missed."""
+    """A line that is written between reading the log and the run's state must not be missed."""
     monkeypatch.setattr(logs, "_EVERY", 0.0)
     said: list[LogLine] = []
     states = [RunState.RUNNING, RunState.RUNNING, RunState.SUCCEEDED]
 
     class Racing:
-        """Each look at the log is followed by a line, and by a step of the run towards its end."""
+        """Write a line, and advance the run, after each read of the log."""
 
         state = RunState.QUEUED
 

@@ -47,7 +47,7 @@ def app_on(url: str) -> Rota:
 
 
 async def introduce(url: str) -> Rota:
-    """The database knows the jobs, but nobody works."""
+    """A database that knows the jobs, without a worker."""
     app = app_on(url)
     store = Store(open_database(url))
     await store.migrate()

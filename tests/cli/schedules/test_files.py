@@ -1,4 +1,4 @@
-"""`rota schedule plan|apply`: what a file may delete without asking, and what tells a program that it would."""
+"""`rota schedule plan|apply`: which deletions need confirmation, and the exit code for CI."""
 
 import asyncio
 import contextlib

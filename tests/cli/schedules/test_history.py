@@ -1,4 +1,4 @@
-"""What the command line tells of a schedule's past and health, with the columns that a terminal has room for."""
+"""`rota schedule occurrences|verify|backfill`, `rota explain` and their columns on a terminal."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ def on_terminal(*arguments: str, columns: int = 80) -> str:
 def an_hour_ago(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Callable[[Store, ManualClock], Awaitable[None]]], None]:
-    """Lets things happen from then on."""
+    """Return a function that runs a callback against a store whose clock starts an hour ago."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
 

@@ -1,4 +1,4 @@
-"""What a person sees: tables and colours on a terminal, and none of them where they are not wanted."""
+"""Output on a terminal: tables and colours, and neither where they are unwanted."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ def run_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
     @app.job(max_attempts=1)
     async def boom(ctx: Context) -> None:
-        """Always fails, and does so with a message that no terminal is wide enough for."""
+        """Fail with a message that is wider than any terminal."""
         ctx.count("pages", 3)
         raise ValueError("\x1b]0;a new title\x07 " + "word " * 40)
 
@@ -40,7 +40,7 @@ def run_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def on_terminal(*arguments: str, columns: int = 120, **environment: str) -> str:
-    """All that the program writes to a terminal of that width."""
+    """Return what the program writes to a terminal of that width."""
     pid, terminal = pty.fork()
     if pid == 0:
         values = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **environment}

@@ -1,4 +1,4 @@
-"""`rota top` while it stays: on a real terminal, which it gives back as it was, and with a database that goes away."""
+"""`rota top` on a real terminal, which it restores, and with a database that becomes unavailable."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_signal_leaves_the_terminal_as_it_was(sqlite_url: str, number: i
 
 
 def settings(screen: Terminal) -> int:
-    """Whether typed lines are edited and echoed."""
+    """Return whether the terminal edits and echoes typed lines."""
     local: int = termios.tcgetattr(screen.end)[3]
     return local & (termios.ICANON | termios.ECHO)
 
@@ -84,7 +84,7 @@ def test_an_error_leaves_the_terminal_too(capfd: pytest.CaptureFixture[str]) -> 
 
 
 class Watched:
-    """A screen without a terminal: what is drawn, and whatever keys a test wants."""
+    """A screen without a terminal, for tests: records what is drawn, and presses keys."""
 
     size = (100, 30)
 
@@ -112,7 +112,7 @@ class Watched:
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> timedelta:
-    """Looks again at once."""
+    """Refresh without a pause."""
     for module in (data, loop):
         monkeypatch.setattr(module, "SHORTEST", timedelta(milliseconds=10))
     return timedelta(milliseconds=20)

@@ -1,4 +1,4 @@
-"""`rota top` as a picture: whatever is to be told, and however small the screen is, it fits and obeys nobody."""
+"""The picture of `rota top`: it fits any screen, and texts cannot control the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers from the command line, on both databases: who they are, and what is asked of them."""
+"""Workers from the command line, on both databases: lists and requests."""
 
 import asyncio
 from datetime import timedelta

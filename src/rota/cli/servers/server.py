@@ -128,11 +128,11 @@ def _next_commands(app: Rota, database: str) -> list[str]:
     """Return commands that work as they are in another terminal: a job is enqueued only if it needs no payload."""
     requirements = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
     job = min(requirements, key=lambda name: requirements[name], default=None)
-    first = "queue ls" if job is None else f"job get {job}" if requirements[job] else f"run enqueue {job} --wait"
+    first = "queue list" if job is None else f"job get {job}" if requirements[job] else f"run enqueue {job} --wait"
     is_default = load_config().database_url == app.config.database_url
     where = "" if is_default else f" --database {shlex.quote(database)}"
     rota = shlex.quote(program())
-    return [f"{rota} {command}{where}" for command in (first, "run ls", "job ls", "schedule ls")]
+    return [f"{rota} {command}{where}" for command in (first, "run list", "job list", "schedule list")]
 
 
 def program() -> str:
