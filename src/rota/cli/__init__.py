@@ -70,7 +70,7 @@ Exit codes:
     "--token", metavar="TOKEN", help="API token. Visible in the process list; prefer ROTA_TOKEN.  [env: ROTA_TOKEN]"
 )
 def root(server: str | None, token: str | None) -> None:
-    """Schedule and run jobs, and see what happened.
+    """Run jobs on time, and know what happened.
 
     The database is --database, else ROTA_DATABASE_URL, else rota.toml, else sqlite:///rota.db.
     Every command takes --json.
