@@ -94,7 +94,7 @@ def test_a_column_that_does_not_fit_is_cut_or_named_but_never_dropped_silently(r
     assert set(on_terminal("run", "ls", NO_COLOR="1").split()) >= set(RUN_COLUMNS.titles)
     header, row, *_ = on_terminal("job", "ls", columns=80, NO_COLOR="1").splitlines()
     assert "description" in header
-    assert "Always fails" in row
+    assert "Fail with a message" in row
     assert row.endswith("…")
 
 
