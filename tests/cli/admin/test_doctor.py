@@ -1,4 +1,4 @@
-"""`rota doctor`: what is wrong is a line and the exit code."""
+"""`rota doctor`: a line for each problem, and the exit code."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ from tests.support.schedules.schedules import make_schedule, minutes, plan
 
 
 def past() -> ManualClock:
-    """An hour ago, so that what happens then is old now."""
+    """Set the clock an hour back, so that what happens is old afterwards."""
     clock = ManualClock()
     clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) - timedelta(hours=1))
     return clock
@@ -162,7 +162,7 @@ def test_many_schedules_are_verified_in_part(sqlite_url: str, monkeypatch: pytes
 
 
 def test_runs_that_have_begun_and_are_called_skipped(database_url: str) -> None:
-    """As an older version of rota ended them."""
+    """Skip runs that had started, as an older version of rota did."""
     ended = []
 
     async def work(store: Store, _clock: ManualClock) -> None:

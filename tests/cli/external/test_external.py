@@ -1,4 +1,4 @@
-"""Runs in other hands, from the command line: shown, completed, failed; on both databases."""
+"""External runs from the command line, on both databases: shown, completed, failed."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.support.wait import until
 
 @pytest.fixture
 def waiting(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The id of a run that was handed over."""
+    """Return the id of a run that an external worker has claimed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     assert rota("migrate").exit_code == 0

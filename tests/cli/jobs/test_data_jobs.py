@@ -1,4 +1,4 @@
-"""`rota job create|update|rm` on both databases."""
+"""`rota job create|update|delete` on both databases."""
 
 import asyncio
 import json
@@ -134,7 +134,7 @@ def test_dropping() -> None:
         (["--url", "https://example.com", "--set", "steps=[]"], "has no option 'steps'"),
         (["--url", "https://example.com", "--set", "priority"], "has no ="),
         (["--url", "https://example.com", "--body", "@missing"], "cannot read missing"),
-        (["--url", "https://example.com", "--payload-schema", "{"], "is no JSON"),
+        (["--url", "https://example.com", "--payload-schema", "{"], "is not JSON"),
         (["--url", "https://example.com", "--payload-schema", '{"type": 5}'], "not a JSON Schema"),
         (["--command"], "a command is a list"),
     ],

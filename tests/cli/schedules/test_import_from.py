@@ -184,7 +184,10 @@ def test_from_stdin_it_needs_an_owner_to_be_applied() -> None:
     assert (refused.exit_code, "--owner" in refused.stderr) == (2, True)
     assert rota("import", "crontab", "-", "--apply", "--owner", "cron", stdin=entry).stdout.startswith("create\tx\t")
     unknown = rota("import", "crontab", "-", "--apply", "--owner", "cron", "--job", "run_comand", stdin=entry)
-    assert (unknown.exit_code, "did you mean 'run_command'?; or name another with --job" in unknown.stderr) == (4, True)
+    assert (unknown.exit_code, "'run_command'?; or give another one with --job" in unknown.stderr) == (
+        4,
+        True,
+    )
 
 
 def test_without_a_zone_times_are_taken_as_utc_and_that_is_said(
@@ -192,7 +195,7 @@ def test_without_a_zone_times_are_taken_as_utc_and_that_is_said(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     entry = "0 9 * * * /bin/x\n"
-    note = "note: times are taken as UTC; cron takes the machine's zone: --tz\n"
+    note = "note: times are read as UTC, but cron uses the machine's time zone: set it with --tz\n"
     assert rota("import", "crontab", "-", stdin=entry).stderr == note
     assert rota("import", "crontab", "-", stdin=f"CRON_TZ=Asia/Tokyo\n{entry}").stderr == ""
     assert rota("import", "crontab", "-", stdin=f"{entry}CRON_TZ=Asia/Tokyo\n").stderr == note

@@ -1,4 +1,4 @@
-"""Who may have a run, and the replicas of one, from the command line."""
+"""Restricted runs and replicas from the command line."""
 
 import asyncio
 from pathlib import Path
