@@ -21,8 +21,8 @@ from benchmarks.report import Figures, Sample
 from rota import Client, Config, Order, Unavailable
 from rota.store import Store, open_database, open_store
 from tests.chaos.cluster import Target
-from tests.support.processes import Processes
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.databases.network_proxy import Proxy, proxy_to
+from tests.support.processes.rota_process import Processes
 
 APP = "benchmarks.children.chaos:app"
 WORKERS = 2

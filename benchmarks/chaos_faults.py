@@ -8,9 +8,9 @@ from functools import partial
 from typing import Literal
 
 from tests.chaos.cluster import Target
-from tests.support.crowd import crowd
-from tests.support.postgres import PostgresCluster, database_name
-from tests.support.proxy import Proxy
+from tests.support.databases.connection_exhaustion import crowd
+from tests.support.databases.network_proxy import Proxy
+from tests.support.databases.postgres import PostgresCluster, database_name
 
 DOWN = 2.0
 CUTS = 5

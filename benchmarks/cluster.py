@@ -7,7 +7,7 @@ from typing import Self
 import asyncpg
 
 from benchmarks import cpu
-from tests.support.postgres import PostgresCluster
+from tests.support.databases.postgres import PostgresCluster
 
 SETTINGS = {
     "fsync": "on",

@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Page, async_playwright
 from benchmarks.process import ROOT
 from benchmarks.report import table
 from rota import Order, Rota
-from tests.browser import finding
+from tests.browser import browsers
 
 GOAL = 1_000.0
 PAGES = {
@@ -132,9 +132,9 @@ async def _server(url: str) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _browser() -> AsyncIterator[Browser]:
-    program, found = finding.browser()
+    program, found = browsers.browser()
     environment: dict[str, str | float | bool] = {**os.environ, **found}
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=program, args=finding.FLAGS, env=environment)
+        started = await playwright.chromium.launch(executable_path=program, args=browsers.FLAGS, env=environment)
         yield started
         await started.close()

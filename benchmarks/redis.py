@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.support.ports import free_port
+from tests.support.servers.ports import free_port
 
 SETTINGS = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
 PATIENCE = 10.0

@@ -18,8 +18,8 @@ import pytest
 
 from rota import Context, Job, Rota
 from rota.store import Store, open_database
-from tests.support.lending import Lending
-from tests.support.postgres import PostgresCluster, PostgresServer
+from tests.support.databases.database_pool import Lending
+from tests.support.databases.postgres import PostgresCluster, PostgresServer
 
 # What runs in the background of a shell may ignore Ctrl-C, and with it all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Write `web/src/api/schema.ts`: the shapes of the API as TypeScript, drawn from its own description.
+"""Write `web/src/api/schema.ts`: the API's schemas as TypeScript, generated from its OpenAPI document.
 
 .venv/bin/python tools/api_types.py
 """
@@ -15,13 +15,14 @@ from rota.api.docs.openapi import described
 from rota.app import Rota
 
 TARGET = Path(__file__).resolve().parents[1] / "web" / "src" / "api" / "schema.ts"
-_HEAD = "// Written by tools/api_types.py from the API's own description. Do not edit.\n"
+_HEAD = "// Written by tools/api_types.py from the API's OpenAPI document. Do not edit.\n"
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 _NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _REF = "#/components/schemas/"
 
 
 def written() -> str:
+    """Return the whole file."""
     document = described(asgi(Rota("sqlite:///unused.db")).routes)
     schemas = document["components"]["schemas"]
     answered = set(_mentioned(schemas, _answers(document)))
@@ -30,12 +31,12 @@ def written() -> str:
 
 
 def _answers(document: Mapping[str, Any]) -> list[Any]:
-    operations = [one for path in document["paths"].values() for one in path.values()]
-    return [answer for one in operations for answer in one["responses"].values()]
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    return [answer for operation in operations for answer in operation["responses"].values()]
 
 
 def _mentioned(schemas: Mapping[str, Any], values: Iterable[Any]) -> Iterable[str]:
-    """Names of shapes within these values, and of those within them."""
+    """Return the names of schemas that these values refer to, directly or through others."""
     seen: dict[str, None] = {}
     waiting = list(values)
     while waiting:
@@ -45,29 +46,29 @@ def _mentioned(schemas: Mapping[str, Any], values: Iterable[Any]) -> Iterable[st
                 if name not in seen:
                     seen[name] = None
                     waiting.append(schemas[name])
-            case dict() as found:
-                waiting.extend(found.values())
-            case list() as found:
-                waiting.extend(found)
+            case dict() as value:
+                waiting.extend(value.values())
+            case list() as value:
+                waiting.extend(value)
             case _:
                 pass
     return seen
 
 
 def _declared(name: str, schema: Mapping[str, Any], *, whole: bool) -> str:
-    """`whole`: it is answered, so fields with defaults are there as well."""
-    words = f"/** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
+    """Declare a type. `whole`: it is part of an answer, so fields with defaults are always present."""
+    comment = f"/** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
     if schema.get("type") == "object" and schema.get("properties"):
         fields = "".join(_field(key, value, schema, whole=whole) for key, value in schema["properties"].items())
-        return f"{words}export interface {name} {{\n{fields}}}\n"
-    return f"{words}export type {name} = {_type(schema)};\n"
+        return f"{comment}export interface {name} {{\n{fields}}}\n"
+    return f"{comment}export type {name} = {_type(schema)};\n"
 
 
 def _field(name: str, schema: Mapping[str, Any], of: Mapping[str, Any], *, whole: bool) -> str:
     key = name if _NAME.fullmatch(name) else f'"{name}"'
     optional = "" if whole or name in of.get("required", []) else "?"
-    words = f"  /** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
-    return f"{words}  {key}{optional}: {_type(schema)};\n"
+    comment = f"  /** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
+    return f"{comment}  {key}{optional}: {_type(schema)};\n"
 
 
 def _one_line(text: str) -> str:

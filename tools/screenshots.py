@@ -29,7 +29,7 @@ from rota import Order, Rota  # noqa: E402
 from rota.client.client import Client  # noqa: E402
 from rota.core.monitoring.counters import SPANS, Counted, Rows  # noqa: E402
 from rota.core.monitoring.statistics import bucket  # noqa: E402
-from tests.browser import finding  # noqa: E402
+from tests.browser import browsers  # noqa: E402
 
 Scheme = Literal["light", "dark"]
 SHOTS: dict[str, tuple[str, Scheme]] = {
@@ -131,10 +131,10 @@ async def _dev(url: str) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _browser() -> AsyncIterator[Browser]:
-    program, found = finding.browser()
+    program, found = browsers.browser()
     environment: dict[str, str | float | bool] = {**os.environ, **found}
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=program, args=finding.FLAGS, env=environment)
+        started = await playwright.chromium.launch(executable_path=program, args=browsers.FLAGS, env=environment)
         yield started
         await started.close()
 

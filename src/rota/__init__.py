@@ -73,7 +73,7 @@ __all__ = [
     "once",
 ]
 
-# Loaded at their first use: `rota --help` needs none of it.
+# Imported at their first use, to keep `rota --help` fast.
 _HOMES = {
     "rota.app": ("Rota",),
     "rota.client.blocking": ("BlockingClient",),

@@ -1,4 +1,4 @@
-"""`python -m rota` is `rota`."""
+"""Entry point of `python -m rota`, the same as `rota`."""
 
 from rota.cli import main
 

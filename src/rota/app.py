@@ -1,4 +1,4 @@
-"""The application: where jobs are declared, and the lazy way to the database for every thread, loop and process."""
+"""The application: declarations of jobs and schedules, and a lazy client for every thread, event loop and process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ AsgiApp = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Rota(ScriptRunner):
-    """`Rota()` takes its database from ROTA_DATABASE_URL, `rota.toml`, or `sqlite:///rota.db`.
+    """An application. `Rota()` takes its database from ROTA_DATABASE_URL, `rota.toml`, or `sqlite:///rota.db`.
 
     Creating it connects to nothing and starts nothing, so it is safe at import, before a fork, in every web worker.
     """
@@ -85,7 +85,9 @@ class Rota(ScriptRunner):
     def _configure(self, config: Config) -> None:
         self.config = config
         self.dialect: Dialect = dialect_of(config.database_url)
-        self._database_url = anchored(config.database_url)  # a child that changes its folder means the same file
+        self._database_url = anchored(
+            config.database_url
+        )  # a child process that changes its directory must use the same file
 
     def _forget_connections(self) -> None:
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = (
@@ -99,7 +101,7 @@ class Rota(ScriptRunner):
         self.meters = Meters()
 
     def configure(self, **settings: object) -> None:
-        """Settings that win over those the app was made with, as a program's flags do; None was not given."""
+        """Override the settings that the app was created with, as a program's flags do; None counts as not given."""
         if self._clients or self._blocking or self._engine:
             raise Conflict("this app is connected already", hint="configure it before its first use")
         self._configure(changed(self.config, settings))
@@ -130,9 +132,9 @@ class Rota(ScriptRunner):
     def external(
         self, name: str, /, payload_schema: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
     ) -> Job[..., Any]:
-        """Declare a job that is done outside: `app.external("label-images", {"type": "object", …}, timeout="1h")`.
+        """Declare a job that external workers do: `app.external("label-images", {"type": "object", …}, timeout="1h")`.
 
-        No worker of ours claims it; whoever does, does so with `client.external`, or over REST.
+        rota's own workers never claim it. External ones do, with `client.external` or over REST.
         """
         return self._without_function(name, EXTERNAL, {**options, "payload_schema": payload_schema})
 
@@ -150,8 +152,9 @@ class Rota(ScriptRunner):
     def pipeline(
         self, name: str, parts: Sequence[Mapping[str, Any]], /, **options: Unpack[JobOptions]
     ) -> Job[..., Any]:
-        """Declare a job whose parts are other jobs, done one after the other by whoever knows each:
-        `app.pipeline("publish", [{"step": "fetch", "job": "fetch-page"}, {"step": "tell", "job": "notify-shop"}])`.
+        """Declare a job whose parts are other jobs, run in sequence by workers that know each.
+
+        `app.pipeline("publish", [{"step": "fetch", "job": "fetch-page"}, {"step": "tell", "job": "notify-shop"}])`
         """
         own = {option: value for option, value in options.items() if option != "notify"}
         return self._declared(declare_pipeline(self.registry, name, parts, own), options)
@@ -173,9 +176,9 @@ class Rota(ScriptRunner):
         trigger: Trigger,
         **options: Unpack[DeclaredOptions],
     ) -> None:
-        """Declare when runs of a job are made: `app.schedule("news", crawl, every("30m"), overlap="skip")`.
+        """Declare when runs of a job are created: `app.schedule("news", crawl, every("30m"), overlap="skip")`.
 
-        Checked here; stored when an engine starts, once, however many processes declare it.
+        It is validated here, and stored when an engine starts: once, however many processes declare it.
         """
         handler = self.registry.newest(job if isinstance(job, str) else job.name)
         own = {option: value for option, value in options.items() if option != "notify"}
@@ -184,14 +187,14 @@ class Rota(ScriptRunner):
             self.registry.notifications.of_schedule(name, told)
 
     def notify(self, name: str, **options: Any) -> None:
-        """Declare who is told of what: `app.notify("ops", on=["failure"], to="mailto:me@example.com", jobs=["crawl"])`.
+        """Declare a notification: `app.notify("ops", on=["failure"], to="mailto:me@example.com", jobs=["crawl"])`.
 
-        Checked here; stored when an engine starts, unless a person has made or changed one of this name.
+        It is validated here, and stored when an engine starts, unless a person has created or changed one of this name.
         """
         self.registry.notifications.declare(name, options)
 
     def around(self, around: A) -> A:
-        """Put a context manager, or a generator with one `yield`, around handlers: `app.around(web.app_context)`."""
+        """Add middleware, a context manager or a generator with one `yield`: `app.around(web.app_context)`."""
         self.registry.surround(around)
         return around
 
@@ -212,9 +215,9 @@ class Rota(ScriptRunner):
         max_queued: int | None = None,
         rate: RateOption = None,
     ) -> None:
-        """Declare what each scope of a kind may have, over all jobs: `app.quota("tenant", max_concurrency=5)`.
+        """Declare a quota for each scope of a kind, over all jobs: `app.quota("tenant", max_concurrency=5)`.
 
-        Stored when an engine starts. What a person set instead, for a scope or for all of them, stays so.
+        It is stored when an engine starts. A quota that a person set, for one scope or for all, has precedence.
         """
         kind, _ = checked_place(kind, None)
         if kind in self.registry.quotas:
@@ -222,7 +225,7 @@ class Rota(ScriptRunner):
         self.registry.quotas[kind] = quota_of(max_concurrency, max_queued, rate)
 
     async def connect(self) -> Client:
-        """The client of the running event loop; made at the first use."""
+        """Return the client of the running event loop, created at the first use."""
         loop = asyncio.get_running_loop()
         task = self._clients.get(loop)
         if task is not None and task.done() and not task.cancelled() and task.exception() is None:
@@ -234,7 +237,7 @@ class Rota(ScriptRunner):
         return await asyncio.shield(task)
 
     async def _open_until_the_loop_ends(self) -> Client:
-        """An event loop that shuts down closes its async generators: one of them closes the client."""
+        """Open a client that is closed with its event loop: a loop that shuts down closes its async generators."""
         client = await self.open_client()
         client.owner = self
         closing = self._close_at_the_end(client)
@@ -250,7 +253,7 @@ class Rota(ScriptRunner):
             await client.close()
 
     async def open_client(self) -> Client:
-        """A client of one's own, which whoever opened it closes."""
+        """Open a client that the caller must close."""
         if self._opener is not None:
             return await self._opener()
         store = await open_store(self._database_url, deadline=self.config.deadline)
@@ -264,7 +267,10 @@ class Rota(ScriptRunner):
         blocking: BlockingClient | None = None,
         config: Config | None = None,
     ) -> Iterator[None]:
-        """For tests: until the block ends, clients come from `opener`; whoever opened one in it closes it in it."""
+        """Take clients from `opener` until the block ends, for tests.
+
+        A client opened in the block must be closed in it.
+        """
         before = dict(vars(self))
         self._forget_connections()
         self._opener, self._blocking = opener, blocking
@@ -283,22 +289,25 @@ class Rota(ScriptRunner):
             return self._blocking
 
     def prepare_locally(self, order: Order) -> NewRun:
-        """A run made without asking the database, for use inside somebody else's transaction."""
+        """Build a run without accessing the database, for use inside another transaction."""
         handler = self.registry.newest(order.job)
         payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
         run = self._under_quota(new_run(handler.definition, new_id(), payload, order.options))
         return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
 
     def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        """Runs of any jobs, all or none: `app.enqueue_many([fetch.options(ref="a").order(url), …])`."""
+        """Enqueue runs of any jobs, all or none: `app.enqueue_many([fetch.options(ref="a").order(url), …])`."""
         return self.blocking.enqueue_many(orders)
 
     async def aenqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        """The same in async code."""
+        """Enqueue runs of any jobs, all or none, in async code."""
         return await (await self.connect()).enqueue_many(orders)
 
     def _under_quota(self, run: NewRun) -> NewRun:
-        """The one that is declared here: others, and whether too many wait, only the database knows."""
+        """Apply the quota declared here.
+
+        Quotas of others, and the number of queued runs, are known only to the database.
+        """
         declared = self.registry.quotas.get(run.scope_kind)
         if declared is None:
             return run
@@ -307,7 +316,7 @@ class Rota(ScriptRunner):
         return msgspec.structs.replace(run, gates=(*run.gates, *quiet))
 
     async def metrics(self) -> str:
-        """For Prometheus: what this process has counted for this app, and how full its database is."""
+        """Return metrics for Prometheus: this process's counters for this app, and gauges of its database."""
         return await (await self.connect()).metrics()
 
     async def start(
@@ -339,7 +348,7 @@ class Rota(ScriptRunner):
     async def running(
         self, *, name: str | None = None, queues: Queues | None = None, labels: Iterable[str] | None = None
     ) -> AsyncIterator[Client]:
-        """`async with app.running() as client:` starts, stops and closes."""
+        """Start the engine for a block: `async with app.running() as client:` starts, stops and closes."""
         await self.start(name=name, queues=queues, labels=labels)
         try:
             yield await self.connect()
@@ -348,10 +357,10 @@ class Rota(ScriptRunner):
             await self.aclose()
 
     def asgi(self, *, trusted: bool = False) -> AsgiApp:
-        """API and pages, for any ASGI application to mount; it starts nothing: `app.start()` does.
+        """Return API and dashboard for any ASGI application to mount. It starts no engine: `app.start()` does.
 
-        Without `auth`, only callers on this machine are answered, unless whatever is in front can be `trusted` to ask
-        who they are.
+        Without `auth`, only callers on this machine are answered, unless the application in front is `trusted` to
+        authenticate them.
         """
         application: AsgiApp = importlib.import_module("rota.server").asgi(self, trusted=trusted)
         return application
@@ -378,7 +387,7 @@ _all_apps: weakref.WeakSet[Rota] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """Threads and sockets do not survive a fork: the child connects anew when it needs to."""
+    """Forget connections in a forked child, which threads and sockets do not survive; it reconnects when needed."""
     for app in list(_all_apps):
         app._lock = threading.RLock()
         app._forget_connections()

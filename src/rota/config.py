@@ -1,4 +1,4 @@
-"""Configuration: flags over `ROTA_*` over `rota.toml` over defaults; refused as a whole when it cannot work."""
+"""Configuration: flags over `ROTA_*` over `rota.toml` over defaults. An invalid combination is refused as a whole."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting; the environment variable is its name in capitals behind `ROTA_`."""
+    """Every setting; its environment variable is `ROTA_` and the name in capitals."""
 
     database_url: str = "sqlite:///rota.db"
     server: str = ""
@@ -102,7 +102,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise BadConfig(f"jwt_secret must have at least {_SHORTEST_SECRET} bytes", hint=hint)
 
     def __repr__(self) -> str:
-        """Without what nobody should read in a log."""
+        """Show all settings, with secrets masked."""
         shown = (
             (name, _MASK if name in _SECRETS and getattr(self, name) else getattr(self, name)) for name in SETTINGS
         )
@@ -162,12 +162,12 @@ def _check_networks(name: str, text: str, example: str, known: Collection[str] =
 
 
 def is_base_path(text: str) -> bool:
-    """Whether something can be shown below it; a slash at its end says no more."""
+    """Return whether `text` is a valid base path; a trailing slash is ignored."""
     return _BASE_PATH.fullmatch(text.rstrip("/")) is not None
 
 
 def networks_of(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    """What such a setting names; `loopback` is this machine, `none` nobody."""
+    """Parse a list of networks; `loopback` is this machine, `none` is empty."""
     named = (network for part in _listed(text) for network in _PROXY_WORDS.get(part, (part,)))
     return tuple(ip_network(network) for network in named)
 
@@ -185,7 +185,7 @@ def load_config(
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Config:
-    """`flags` that are None were not given. Without `file`, `rota.toml` in the working directory, if there."""
+    """Load the configuration. Flags that are None count as not given. `file` defaults to `rota.toml`, if it exists."""
     environment = os.environ if environment is None else environment
     given: dict[str, tuple[object, str]] = {}
     given |= {name: (value, f"{name} in {file or _FILE}") for name, value in _from_file(file).items()}
@@ -196,7 +196,7 @@ def load_config(
 
 
 def changed(config: Config, settings: Mapping[str, object]) -> Config:
-    """The same with these settings instead; those that are None were not given."""
+    """Return `config` with these settings replaced; those that are None count as not given."""
     typed: dict[str, Any] = {name: _typed(name, value) for name, value in settings.items() if value is not None}
     return msgspec.structs.replace(config, **typed)
 
@@ -218,7 +218,7 @@ def _from_file(file: Path | None) -> dict[str, object]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    """Unknown `ROTA_…` names are left alone: other programs may own them."""
+    """Read `ROTA_*` variables. Unknown names are ignored: other programs may own them."""
     return {name: environment[key] for name in SETTINGS if (key := _variable(name)) in environment}
 
 
@@ -227,7 +227,7 @@ def _variable(name: str) -> str:
 
 
 def _typed(name: str, value: Any, told: str | None = None) -> object:
-    """`told`: where it was set, in words for whoever has to correct it."""
+    """Convert a setting to its type. `told` says where it was set, for the error message."""
     if name not in _TYPES:
         raise BadConfig(f"rota has no setting {name!r}", hint=did_you_mean(name, SETTINGS))
     kind = _TYPES[name]

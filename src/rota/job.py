@@ -1,4 +1,4 @@
-"""A declared job in the user's hands: call it, or enqueue it, typed by its own signature."""
+"""A declared job as user code sees it: call it or enqueue it, typed by its own signature."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ R = TypeVar("R")
 
 
 class Job(Generic[P, R]):
-    """`job(...)` just calls the function. `fn` is the function itself, `given` the options for the runs it enqueues."""
+    """A job.
+
+    `job(...)` just calls the function. `fn` is the function itself, `given` the options of the runs it enqueues.
+    """
 
     def __init__(self, app: Rota, handler: Handler, options: Mapping[str, Any] | None = None) -> None:
         self.app = app
@@ -42,7 +45,7 @@ class Job(Generic[P, R]):
         return f"<rota job {self.name!r} version {self.handler.definition.version}>"
 
     def options(self, **options: Unpack[RunOptions]) -> Job[P, R]:
-        """The same job with options for the runs enqueued through it."""
+        """Return the same job with options for the runs enqueued through it."""
         for option in options:
             if option not in RUN_OPTIONS:
                 raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {self.name!r}")
@@ -53,25 +56,25 @@ class Job(Generic[P, R]):
         return self.app.blocking.enqueue(self._order(args, kwargs))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
-        """The same in async code."""
+        """Enqueue a run with these arguments, in async code."""
         return await (await self.app.connect()).enqueue(self._order(args, kwargs))
 
     def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
-        """All in one transaction; each payload holds one run's arguments by name."""
+        """Enqueue several runs in one transaction; each payload holds one run's arguments by name."""
         return self.app.blocking.enqueue_many([Order(self.name, dict(payload), self.given) for payload in payloads])
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
-        """The same in async code."""
+        """Enqueue several runs in one transaction, in async code."""
         return await (await self.app.connect()).enqueue_many(
             [Order(self.name, dict(payload), self.given) for payload in payloads]
         )
 
     def order(self, *args: P.args, **kwargs: P.kwargs) -> Order:
-        """A run that is not enqueued yet, for `app.enqueue_many([...])`: several jobs at once, some after others."""
+        """Return a run that is not enqueued yet, for `app.enqueue_many([...])` with several jobs or dependencies."""
         return self._order(args, kwargs)
 
     def enqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Enqueue inside a transaction of yours: the run exists if, and as soon as, you commit. Returns its id.
+        """Enqueue inside your own transaction: the run exists if, and as soon as, you commit. Return its id.
 
         `connection`: psycopg, SQLAlchemy, Django, any DB-API on PostgreSQL; apsw or sqlite3 on SQLite.
         """
@@ -80,7 +83,7 @@ class Job(Generic[P, R]):
         return run.id
 
     async def aenqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
-        """The same for asyncpg, async psycopg and async SQLAlchemy."""
+        """Enqueue inside your own transaction with asyncpg, async psycopg or async SQLAlchemy. Return the run's id."""
         run = self.app.prepare_locally(self._order(args, kwargs))
         await aexecute_in(connection, run, self.app.dialect)
         return run.id
@@ -91,7 +94,7 @@ class Job(Generic[P, R]):
 
 
 class JobDecorator(Protocol):
-    """What `@app.job(...)` with options is, for type checkers."""
+    """Type of `@app.job(...)` with options, for type checkers."""
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...

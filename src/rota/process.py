@@ -1,4 +1,4 @@
-"""What programs that stay need: an event loop to run in, an end in time, and a word to who started them."""
+"""Support for long-running programs: the event loop, a forced exit, and systemd notifications."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ EndWithin = Callable[[float], None]
 
 
 def run_loop(main: Callable[[EndWithin], Coroutine[Any, Any, int]], *, goes_on: bool = False) -> int:
-    """The exit code of `main`, which is given what to call when a signal comes: so many seconds later it is over.
+    """Run `main` on an event loop and return its exit code.
 
-    Without that, a handler that blocks the loop would keep `main` from seeing the signal, and one that refuses to be
-    cancelled the loop from closing. A process that must be ended exits with the code of `main`, or with 1 if `main`
-    had not returned: then runs may be left to the reaper. One that `goes_on` after the loop is no longer ended.
+    `main` receives a function to call when a signal arrives: that many seconds later the process is ended by force.
+    Without it, a handler that blocks the loop would keep `main` from seeing the signal, and one that refuses to be
+    cancelled would keep the loop from closing. A forced exit uses the code of `main`, or 1 if `main` had not returned:
+    then runs may be left to the reaper. With `goes_on`, the forced exit is called off after the loop.
     """
     last_resort = ForcedExit()
     try:
@@ -35,11 +36,11 @@ def run_loop(main: Callable[[EndWithin], Coroutine[Any, Any, int]], *, goes_on: 
 
 
 class ForcedExit:
-    """Once told, it ends the process. Commands never call it off: after the loop, a thread that a handler left can keep
-    Python from ending.
+    """Thread that ends the process a given time after `end_within`.
 
-    It waits in a thread from the start. In a signal handler none can be started: the signal may have come while
-    another one was starting, and holds the lock. SimpleQueue is made to be used there.
+    Commands never call it off: after the loop, a thread that a handler left can keep Python from exiting. The thread is
+    started in advance. A signal handler cannot start one: the signal may interrupt code that holds the lock for
+    starting threads. SimpleQueue is reentrant, and safe to use there.
     """
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class ForcedExit:
     def _watch(self) -> None:
         if self._off.wait(self._limit.get()):
             return
-        # Whoever blocks may hold the lock of the log.
+        # Log in a thread: the blocked code may hold the lock of a log handler.
         word = threading.Thread(target=log.error, args=("something does not stop: ended without it",), daemon=True)
         word.start()
         word.join(0.2)
@@ -66,7 +67,7 @@ class ForcedExit:
 
 
 def tell_manager(state: str) -> None:
-    """To systemd, if it wants to know (`Type=notify`): READY=1, STOPPING=1."""
+    """Notify systemd (`Type=notify`) of READY=1 or STOPPING=1, if it asked for it."""
     place = os.environ.get("NOTIFY_SOCKET")
     if not place or not hasattr(socket, "AF_UNIX"):
         return

@@ -1,4 +1,4 @@
-"""rota in a plain program, without an event loop of its own: until it is told to stop, or beside what it does."""
+"""Run rota in a plain program without an event loop: in the main thread, or in the background."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from rota.process import run_loop
 
 
 class ScriptRunner(ABC):
+    """The part of `Rota` for programs without an event loop."""
+
     @property
     @abstractmethod
     def blocking(self) -> BlockingClient: ...
@@ -26,7 +28,7 @@ class ScriptRunner(ABC):
     ) -> AbstractAsyncContextManager[Client]: ...
 
     def run(self, *, http: bool = False, name: str | None = None, queues: Queues | None = None) -> None:
-        """Work until SIGTERM or Ctrl-C, as `rota worker` does; with `http`, API and dashboard are served, too.
+        """Work until SIGTERM or Ctrl-C, like `rota worker`; with `http`, also serve API and dashboard.
 
         For the main thread of a program that has nothing else to do.
         """
@@ -41,16 +43,16 @@ class ScriptRunner(ABC):
     def background(
         self, *, name: str | None = None, queues: Queues | None = None, labels: Iterable[str] | None = None
     ) -> Iterator[BlockingClient]:
-        """`with app.background() as client:` works in a thread of its own until the block ends.
+        """Work in a thread until the block ends: `with app.background() as client:`.
 
-        A Ctrl-C while it starts or stops is heard when that is done.
+        A Ctrl-C during start or stop takes effect afterwards.
         """
         thread = LoopThread()
         running = self.running(name=name, queues=queues, labels=labels)
         try:
             try:
                 thread.see_through(running.__aenter__())
-            except KeyboardInterrupt:  # by now it works
+            except KeyboardInterrupt:  # raised after the start has completed
                 thread.see_through(running.__aexit__(None, None, None))
                 raise
             try:

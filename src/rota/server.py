@@ -1,4 +1,4 @@
-"""One process put together: the loops, a worker, the API and the pages, from start to an orderly end."""
+"""Run one process: the loops, a worker, the API and the dashboard, from start to graceful shutdown."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 log = logging.getLogger("rota.server")
 
-# Beyond the grace of handlers. With the default of 20 s all of it fits into the 30 s that Kubernetes gives.
-_LAST_WORDS = 4.0  # to report what they did, if the database lets us
+# Seconds beyond the grace of handlers. With the default of 20 s all of it fits into the 30 s that Kubernetes gives.
+_LAST_WORDS = 4.0  # to report outcomes, if the database answers
 _CLOSING = 1.0
 BEYOND_GRACE = _LAST_WORDS + _CLOSING + 0.5
 
 
 def asgi(app: Rota, *, trusted: bool = False) -> Starlette:
-    """API and pages, to mount or to serve; it starts no loops and no worker."""
+    """Return API and dashboard as an application to mount or serve. It starts no loops and no worker."""
     return api.asgi(app, ui.routes(), trusted=trusted)
 
 
@@ -52,16 +52,15 @@ async def serve(
     on_ready: Callable[[str], None] | None = None,
     on_signal: Callable[[float], None] | None = None,
 ) -> int:
-    """Until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code. Without `http`, also until
-    the worker is asked to stop.
+    """Run until SIGTERM or SIGINT; return the exit code. A second signal ends the process at once.
 
-    Without `http`, a `metrics_port` serves metrics and probes alone.
+    Without `http`, it also ends when the worker is asked to stop, and a `metrics_port` serves only metrics and probes.
 
-    `on_ready` gets the address, or an empty text if there is none. A database that cannot be used at the start is
-    an error, because a typo in its URL should be seen; one that goes away later is waited for.
+    `on_ready` receives the address, or an empty string if there is none. A database that is unavailable at the start is
+    an error, because a typo in its URL should be noticed. One that goes away later is waited for.
 
-    `on_signal` gets the seconds that the end may take, and sees to it that the process ends by then: handlers that
-    block the loop or refuse to be cancelled can keep `serve`, or the loop, from ending. Called in a signal handler.
+    `on_signal` is called in a signal handler with the seconds that the shutdown may take, and must end the process by
+    then: handlers that block the loop or refuse to be cancelled can keep `serve`, or the loop, from ending.
     """
     listener = listen(app.config) if http else None
     if not http and metrics_port is not None:
@@ -105,7 +104,7 @@ async def _start(app: Rota, *, name: str | None, queues: Queues | None, working:
 async def _run(
     web: Web | None, signals: _Signals, on_ready: Callable[[str], None] | None, asked: asyncio.Event | None
 ) -> None:
-    """Returns when a signal came, it was `asked` to stop, or the web server ended, which it does not do by itself."""
+    """Wait until a signal arrives, an operator `asked` to stop, or the web server ends (never by itself)."""
     ends: list[asyncio.Task[Any]] = [asyncio.create_task(signals.stopped.wait())]
     if asked:
         ends.append(asyncio.create_task(asked.wait()))
@@ -142,7 +141,7 @@ def _say_stopping(engine: Engine, grace: float) -> None:
 
 
 async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """The result of `work`, or None if the event came first."""
+    """Return the result of `work`, or None if the event came first."""
     working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(stopped.wait())
     try:
         await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -154,6 +153,8 @@ async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | N
 
 
 class _Signals:
+    """Handler of SIGTERM and SIGINT."""
+
     def __init__(self, on_first: Callable[[], None]) -> None:
         self.stopped = asyncio.Event()
         self._on_first = on_first
@@ -161,7 +162,7 @@ class _Signals:
         self._seen = False
 
     def arrived(self, *_: object) -> None:
-        """Not by the loop's own way of handling signals: while a handler blocks it, a second one must still count."""
+        """Handle a signal. Not through the event loop: while a handler blocks it, a second signal must still work."""
         if self._seen:
             os._exit(130)
         self._seen = True
@@ -181,7 +182,7 @@ def _signals(on_first: Callable[[], None]) -> Iterator[_Signals]:
 
 
 class Web(uvicorn.Server):
-    """uvicorn on a socket of ours, leaving signals to us."""
+    """uvicorn on a socket of ours; signals are handled by `_Signals`."""
 
     def __init__(self, application: Starlette, listener: socket.socket, below: str = "") -> None:
         super().__init__(
@@ -192,7 +193,7 @@ class Web(uvicorn.Server):
                 lifespan="off",
                 access_log=False,
                 log_config=None,
-                proxy_headers=False,  # whose word is taken, and for what, is said in api/http/proxies.py
+                proxy_headers=False,  # api/http/proxies.py decides which proxies are trusted, and for what
                 server_header=False,
                 timeout_graceful_shutdown=2,
             )

@@ -122,7 +122,7 @@ async def test_many_from_async_code_and_of_several_jobs(app: Rota, crawl: Crawl)
         ({"url": "a", "depth": "deep"}, r"\$\.depth"),
         ({"url": "a", "deepth": 1}, r"\$\.deepth.*did you mean 'depth'"),
         ({}, r"\$\.url.*missing"),
-        ({"url": "a", "ctx": 1}, r"\$\.ctx.*the worker gives it"),
+        ({"url": "a", "ctx": 1}, r"\$\.ctx.*the worker passes it"),
         ({"url": "a\0b"}, r"\$\.url"),
         ({"url": "\ud800"}, r"\$\.url"),
         ({"url": "x" * 300_000}, "the limit is"),

@@ -12,7 +12,7 @@ import pytest
 
 from rota import Invalid, Rota, RunState, every
 from rota.engine.engine import Engine
-from tests.support.processes import Processes
+from tests.support.processes.rota_process import Processes
 
 PROGRAM = """
 from rota import Rota, every

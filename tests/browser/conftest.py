@@ -24,7 +24,7 @@ from starlette.routing import Mount
 
 from rota import Client, Order, Rota
 from rota.server import asgi
-from tests.browser import finding, jobs
+from tests.browser import browsers, jobs
 
 HERE = Path(__file__).parent
 expect.set_options(timeout=10_000)  # of a busy machine; what is asserted about time is measured
@@ -93,10 +93,10 @@ async def dashboard(sqlite_url: str) -> AsyncIterator[Dashboard]:
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    program, found = finding.browser()
+    program, found = browsers.browser()
     environment: dict[str, str | float | bool] = {**os.environ, **found}
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=program, args=finding.FLAGS, env=environment)
+        started = await playwright.chromium.launch(executable_path=program, args=browsers.FLAGS, env=environment)
         yield started
         await started.close()
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from rota import Context, Fail, Rota
-from tests.support.waiting import forever, until
+from tests.support.wait import forever, until
 
 
 class NoSuchPage(Exception):

@@ -8,9 +8,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from rota import RunFilter
-from tests.browser import addresses, life
+from tests.browser import routes, sample_data
 from tests.browser.conftest import Dashboard, NewPage
-from tests.browser.looking import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, sticking_out
 
 # Any two of theme, width and language come together in one of these.
 LOOKS = [("light", 1280, "en"), ("dark", 360, "en"), ("light", 360, "zh"), ("dark", 1280, "zh")]
@@ -23,9 +23,15 @@ _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 async def things(dashboard: Dashboard) -> dict[str, str]:
     """One of each kind, by view; where it can, it is called by markup."""
     run = (await dashboard.client.list(RunFilter(job="hostile")))[0]
-    worker = next(one for one in await dashboard.client.workers.list() if one.name == life.MARKUP)
+    worker = next(one for one in await dashboard.client.workers.list() if one.name == sample_data.MARKUP)
     error = getattr(run.error, "fingerprint", None) or "nothing"
-    names = {"runs": run.id, "workers": worker.id, "queues": life.MARKUP, "jobs": "hostile", "schedules": life.MARKUP}
+    names = {
+        "runs": run.id,
+        "workers": worker.id,
+        "queues": sample_data.MARKUP,
+        "jobs": "hostile",
+        "schedules": sample_data.MARKUP,
+    }
     return {**names, "errors": error}
 
 
@@ -50,19 +56,19 @@ async def look(page: Page, address: str, language: str, *, closely: bool) -> lis
 
 @pytest.mark.parametrize(("scheme", "width", "language"), LOOKS)
 async def test_every_view(dashboard: Dashboard, new_page: NewPage, scheme: str, width: int, language: str) -> None:
-    await life.begin(dashboard)
+    await sample_data.begin(dashboard)
     names = await things(dashboard)
     locale = "zh-CN" if language == "zh" else "en-GB"
     page = await new_page(color_scheme=scheme, viewport={"width": width, "height": 800}, locale=locale)
     await page.goto(dashboard.url)
     await expect(page.locator(".live")).to_be_visible()
     wrong, closely = [], language == "en"
-    for view in addresses.ids():
-        wrong += await look(page, addresses.patterns(view)[0], language, closely=closely)
+    for view in routes.ids():
+        wrong += await look(page, routes.patterns(view)[0], language, closely=closely)
         heading = await page.get_by_role("heading", level=1).inner_text()
         if language == "zh" and not _CHINESE.search(heading):
             wrong.append(f"{view}: {heading} is no Chinese")
-        for address in addresses.filled(view, names) if closely else []:
+        for address in routes.filled(view, names) if closely else []:
             wrong += await look(page, address, language, closely=closely)
     assert not wrong, "\n".join(wrong)
 
@@ -70,8 +76,8 @@ async def test_every_view(dashboard: Dashboard, new_page: NewPage, scheme: str, 
 async def test_nothing_there_yet(dashboard: Dashboard, page: Page) -> None:
     await page.goto(dashboard.url)
     wrong = []
-    for view in addresses.ids():
-        wrong += await look(page, addresses.patterns(view)[0], "en", closely=False)
+    for view in routes.ids():
+        wrong += await look(page, routes.patterns(view)[0], "en", closely=False)
     assert not wrong, "\n".join(wrong)
 
 
@@ -83,7 +89,7 @@ async def test_the_shell_by_keyboard_alone(dashboard: Dashboard, page: Page) -> 
     await expect(skip).to_be_focused()
     await expect(skip).to_be_in_viewport()
     seen = []
-    for _ in range(len(addresses.ids()) + 1):
+    for _ in range(len(routes.ids()) + 1):
         await page.keyboard.press("Tab")
         seen.append(await page.evaluate("document.activeElement.innerText.trim()"))
         assert await page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", seen

@@ -8,8 +8,8 @@ from playwright.async_api import Page, expect
 
 from rota.core.runs.run import RunFilter
 from tests.browser.conftest import Dashboard, NewPage
-from tests.browser.looking import hurdles, rests, sticking_out
-from tests.browser.past import HOSTILE
+from tests.browser.page_checks import hurdles, rests, sticking_out
+from tests.browser.schedule_history import HOSTILE
 
 
 async def test_where_nothing_went_wrong_it_says_so(dashboard: Dashboard, page: Page) -> None:

@@ -8,10 +8,10 @@ import pytest
 from playwright.async_api import Page, expect
 
 from rota import every, once
+from tests.browser.chart_data import count_a_week
 from tests.browser.conftest import Dashboard, NewPage
-from tests.browser.counted import count_a_week
-from tests.browser.looking import hurdles, sticking_out
-from tests.browser.past import HOSTILE
+from tests.browser.page_checks import hurdles, sticking_out
+from tests.browser.schedule_history import HOSTILE
 
 AGO = datetime.now(UTC) - timedelta(minutes=5)
 

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from rota import Rota
 from tests.browser.conftest import NewPage, served
-from tests.support.reverse_proxy import Manner, certified, in_front_of
+from tests.support.servers.reverse_proxy import Manner, certified, in_front_of
 
 
 async def test_signed_in_and_live_below_a_path(sqlite_url: str, new_page: NewPage, tmp_path: Path) -> None:

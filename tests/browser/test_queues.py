@@ -5,9 +5,9 @@ import time
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser import life
+from tests.browser import sample_data
 from tests.browser.conftest import Dashboard
-from tests.browser.looking import rests
+from tests.browser.page_checks import rests
 
 
 def row(page: Page, queue: str) -> Locator:
@@ -15,7 +15,7 @@ def row(page: Page, queue: str) -> Locator:
 
 
 async def test_they_say_what_waits_and_whether_anybody_takes_it(dashboard: Dashboard, page: Page) -> None:
-    await life.beat(dashboard, "quiet-1", {"default": 2})
+    await sample_data.beat(dashboard, "quiet-1", {"default": 2})
     await dashboard.enqueue("hello", {"queue": "mail"})
     await dashboard.enqueue("hello", {"queue": "mail", "delay": "1h"})
     await page.goto(f"{dashboard.url}/queues")
@@ -32,7 +32,7 @@ async def test_they_say_what_waits_and_whether_anybody_takes_it(dashboard: Dashb
 
 
 async def test_one_is_paused_with_a_reason_and_resumed(dashboard: Dashboard, page: Page) -> None:
-    await life.beat(dashboard, "quiet-1")
+    await sample_data.beat(dashboard, "quiet-1")
     await dashboard.enqueue("hello")
     await page.goto(f"{dashboard.url}/queues")
     await row(page, "default").get_by_role("button", name="Pause default").click()

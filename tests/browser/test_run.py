@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from rota import RunFilter, RunState
 from tests.browser.conftest import Dashboard, NewPage
-from tests.browser.looking import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, sticking_out
 
 
 async def test_one_that_succeeded(dashboard: Dashboard, page: Page) -> None:
@@ -68,7 +68,7 @@ async def test_a_cancel_says_how_far_it_is(dashboard: Dashboard, page: Page) -> 
     await dashboard.client.cancel(run_id, reason="now", actor="cli:ann")
     phase = page.get_by_role("status").filter(has_text="Stop requested")
     await expect(phase).to_contain_text("cli:ann")
-    await expect(phase).to_contain_text("If it does not stop, it ends at")
+    await expect(phase).to_contain_text("If it does not stop, it is ended at")
     await expect(page.get_by_role("button", name="Cancel")).to_be_disabled()
 
 

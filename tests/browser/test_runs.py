@@ -8,7 +8,7 @@ from playwright.async_api import Locator, Page, expect
 
 from rota import Rota, RunFilter
 from tests.browser.conftest import Dashboard, NewPage, served
-from tests.browser.looking import hurdles, rests, sticking_out
+from tests.browser.page_checks import hurdles, rests, sticking_out
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from rota import Rota, RunFilter, every
 from tests.browser.conftest import Dashboard, served
-from tests.browser.past import HOSTILE, Past, coming_summer_time, lived_once
+from tests.browser.schedule_history import HOSTILE, Past, coming_summer_time, lived_once
 
 
 @pytest_asyncio.fixture(loop_scope="session")

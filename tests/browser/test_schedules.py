@@ -9,8 +9,8 @@ from playwright.async_api import Locator, Page, expect
 
 from rota import Rota, RunFilter, every
 from tests.browser.conftest import Dashboard, NewPage, served
-from tests.browser.looking import hurdles, rests, sticking_out
-from tests.browser.past import HOSTILE, lived_once
+from tests.browser.page_checks import hurdles, rests, sticking_out
+from tests.browser.schedule_history import HOSTILE, lived_once
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from rota import Rota
 from tests.browser.conftest import Dashboard, NewPage, served
-from tests.browser.looking import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, sticking_out
 
 _LOOK = """hidden => {
     Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});

@@ -5,10 +5,10 @@ import re
 from playwright.async_api import Page, expect
 
 from rota import Rota
-from tests.browser import life
+from tests.browser import sample_data
 from tests.browser.conftest import Dashboard, NewPage, served
-from tests.browser.looking import hurdles, sticking_out
-from tests.support.waiting import until
+from tests.browser.page_checks import hurdles, sticking_out
+from tests.support.wait import until
 
 
 async def sign_in(page: Page, dashboard: Dashboard, name: str, role: str, address: str = "/") -> None:
@@ -66,7 +66,7 @@ async def test_whoever_guesses_has_to_wait(sqlite_url: str, new_page: NewPage) -
 
 async def test_a_viewer_sees_everything_and_no_action(sqlite_url: str, page: Page) -> None:
     async with served(Rota(sqlite_url, auth=True)) as dashboard:
-        worker_id = await life.beat(dashboard, "quiet-1")
+        worker_id = await sample_data.beat(dashboard, "quiet-1")
         run_id = await dashboard.enqueue("hello")
         await sign_in(page, dashboard, "vera", "viewer", "/workers")
         addresses = ["/workers", f"/workers/{worker_id}", "/queues", "/queues/default", "/jobs", "/jobs/hello"]

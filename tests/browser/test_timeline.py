@@ -11,8 +11,8 @@ from playwright.async_api import Page, Route, expect
 
 from rota import every
 from tests.browser.conftest import Dashboard, NewPage
-from tests.browser.looking import hurdles, sticking_out
-from tests.browser.past import HOSTILE
+from tests.browser.page_checks import hurdles, sticking_out
+from tests.browser.schedule_history import HOSTILE
 
 
 async def test_where_nothing_ran_it_says_what_to_do(dashboard: Dashboard, page: Page) -> None:

@@ -6,9 +6,9 @@ import time
 from playwright.async_api import Locator, Page, expect
 
 from rota.core.workers.worker import WorkerState
-from tests.browser import life
+from tests.browser import sample_data
 from tests.browser.conftest import Dashboard
-from tests.browser.looking import rests
+from tests.browser.page_checks import rests
 
 
 def row(page: Page, worker_id: str) -> Locator:
@@ -22,8 +22,8 @@ async def test_without_any_it_says_how_to_start_one(dashboard: Dashboard, page: 
 
 
 async def test_they_are_listed_and_one_is_looked_at(dashboard: Dashboard, page: Page) -> None:
-    quiet = await life.beat(dashboard, "quiet-1", {"mail": 3, "default": 1})
-    gone = await life.beat(dashboard, "gone-1", gone=True)
+    quiet = await sample_data.beat(dashboard, "quiet-1", {"mail": 3, "default": 1})
+    gone = await sample_data.beat(dashboard, "gone-1", gone=True)
     await dashboard.work()
     run_id = await dashboard.enqueue("endless")
     await page.goto(f"{dashboard.url}/workers")
@@ -59,7 +59,7 @@ async def test_one_is_drained_and_goes_on(dashboard: Dashboard, page: Page) -> N
 
 
 async def test_its_settings_are_changed(dashboard: Dashboard, page: Page) -> None:
-    worker_id = await life.beat(dashboard, "quiet-1")
+    worker_id = await sample_data.beat(dashboard, "quiet-1")
     await page.goto(f"{dashboard.url}/workers/{worker_id}")
     await page.get_by_role("button", name="Change settings").click()
     dialog = page.get_by_role("dialog", name="Settings of quiet-1")
@@ -76,7 +76,7 @@ async def test_its_settings_are_changed(dashboard: Dashboard, page: Page) -> Non
 
 
 async def test_one_is_stopped(dashboard: Dashboard, page: Page) -> None:
-    worker_id = await life.beat(dashboard, "quiet-1")
+    worker_id = await sample_data.beat(dashboard, "quiet-1")
     await page.goto(f"{dashboard.url}/workers/{worker_id}")
     await page.get_by_role("button", name="Stop").click()
     await page.get_by_role("alertdialog", name="Stop quiet-1?").get_by_role("button", name="Stop").click()
@@ -95,7 +95,7 @@ async def test_a_new_one_is_there_at_once(dashboard: Dashboard, page: Page) -> N
     took = []
     for number in range(3):
         await rests(page)
-        worker_id = await life.beat(dashboard, f"quiet-{number}")
+        worker_id = await sample_data.beat(dashboard, f"quiet-{number}")
         since = time.perf_counter()
         await page.wait_for_selector(f'tr[data-key="{worker_id}"]')
         took.append(time.perf_counter() - since)

@@ -14,10 +14,10 @@ import msgspec
 
 from tests.chaos.faults import GRACE, HEARTBEAT, LEASE, POSTGRES, REAPER
 from tests.chaos.ledger import FOLDER
-from tests.support.ports import free_port
-from tests.support.postgres import PostgresCluster
-from tests.support.processes import Processes, RotaProcess
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.databases.network_proxy import Proxy, proxy_to
+from tests.support.databases.postgres import PostgresCluster
+from tests.support.processes.rota_process import Processes, RotaProcess
+from tests.support.servers.ports import free_port
 
 APP = "tests.chaos.jobs:app"
 SETTINGS = {

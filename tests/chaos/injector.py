@@ -13,9 +13,9 @@ import msgspec
 
 from tests.chaos.cluster import PATIENCE, Cluster, Target
 from tests.chaos.faults import POSTGRES, Fault
-from tests.support.postgres import PostgresCluster
-from tests.support.proxy import Loss, Proxy
-from tests.support.waiting import wait_for
+from tests.support.databases.network_proxy import Loss, Proxy
+from tests.support.databases.postgres import PostgresCluster
+from tests.support.wait import wait_for
 
 
 class Stroke(msgspec.Struct):

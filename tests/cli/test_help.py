@@ -1,4 +1,4 @@
-"""Every command helps itself: a line that says what it does, examples, options with words, JSON, and completion."""
+"""Help of every command: a line that says what it does, examples, option texts, --json, and completion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.cli import EXIT_CODES, root
 from rota.cli.program import sections_of
 from rota.cli.shell_completion import CompletedName
 from rota.store import Store, open_database
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 WITHOUT_DATABASE = {"rota init", "rota cron", "rota completion"}
 NOT_OFFERED = {
@@ -80,7 +80,7 @@ def test_every_command_has_its_place() -> None:
     placed = sections_of(list(root.commands))
     assert sorted(name for names in placed.values() for name in names) == sorted(root.commands)
     assert "Other commands" not in placed
-    assert sections_of(["run", "something"]) == {"What goes on": ["run"], "Other commands": ["something"]}
+    assert sections_of(["run", "something"]) == {"Monitoring": ["run"], "Other commands": ["something"]}
     shown = rota("--help").stdout
     assert {name for name in root.commands if re.search(rf"^  {name} +\S", shown, re.MULTILINE)} == set(root.commands)
 
@@ -103,7 +103,7 @@ def test_names_and_ids_are_offered_wherever_they_are_wanted() -> None:
 
 @pytest.fixture
 def used(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A job, a schedule and a run; its id."""
+    """Create a job, a schedule and a run; return the run's id."""
     monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
     app = Rota(sqlite_url)
 
@@ -143,7 +143,7 @@ def test_what_is_offered(used: str) -> None:
 
 
 def test_what_a_shell_would_obey_is_not_offered(used: str) -> None:
-    """Bash puts a word into the line as it is, and Enter does what it says."""
+    """Bash inserts a completion unquoted, so a name could be executed at Enter."""
     for name in ("$(touch me)", "`id`", "a b", "a;b", "--database=x", "~root", "*", "Grüße:a/b@c,d_e-f.g"):
         assert rota("schedule", "create", "--every", "1h", "--", name, "greet").exit_code == 0
     assert set(offered("schedule", "pause", "")) == {"news", "Grüße:a/b@c,d_e-f.g"}
@@ -154,3 +154,33 @@ def test_nothing_is_offered_while_the_database_is_away(used: str, tmp_path: Path
     assert offered("job", "get", "--database", away, "") == {}
     assert offered("--server", "http://127.0.0.1:1", "job", "get", "") == {}
     assert not (tmp_path / "nothing.db").exists()
+
+
+def test_short_forms_mean_the_long_ones_which_help_and_completion_show() -> None:
+    assert rota("run", "ls", "--help").stdout == rota("run", "list", "--help").stdout
+    assert rota("job", "rm", "--help").stdout.startswith("Usage: rota job delete ")
+    assert "Short forms: ls for list, rm for delete." in rota("job", "--help").stdout
+    assert "Short forms: ls for list." in rota("run", "--help").stdout
+    assert "Short forms" not in rota("import", "--help").stdout
+    assert {"list", "delete"} <= set(offered("job", ""))
+    assert not {"ls", "rm"} & set(offered("job", ""))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("job add", "create"),
+        ("run add", "enqueue"),
+        ("run show", "get"),
+        ("schedule edit", "update"),
+        ("quota set", "update"),
+        ("schedule remove", "delete"),
+        ("token remove", "revoke"),
+        ("workers lst", "list"),
+        ("notify", "notification"),
+    ],
+)
+def test_a_word_of_other_programs_is_answered_with_ours(typed: str, meant: str) -> None:
+    done = rota(*typed.split())
+    assert done.exit_code == 2
+    assert done.stderr == f"error: no such command '{typed.rsplit(maxsplit=1)[-1]}'\nhint: did you mean {meant}?\n"

@@ -1,4 +1,4 @@
-"""The command line's own manners: help, hints, errors, exit codes, configuration."""
+"""The command line in general: help, hints, errors, exit codes, configuration."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from rota.cli.terminal.format import one_field, state_cell, visible
 from rota.core.states import RunState
 from rota.values.durations import age, span
 from rota.version import __version__
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 
 @pytest.fixture(autouse=True)
@@ -97,9 +97,9 @@ def test_completion_prints_a_script(shell: str) -> None:
         (["run", "lss"], "no such command", "did you mean ls?"),
         (["run", "get"], "missing argument 'ID'", "see `rota run get --help`"),
         (["run", "ls", "--state", "fialed"], "there is no state 'fialed'", "did you mean 'failed'?"),
-        (["run", "ls", "--before", "zzz"], "'zzz' is not a whole run id", "next_cursor"),
+        (["run", "ls", "--before", "zzz"], "'zzz' is not a complete run id", "next_cursor"),
         (["run", "ls", "--scope", "account"], "'account' is not a scope", "KIND/ID"),
-        (["run", "enqueue", "x", "--at", "2026-01-01"], "has no zone", "Z"),
+        (["run", "enqueue", "x", "--at", "2026-01-01"], "has no time zone", "Z"),
         (["run", "enqueue", "x", "--at", "soon"], "'soon' is not a time", "2026-01-31T08:00:00Z"),
         (["run", "enqueue", "x", "--metadata", "[1]"], "--metadata must be an object", ""),
         (["run", "ls", "--tag", "\udcff"], "is not text", ""),

@@ -20,8 +20,8 @@ from rota.engine.handlers.context import SyncContext
 from rota.remote import connect
 from rota.store import Store, open_database
 from rota.testing import drain
-from tests.support.runs import WORKER
-from tests.support.serving import Site, serving
+from tests.support.runs.runs import WORKER
+from tests.support.servers.http_server import Site, serving
 
 Rotas = Callable[..., Result]
 
@@ -53,7 +53,7 @@ def make_app(url: str, **settings: Any) -> Rota:
 
 @pytest.fixture
 def app(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rota:
-    """Nothing in the folder, and nothing set, leads to the database."""
+    """Remove all settings that name the database, so that only the server can answer."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     for name in ("ROTA_DATABASE_URL", "ROTA_SERVER", "ROTA_TOKEN"):
@@ -138,8 +138,8 @@ def test_schedules(rota: Rotas, tmp_path: Path) -> None:
     file.write_text('owner = "me"\n[[schedule]]\nname = "filed"\njob = "boom"\nonce = 2031-01-01T00:00:00Z\n')
     for arguments in (
         ("ls",),
-        ("show", "news"),
-        ("edit", "news", "--every", "1h", "--overlap", "queue_one"),
+        ("get", "news"),
+        ("update", "news", "--every", "1h", "--overlap", "queue_one"),
         ("pause", "news", "--until", "2h"),
         ("resume", "news"),
         ("disable", "news"),
@@ -205,9 +205,9 @@ LOCAL = {
 }
 
 EVERY = """
-run add greet --delay 1h
-run ls
-run show {boom}
+run enqueue greet --delay 1h
+run list
+run get {boom}
 run wait {boom}: 1
 run watch {boom}: 1
 run logs {boom}
@@ -221,40 +221,40 @@ run complete {look} --fence 1 --result 7
 run fail {other} --fence 1 --error jammed --no-retry
 explain {boom}
 audit
-errors
+error-groups
 top --once
 export runs --job boom
 export attempts
 export events
-job ls
-job show greet
+job list
+job get greet
 job stats greet
 job pause greet
 job resume greet
-job add ping --url https://example.com --header Authorization:x --set priority=5
-job edit ping --timeout 3s --set backoff=["5s"]
-job rm ping
+job create ping --url https://example.com --header Authorization:x --set priority=5
+job update ping --timeout 3s --set backoff=["5s"]
+job delete ping
 job retry look
 job cancel greet --yes
-queue ls
+queue list
 queue pause default
 queue resume default
-quota set account/42 --max-concurrency 3 --rate 10/1m
-quota ls
-quota rm account/42
-expect set --job greet --start-within 5m --max-failures 3
-expect ls
-expect ls --breached
-expect rm --job greet
-notify add ops --to {hook} --job greet
-notify ls
-notify show ops
-notify test ops: 69
-notify rm ops --yes
-schedule add news greet --every 30m
-schedule ls
-schedule show news
-schedule edit news --every 1h
+quota update account/42 --max-concurrency 3 --rate 10/1m
+quota list
+quota delete account/42
+expectation update --job greet --start-within 5m --max-failures 3
+expectation list
+expectation list --breached
+expectation delete --job greet
+notification create ops --to {hook} --job greet
+notification list
+notification get ops
+notification test ops: 69
+notification delete ops --yes
+schedule create news greet --every 30m
+schedule list
+schedule get news
+schedule update news --every 1h
 schedule pause news --until 2h
 schedule resume news
 schedule disable news
@@ -268,15 +268,15 @@ schedule verify news
 schedule backfill news --from 2026-01-01T00:00:00Z --to 2026-01-01T02:00:00Z --yes
 schedule plan {file}
 schedule apply {file}
-schedule rm news --yes
-workers ls
-workers show web
+schedule delete news --yes
+workers list
+workers get web
 workers drain web
 workers resume web
-workers set web --slots 4
+workers update web --slots 4
 workers stop web --yes
 token create ci --role viewer
-token ls
+token list
 token revoke ci
 import crontab {crontab} --job look --apply --yes
 import intervals {intervals} --job greet --apply --yes
@@ -298,7 +298,7 @@ def commands(group: click.Command, above: str = "") -> Iterator[str]:
 
 
 def test_every_command_there_is(app: Rota, site: Site, rota: Rotas, tmp_path: Path) -> None:
-    """Or it is said why it is not for a server."""
+    """Run every command with --server; the others are listed with the reason why they need the database."""
     words = {"hook": "http://127.0.0.1:1/hook"}
     for name, text in FILES.items():
         words[name] = str(tmp_path / name)

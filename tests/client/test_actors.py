@@ -1,4 +1,4 @@
-"""Nobody may pass for one of rota's policies: what a policy cancels is nobody's failure."""
+"""Names of rota's own policies are reserved: what a policy cancels does not count as a failure."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta

@@ -1,4 +1,5 @@
-"""Promotion: everything in the file, once, in PostgreSQL, whatever happens on the way; and life goes on there."""
+"""Promotion: everything in the file ends up in PostgreSQL once, whatever happens on the way, and work continues
+there."""
 
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ from rota.store import Database, Store, open_database, open_store
 from rota.store.databases.database import Tx, Work
 from rota.store.promotion.catalogue import catalogue_of
 from rota.testing import Harness, ManualClock
-from tests.support.lived_in import FAR, live, make_app
-from tests.support.runs import WORK, WORKER, claim, put, state_of
-from tests.support.schedules import make_schedule, plan
-from tests.support.tables import content_of, fill_empty
+from tests.support.databases.sample_data import FAR, live, make_app
+from tests.support.databases.tables import content_of, fill_empty
+from tests.support.runs.runs import WORK, WORKER, claim, put, state_of
+from tests.support.schedules.schedules import make_schedule, plan
 
 T = TypeVar("T")
 PLACE = "postgresql://somewhere/rota"
 
 
 class Killed(Exception):
-    """As if the process had died."""
+    """Simulated death of the process."""
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ async def test_it_refuses_while_workers_are_alive_or_waits_for_them(
     source: Database, target: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await Store(source).workers.beat(WORKER)
-    with pytest.raises(Conflict, match="workers are at work on this database: worker") as refused:
+    with pytest.raises(Conflict, match="workers are running on this database: worker") as refused:
         await promote(source, target)
     assert "drain" in (refused.value.hint or "")
     await put(Store(source))  # nothing is frozen
@@ -211,7 +212,7 @@ async def test_interrupted_again_and_again_it_goes_on(
 async def test_it_may_die_at_any_transaction(
     source: Database, target: Database, sqlite_url: str, clock: ManualClock, seed: int
 ) -> None:
-    """Before its commit, or after it, when nobody hears the answer any more."""
+    """The process dies before the commit, or after it, when nobody receives the answer."""
     await lived_in(sqlite_url, clock)
     before = await content_of(source)
     chance = random.Random(seed)
@@ -231,7 +232,7 @@ async def test_it_may_die_at_any_transaction(
 async def test_a_transaction_that_is_repeated_does_nothing_twice(
     source: Database, target: Database, sqlite_url: str, clock: ManualClock
 ) -> None:
-    """The connection broke at its commit, and it was done again."""
+    """The connection broke at the commit, and the transaction is repeated."""
     await lived_in(sqlite_url, clock)
     before = await content_of(source)
 
@@ -264,7 +265,7 @@ def without_origin(content: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[
 
 
 class Mortal:
-    """A database with other transactions."""
+    """A database whose transactions may die."""
 
     def __init__(self, database: Database, transact: Callable[..., Any]) -> None:
         self._database = database
@@ -275,7 +276,7 @@ class Mortal:
 
 
 class Mortality:
-    """Death at the n-th transaction, on whichever of the databases."""
+    """Death at the n-th transaction, on either database."""
 
     def __init__(self, at: int, *, unanswered: bool) -> None:
         self._left = at
@@ -301,7 +302,7 @@ async def test_a_target_with_other_data_is_refused(source: Database, target: Dat
     there = Store(target)
     await there.migrate()
     await put(there)
-    with pytest.raises(Conflict, match="holds rows already: rota_ready 1, rota_run 1"):
+    with pytest.raises(Conflict, match="contains rows already: rota_ready 1, rota_run 1"):
         await promote(source, target)
     await put(Store(source))  # nothing is frozen
 
@@ -335,7 +336,7 @@ async def test_an_abandoned_one_leaves_nothing_behind(source: Database, target: 
     here = Store(source)
     await make_schedule(here)
     before = await content_of(source)
-    with pytest.raises(Conflict, match="no promotion of this database has begun"):
+    with pytest.raises(Conflict, match="no promotion of this database has been started"):
         await Promotion(source, target, PLACE).abandon()
     with pytest.raises(Killed):
         await promote(source, target, tell=dies_after(60))
@@ -358,7 +359,7 @@ async def test_looking_changes_nothing(source: Database, target: Database) -> No
     await put(Store(source))
     await Store(target).migrate()
     await put(Store(target))
-    with pytest.raises(Conflict, match="holds rows already"):
+    with pytest.raises(Conflict, match="contains rows already"):
         await Promotion(source, target, PLACE).look()
 
 
@@ -367,13 +368,13 @@ async def test_a_text_that_postgres_cannot_hold_is_named_before_anything_is_done
 ) -> None:
     run_id = await put(Store(source))
     await source.transact(lambda tx: tx.script("update rota_run set metadata = 'a' || char(0) || 'b'"))
-    with pytest.raises(Invalid, match=f"metadata of a row of rota_run has a NUL.*{run_id}"):
+    with pytest.raises(Invalid, match=f"metadata of a row of rota_run contains a NUL.*{run_id}"):
         await promote(source, target)
     await put(Store(source))
 
 
 async def test_only_this_way_around(source: Database, target: Database) -> None:
-    with pytest.raises(Invalid, match="from SQLite to PostgreSQL"):
+    with pytest.raises(Invalid, match="SQLite as source and PostgreSQL as target"):
         Promotion(target, source, PLACE)
 
 
@@ -389,7 +390,7 @@ async def test_a_row_that_got_lost_is_noticed(source: Database, target: Database
 
         return await target.transact(losing, **options)
 
-    with pytest.raises(Conflict, match="do not hold the same rows: rota_run 1 and 0"):
+    with pytest.raises(Conflict, match="row counts of the two databases differ: rota_run 1 and 0"):
         await promote(source, cast("Database", Mortal(target, transact)))
     with pytest.raises(PromotionUnfinished):
         await Store(target).require_schema()

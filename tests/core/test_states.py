@@ -1,4 +1,4 @@
-"""The table of legal changes, and that every decision about a run is in it."""
+"""Table of legal state changes; every decision about a run must be in it."""
 
 import pytest
 from hypothesis import given

@@ -13,7 +13,7 @@ import pytest
 from rota.cli.load_app import load_app
 from rota.django.databases import _beside, _postgres
 from rota.errors import BadConfig
-from tests.support.processes import environment_with
+from tests.support.processes.rota_process import environment_with
 
 PROJECT = """
 import json, sys
@@ -93,7 +93,7 @@ app.close()
 """
 
 COMMANDS = """
-from rota.core.model import RunFilter
+from rota.core.runs.run import RunFilter
 call_command("migrate", verbosity=0)
 backend.enqueue()
 call_command("rota", "run", "ls", "--json")

@@ -11,11 +11,11 @@ import pytest
 
 from rota.store.databases.database import Tx
 from rota.testing import Harness
-from tests.support.real_worker import Working
+from tests.support.runs.real_worker import Working
 
 _HOLDERS = """
 select l.worker_id from rota_lease l
-where not exists (select 1 from rota_worker w where w.id = l.worker_id and w.host = 'outside')
+where not exists (select 1 from rota_worker w where w.id = l.worker_id and w.host = 'external')
 """
 _PATIENCE = 2.0
 

@@ -10,7 +10,7 @@ import pytest
 from rota.engine.loop import Loop
 from rota.errors import Unavailable
 from tests.support.clock import ManualClock
-from tests.support.waiting import PATIENCE, until
+from tests.support.wait import PATIENCE, until
 
 LONG = timedelta(hours=1)
 

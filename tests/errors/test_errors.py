@@ -1,4 +1,4 @@
-"""Errors: five families, each one status and one exit code, and a tree that is drawn as it is."""
+"""Errors: five families, each with one status and one exit code, and the drawn tree."""
 
 import inspect
 import re
@@ -58,7 +58,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
 
 
 def test_the_drawn_tree_is_the_tree() -> None:
-    """Each family with its status and exit code, each error below its family, an exit code of its own in brackets."""
+    """Compare each family with its status and exit code, and each error with its family and its own exit code."""
     drawn: dict[str, tuple[str, int]] = {}
     family, exit_code = "", 0
     for line in (errors.__doc__ or "").splitlines():

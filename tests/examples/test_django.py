@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.examples import Example
+from tests.support.documents.examples import Example
 
 
 def shop_on(url: str) -> dict[str, str]:

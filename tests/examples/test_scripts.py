@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.examples import Example
+from tests.support.documents.examples import Example
 
 
 def test_a_script_that_waits_for_its_work(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.support.examples import Example
+from tests.support.documents.examples import Example
 
 
 def test_fastapi_with_two_processes_and_the_dashboard_below_a_path(sqlite_url: str, tmp_path: Path) -> None:

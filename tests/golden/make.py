@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import apsw
 
 from rota.store.databases.statements import schema_version
-from tests.support.postgres import PostgresCluster, find_binaries
+from tests.support.databases.postgres import PostgresCluster, find_binaries
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -1,4 +1,4 @@
-"""What a job may say of the bounds of one attempt, and what is refused."""
+"""Process limits: what a job may declare, and what is refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_limits_are_read() -> None:
     [
         ({"cpu_limit": "30s"}, 'cpu_limit needs a process of its own (add isolation="process")'),
         ({"memory_limit": "512MB", "isolation": "thread"}, "memory_limit needs a process of its own"),
-        ({"cpu_limit": "0s", "isolation": "process"}, "longer than nothing"),
+        ({"cpu_limit": "0s", "isolation": "process"}, "longer than zero"),
         ({"cpu_limit": 30, "isolation": "process"}, "30"),
         ({"memory_limit": "16MB", "isolation": "process"}, "must be 32MB or more, not 16MB"),
         ({"memory_limit": "much", "isolation": "process"}, "cannot be 'much'"),
@@ -55,7 +55,7 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> 
 def test_a_system_that_cannot_hold_a_process_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     monkeypatch.setattr("sys.platform", "darwin")
-    with pytest.raises(Invalid, match="cpu_limit needs a system"):
+    with pytest.raises(Invalid, match="cpu_limit is not supported"):
         declared(isolation="process", cpu_limit="30s")
     with pytest.raises(Invalid, match="memory_limit needs Linux"):
         declared(isolation="process", memory_limit="512MB")

@@ -1,4 +1,4 @@
-"""Schedules declared in code: checked at once, by name."""
+"""Schedules declared in code: validated at once, unique by name."""
 
 from datetime import UTC, datetime
 

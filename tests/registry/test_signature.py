@@ -233,7 +233,7 @@ class TestEncode:
             (crawl, {"url": "a", "n": "3"}, "$.n", "expected `int`, got `str`"),
             (crawl, {"url": "a", "n": None}, "$.n", "expected `int`, got `null`"),
             (crawl, {"url": "a", "n": float("nan")}, "$.n", "JSON has no number nan"),
-            (crawl, {"url": "a\0"}, "$.url", "has a NUL character"),
+            (crawl, {"url": "a\0"}, "$.url", "contains a NUL character"),
             (crawl, {"url": Stranger()}, "$.url", "type Stranger cannot be stored as JSON"),
             (crawl, {}, "$.url", "is missing"),
             (crawl, {"url": "a", "uri": 1}, "$.uri", "is unexpected"),

@@ -1,4 +1,4 @@
-"""A client of a server: verb by verb the same as one of the database."""
+"""The remote client behaves like the local one, verb by verb."""
 
 import asyncio
 import re
@@ -45,7 +45,7 @@ from rota.errors import (
 from rota.remote import NotOffered, RemoteClient
 from rota.store import Store, new_id, open_database
 from rota.testing import adrain
-from tests.support.serving import Site, serving
+from tests.support.servers.http_server import Site, serving
 
 FAR = datetime(2030, 1, 1, tzinfo=UTC)
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -117,14 +117,14 @@ Verb = Callable[[Client], Awaitable[Any]]
 
 
 def plain(value: Any) -> Any:
-    """An explanation says when it was asked for."""
+    """Return an answer without the time at which an explanation was made."""
     if isinstance(value, Explanation):
         return plain((value.verdict, {**value.facts, "now": None}))
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 async def alike(local: Client, far: RemoteClient, verb: Verb) -> Any:
-    """The same question to both: the same answer, of the same type."""
+    """Ask both clients; require the same answer, of the same type."""
     near, other = await verb(local), await verb(cast("Client", far))
     assert plain(other) == plain(near)
     if isinstance(near, list | tuple):
@@ -135,7 +135,7 @@ async def alike(local: Client, far: RemoteClient, verb: Verb) -> Any:
 
 
 async def furnish(app: Rota, client: Client) -> dict[str, str]:
-    """Something of everything there is to ask about."""
+    """Create one of everything there is to query."""
     ids: dict[str, str] = {}
     greeted = await client.enqueue(Order("greet", {"name": "Ada"}, {"tags": ["x"], "scope": ("account", "42")}))
     crawled = await client.enqueue(Order("crawl", {"page": 3}))
@@ -320,7 +320,7 @@ async def test_the_explanation_of_a_run_is_the_same(app: Rota, local: Client, fa
 
 
 def nameless(value: Any) -> Any:
-    """Without what is another at each try: ids by their order, times, secrets."""
+    """Replace what differs between tries: ids by their order, times, secrets."""
     known: dict[str, str] = {}
     text = msgspec.json.encode(value).decode()
     text = UUID.sub(lambda found: known.setdefault(found[0], f"id-{len(known)}"), text)
@@ -330,7 +330,7 @@ def nameless(value: Any) -> Any:
 
 
 async def commands(client: Client, app: Rota) -> list[Any]:
-    """One of everything that changes something, in an order that makes sense."""
+    """One of every command, in a sensible order."""
     told: list[Any] = []
 
     async def note(doing: Awaitable[Any]) -> Any:
@@ -411,7 +411,7 @@ GREETING: dict[str, Any] = {"payload": {"name": "Ada"}}
 
 
 async def test_every_command_does_the_same(sqlite_url: str, tmp_path: Any) -> None:
-    """On two databases, which then have the same in them."""
+    """The commands run on two databases, which must then have the same content."""
     twin = await introduced(f"sqlite:///{tmp_path / 'twin.db'}")
     near = await commands(await twin.connect(), twin)
     app = await introduced(sqlite_url)
@@ -510,7 +510,7 @@ async def test_a_key_of_ones_own_is_sent(far: RemoteClient) -> None:
     first = await far.enqueue(Order("rest", {}, {"idempotency_key": "order-17"}))
     again = await far.enqueue(Order("rest", {}, {"idempotency_key": "order-17"}))
     assert (first.created, again.created, again.id) == (True, False, first.id)
-    with pytest.raises(Invalid, match="idempotency_key of its own"):
+    with pytest.raises(Invalid, match="its own idempotency_key"):
         await far.enqueue_many([Order("rest", {}, {"idempotency_key": "k"})])
 
 
@@ -535,7 +535,7 @@ async def test_time_and_metrics(far: RemoteClient) -> None:
 
 
 async def test_what_is_not_offered_says_so(far: RemoteClient) -> None:
-    with pytest.raises(NotOffered, match=r"client\.prune is not offered over HTTP"):
+    with pytest.raises(NotOffered, match=r"client\.prune is not available over HTTP"):
         await far.prune()
 
 
@@ -556,7 +556,7 @@ async def test_without_an_event_loop(app: Rota, site: Site) -> None:
 async def test_short_pages_are_not_taken_for_the_last(
     local: Client, far: RemoteClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that has no patience at all looks into one window for a request."""
+    """A server without any patience searches one window per request."""
     monkeypatch.setattr("rota.client.client._PATIENCE", 0.0)
     monkeypatch.setattr("rota.store.runs.search._FIRST", 4)
     marked = [Order("rest", {"n": n}, {"tags": ["mark"]} if n % 10 == 0 else {}) for n in range(30)]

@@ -1,4 +1,4 @@
-"""Whoever asks a server loads nothing that only servers and workers need."""
+"""A remote client imports nothing that only servers and workers need."""
 
 import subprocess
 import sys

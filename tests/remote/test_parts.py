@@ -1,4 +1,4 @@
-"""Quotas, expectations, notifications, jobs of data and work outside, asked of a server: as of the database."""
+"""Quotas, expectations, notifications, data jobs and external work: the remote client behaves like the local one."""
 
 import asyncio
 import re
@@ -36,8 +36,8 @@ from rota.errors import (
 )
 from rota.remote import RemoteClient
 from rota.store import Store, open_database
-from tests.support.receivers import hook
-from tests.support.serving import Site, serving
+from tests.support.servers.http_server import Site, serving
+from tests.support.servers.notification_receivers import hook
 
 MISSING = "00000000-0000-7000-8000-000000000000"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -84,7 +84,7 @@ async def done(command: Awaitable[None]) -> bool:
 
 
 async def commands(client: Client) -> list[Any]:
-    """One of everything, in an order that makes sense."""
+    """One of every command, in a sensible order."""
     quotas, expected, told, jobs = client.quotas, client.expectations, client.notifications, client.data_jobs
     options: dict[str, Any] = {
         "backoff": Exponential(timedelta(seconds=2)),
@@ -141,7 +141,7 @@ def timeless(value: Any) -> Any:
 
 
 async def test_every_command_does_the_same(sqlite_url: str, tmp_path: Any) -> None:
-    """On two databases, which then have the same in them."""
+    """The commands run on two databases, which must then have the same content."""
     twin, app = await introduced(f"sqlite:///{tmp_path / 'twin.db'}"), await introduced(sqlite_url)
     near = await commands(await twin.connect())
     with serving(asgi(app), app) as site:

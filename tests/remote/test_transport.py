@@ -1,4 +1,4 @@
-"""Servers that are away, slow, strange or strict, as their client meets them."""
+"""The transport against servers that are down, slow, foreign or strict."""
 
 import asyncio
 import logging
@@ -37,8 +37,8 @@ from rota.remote import RemoteClient
 from rota.remote.changes import events_of
 from rota.remote.problems import Problem, error_of, raised, retry_after
 from rota.remote.transport import Transport, checked_url
-from tests.support.serving import Site, serving
-from tests.support.waiting import forever, until
+from tests.support.servers.http_server import Site, serving
+from tests.support.wait import forever, until
 
 SECRET = "rota_5be1c0ffee00_verysecretindeed"
 NOW = b'{"now": "2026-01-31T08:00:00Z"}'
@@ -47,7 +47,7 @@ Reaction = Callable[[Request], Response | Awaitable[Response]]
 
 
 class Script:
-    """A server that does one thing after the other, and remembers what it was asked."""
+    """A server that does one thing after another, and records its requests."""
 
     def __init__(self, *reactions: Reaction) -> None:
         self.asked: list[tuple[str, str, str | None]] = []
@@ -165,7 +165,7 @@ async def test_an_enqueue_is_repeated_under_its_key_and_other_commands_are_not()
 
 
 async def test_a_lost_answer_makes_one_run(sqlite_url: str) -> None:
-    """The server does it, and the line goes dead before it can say so."""
+    """The server executes the request, and the connection breaks before it can respond."""
     app = app_on(sqlite_url)
     inner = asgi(app)
     lost: list[Any] = []
@@ -208,7 +208,7 @@ async def test_a_server_that_goes_away_in_the_middle(sqlite_url: str, caplog: py
                 with pytest.raises(Unavailable):
                     await waiting
                 with caplog.at_level(logging.WARNING, "rota.remote"):
-                    await until(lambda: "no hints, trying again" in caplog.text)
+                    await until(lambda: "cannot receive change hints, retrying" in caplog.text)
 
 
 async def test_a_bulk_command_that_breaks_off() -> None:
@@ -217,7 +217,7 @@ async def test_a_bulk_command_that_breaks_off() -> None:
 
     seen: list[Any] = []
     _, serving_it = scripted(half)
-    with serving_it as site, pytest.raises(Unavailable, match="went away in the middle"):
+    with serving_it as site, pytest.raises(Unavailable, match="connection to the server was lost"):
         await asking(site, lambda client: client.cancel_many(RunFilter(job="x"), progress=seen.append))
     assert [one.done for one in seen] == [1]
 
@@ -232,7 +232,7 @@ async def test_the_token_goes_to_its_server_only() -> None:
     script, serving_it = scripted(ok)
     with serving_it as site:
         hop = Script(lambda _: RedirectResponse(f"{site.url}/api/v1/time", 307))
-        with serving(hop) as first, pytest.raises(Unavailable, match="answers 307") as refused:
+        with serving(hop) as first, pytest.raises(Unavailable, match="answered 307") as refused:
             await asking(first, lambda client: client.time())
     assert script.asked == []
     assert hop.authorizations == [f"Bearer {SECRET}"] * len(hop.authorizations)
@@ -249,7 +249,7 @@ async def test_other_programs_are_recognized() -> None:
         with serving_it as site, pytest.raises(kind, match=str(status)):
             await asking(site, lambda client: client.time())
     _, serving_it = scripted(lambda _: PlainTextResponse("<html>"))
-    with serving_it as site, pytest.raises(Unavailable, match="is not understood"):
+    with serving_it as site, pytest.raises(Unavailable, match="cannot be decoded"):
         await asking(site, lambda client: client.time())
 
 
@@ -299,7 +299,7 @@ async def test_a_role_that_may_not(guarded: Rota, guarded_site: Site) -> None:
 
 def test_addresses_and_tokens_that_cannot_be() -> None:
     for url in ("", "rota.example.com", "ftp://x", "http://", "http://x:y", "http://x:0"):
-        with pytest.raises(Invalid, match="is no server's address"):
+        with pytest.raises(Invalid, match="is not a server's address"):
             checked_url(url)
     for url in ("http://me:secretword@x", "https://x/?a=b", "https://x/#a"):
         with pytest.raises(Invalid) as refused:

@@ -24,11 +24,12 @@ from rota.client.blocking_parts import (
     BlockingSchedules,
     BlockingWorkers,
 )
-from rota.client.client import MOST_LISTED, AssignmentVerbs
+from rota.client.client import MOST_LISTED
 from rota.client.external.external import ExternalClient
 from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.jobs.jobs import JobVerbs
 from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.schedules.definition import DefinitionVerbs
 from rota.client.schedules.history import HistoryVerbs
 from rota.client.schedules.schedules import SchedulesClient
@@ -57,7 +58,7 @@ from rota.core.states import Outcome
 from rota.core.workers.worker import Worker, WorkerState
 from rota.engine.handlers.context import RunContext
 from rota.registry.jobs import JOB_OPTIONS
-from tests.support.pages import ROOT, pages
+from tests.support.documents.pages import ROOT, pages
 
 TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = re.compile(r"`([a-z_]+)`")

@@ -19,7 +19,7 @@ from rota.core.states import RunState
 from rota.remote.encode import filter_of, query_of
 from rota.server import asgi
 from rota.values.scope import Scope
-from tests.support.pages import ROOT
+from tests.support.documents.pages import ROOT
 
 NAMED: dict[str, str] = {"states": "state"}
 SAMPLES: dict[str, Any] = {

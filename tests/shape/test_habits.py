@@ -13,11 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 # Real processes take real time; in a simulation time passes at once.
-REAL_OR_SIMULATED = {"system", "chaos", "proof", "simulation"}
-# `waiting` is the one place where tests wait. The others are programs and servers that are slow on purpose.
+REAL_OR_SIMULATED = {"system", "chaos", "simulation"}
+# `wait.py` is the one place where tests wait. The others are programs and servers that are slow on purpose.
 SLOW_ON_PURPOSE = {
-    "waiting.py", "crowd.py", "hostile.py", "isolated_jobs.py", "process_handlers.py", "proxy.py", "system_jobs.py",
-    "system_schedules.py",
+    "wait.py", "connection_exhaustion.py", "hostile_server.py", "isolated_jobs.py", "process_handlers.py",
+    "network_proxy.py", "system_jobs.py", "system_schedules.py",
 }  # fmt: skip
 SLEEPS = {"sleep", "wait_for_timeout"}
 
@@ -37,7 +37,7 @@ def sleeps(source: str) -> Iterator[int]:
 
 
 def test_no_test_sleeps() -> None:
-    """Step a loop, move the clock, or wait for a condition: `tests/support/waiting.py`."""
+    """Step a loop, move the clock, or wait for a condition: `tests/support/wait.py`."""
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / "tests").rglob("*.py"))

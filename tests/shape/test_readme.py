@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import ROOT
+from tests.support.documents.pages import ROOT
 
 ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 BLOCK = re.compile(r"^```.*?^```$|^<!-- .*? -->$", re.MULTILINE | re.DOTALL)

@@ -10,13 +10,14 @@ import pytest
 from rota.client.access.tokens import TokensClient
 from rota.client.alerts.expectations import ExpectationsClient
 from rota.client.alerts.notifications import NotificationsClient
-from rota.client.client import AssignmentVerbs, Client
+from rota.client.client import Client
 from rota.client.external.external import ExternalClient
 from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.jobs.jobs import JobVerbs
 from rota.client.limits.quotas import QuotasClient
 from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.schedules.history import HistoryVerbs
 from rota.client.schedules.schedules import SchedulesClient
 from rota.client.workers.workers import WorkersClient

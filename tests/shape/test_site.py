@@ -11,7 +11,7 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
-from tests.support.pages import ROOT
+from tests.support.documents.pages import ROOT
 
 FETCHED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "srcset"}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import ROOT, Part, Typed, pages, parts, typed
-from tests.support.ports import free_port
-from tests.support.postgres import PostgresServer
-from tests.support.terminal import READY, Terminal
+from tests.support.databases.postgres import PostgresServer
+from tests.support.documents.pages import ROOT, Part, Typed, pages, parts, typed
+from tests.support.documents.terminal import READY, Terminal
+from tests.support.servers.ports import free_port
 
 LANGUAGES_THAT_RUN = ("python", "console")
 STAYS = re.compile(r"\brota (?:worker|server|dev)\b")

@@ -111,7 +111,7 @@ def databases(count: int) -> Iterator[list[str]]:
     if not count:
         yield []
         return
-    from tests.support.postgres import PostgresCluster
+    from tests.support.databases.postgres import PostgresCluster
 
     with ExitStack() as stack:
         cluster = stack.enter_context(PostgresCluster())

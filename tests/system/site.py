@@ -12,10 +12,10 @@ from typing import Any
 
 from rota import Client, Config, Order, Outcome, Run, RunState, Unavailable
 from rota.store import Store, open_database, open_store
-from tests.support import system_jobs
-from tests.support.processes import Processes, RotaProcess
-from tests.support.system_jobs import LEDGER, Entry, Ledger
-from tests.support.waiting import wait_for
+from tests.support.jobs import system_jobs
+from tests.support.jobs.system_jobs import LEDGER, Entry, Ledger
+from tests.support.processes.rota_process import Processes, RotaProcess
+from tests.support.wait import wait_for
 
 LEASE, HEARTBEAT, REAPER, POLL = 1.5, 0.5, 0.3, 0.2
 SETTINGS = {
@@ -25,7 +25,7 @@ SETTINGS = {
     "ROTA_POLL": f"{POLL}s",
     "ROTA_SHUTDOWN_GRACE": "10s",
 }
-APP = "tests.support.system_jobs:app"
+APP = "tests.support.jobs.system_jobs:app"
 GENEROUS = 100.0
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rota import Outcome, RunState
-from tests.support.waiting import until
+from tests.support.wait import until
 from tests.system.site import HEARTBEAT, REAPER, Site
 
 GRACE = 1.0

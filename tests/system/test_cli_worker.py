@@ -69,7 +69,7 @@ def test_an_app_is_loaded_from_the_working_directory() -> None:
         ("shop_jobs.py:app", "is a file", "did you mean 'shop_jobs:app'?"),
         ("broken_import:app", "ModuleNotFoundError: No module named 'no_such_thing'", "broken_import.py, line 2"),
         ("broken_syntax:app", "SyntaxError", "broken_syntax.py, line 1"),
-        (":app", "names no module", "MODULE:APP"),
+        (":app", "is not the name of a module", "MODULE:APP"),
     ],
 )
 def test_what_cannot_be_loaded_says_why(folder: Path, target: str, error: str, hint: str) -> None:

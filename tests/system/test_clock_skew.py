@@ -9,7 +9,7 @@ import time
 import pytest
 
 from rota import Outcome
-from tests.support.processes import ROOT
+from tests.support.processes.rota_process import ROOT
 from tests.system.site import LEASE, REAPER, Site
 
 HOUR = 3_600
@@ -18,7 +18,7 @@ MARGIN = 2.0
 
 
 def wrong_clock(name: str) -> dict[str, str]:
-    path = os.pathsep.join([str(ROOT / "tests" / "support" / "shifted_clock"), str(ROOT)])
+    path = os.pathsep.join([str(ROOT / "tests" / "support" / "processes" / "shifted_clock"), str(ROOT)])
     return {"SHIFTED_CLOCK": CLOCKS[name], "PYTHONPATH": path}
 
 

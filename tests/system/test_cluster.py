@@ -5,7 +5,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.support.postgres import PostgresCluster, PostgresMissing, PostgresServer, find_binaries
+from tests.support.databases.postgres import PostgresCluster, PostgresMissing, PostgresServer, find_binaries
 
 
 async def remember(url: str, number: int) -> None:

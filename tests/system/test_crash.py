@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from rota import Outcome, RunState
-from tests.support.waiting import until
+from tests.support.wait import until
 from tests.system.site import LEASE, REAPER, Site
 
 

@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from rota import Order, Outcome, RunState, Unavailable
-from tests.support.proxy import Loss, Proxy, proxy_to
-from tests.support.waiting import until
+from tests.support.databases.network_proxy import Loss, Proxy, proxy_to
+from tests.support.wait import until
 from tests.system.site import HEARTBEAT, LEASE, Producer, Site, connected, opened
 
 DEADLINE = "3s"  # longer than a busy machine takes for a call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota import Outcome, RunState
-from tests.support.waiting import until
+from tests.support.wait import until
 from tests.system.site import APP, Site
 
 

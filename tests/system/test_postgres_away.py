@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rota import Outcome
-from tests.support.crowd import crowd
-from tests.support.postgres import PostgresCluster
-from tests.support.proxy import proxy_to
-from tests.support.waiting import until
+from tests.support.databases.connection_exhaustion import crowd
+from tests.support.databases.network_proxy import proxy_to
+from tests.support.databases.postgres import PostgresCluster
+from tests.support.wait import until
 from tests.system.site import Producer, Site, connected, opened
 
 CONNECTIONS = 40

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rota.store import open_database
 from rota.testing import Harness, ManualClock
-from tests.support.lived_in import live, make_app
-from tests.support.tables import content_of
+from tests.support.databases.sample_data import live, make_app
+from tests.support.databases.tables import content_of
 from tests.system.site import opened
 
 # Dies for real, after so many bites: nothing is closed, nothing is rolled back by anybody but the databases.
 PROGRAM = """
 import asyncio, os, signal, sys
-from rota.promoting import Moved, Promotion, place_of
+from rota.client.promotion import Moved, Promotion, place_of
 from rota.store import open_database
 
 source, target, bites = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -65,7 +65,7 @@ async def test_workers_go_on_where_they_were(sqlite_url: str, new_postgres_url: 
         done = await site.enqueue_many(5, "quick")
         await site.all_succeed(done)
         refused = await asyncio.to_thread(rota, "promote", "--database", sqlite_url, "--to", new_postgres_url)
-        assert (refused.returncode, "workers are at work" in refused.stderr) == (6, True)
+        assert (refused.returncode, "workers are running" in refused.stderr) == (6, True)
         worker.terminate()
         worker.wait()
         waiting = await site.enqueue_many(5, "quick")
@@ -73,7 +73,7 @@ async def test_workers_go_on_where_they_were(sqlite_url: str, new_postgres_url: 
             rota, "promote", "--database", sqlite_url, "--to", new_postgres_url, "--wait", "30s"
         )
         assert moved.returncode == 0, moved.stderr
-        late = site.processes.rota("worker", "tests.support.system_jobs:app", environment=site.environment())
+        late = site.processes.rota("worker", "tests.support.jobs.system_jobs:app", environment=site.environment())
         assert late.wait() == 78
         assert "was promoted to" in late.log
     async with opened(new_postgres_url, tmp_path) as site:

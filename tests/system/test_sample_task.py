@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from rota import Run, RunState
-from tests.support.accounts import rows
-from tests.support.processes import RotaProcess
-from tests.support.schedules import get_schedule, runs_of
-from tests.support.waiting import until
+from tests.support.processes.rota_process import RotaProcess
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.schedules.schedules import get_schedule, runs_of
+from tests.support.wait import until
 from tests.system.site import Site
 from tests.system.test_schedules import ended, started
 

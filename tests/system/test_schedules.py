@@ -12,19 +12,19 @@ import pytest
 from rota import RunState
 from rota.core.calendar.triggers import after
 from rota.store import Store
-from tests.support.accounts import check_account, named_by_revisions, rows
-from tests.support.pooler import pooled
-from tests.support.postgres import PostgresCluster
-from tests.support.processes import RotaProcess
-from tests.support.proxy import proxy_to
-from tests.support.runs import WORK
-from tests.support.schedules import get_schedule, make_schedule, runs_of
-from tests.support.system_schedules import WANTED
-from tests.support.waiting import until
+from tests.support.databases.network_proxy import proxy_to
+from tests.support.databases.pooler import pooled
+from tests.support.databases.postgres import PostgresCluster
+from tests.support.jobs.system_schedules import WANTED
+from tests.support.processes.rota_process import RotaProcess
+from tests.support.runs.runs import WORK
+from tests.support.schedules.ledger_oracle import check_account, named_by_revisions, rows
+from tests.support.schedules.schedules import get_schedule, make_schedule, runs_of
+from tests.support.wait import until
 from tests.system.site import GENEROUS, LEASE, REAPER, Site, opened
 from tests.system.test_clock_skew import CLOCKS, wrong_clock
 
-APP = "tests.support.system_schedules:app"
+APP = "tests.support.jobs.system_schedules:app"
 
 
 def start(site: Site, name: str, wanted: str = "ticks:3", **settings: str) -> RotaProcess:

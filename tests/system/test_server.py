@@ -20,7 +20,7 @@ from rota.errors import BadConfig, Unavailable
 from rota.server import serve
 from rota.store import open_database
 from rota.store.store import Store
-from tests.support.postgres import PostgresCluster
+from tests.support.databases.postgres import PostgresCluster
 
 SCRIPT = """
 import asyncio, sys, time
@@ -274,9 +274,9 @@ async def test_it_can_run_without_http_or_without_a_worker(sqlite_url: str) -> N
 async def test_the_example_has_something_to_show(sqlite_url: str) -> None:
     app = example_app.make(load_config({"database_url": sqlite_url}))
     client = await app.connect()
-    await example_app.sow(client)
+    await example_app.seed(client)
     sown = await client.list()
-    await example_app.sow(client)
+    await example_app.seed(client)
     assert len(await client.list()) == len(sown)
     assert {run.job for run in sown} == set(app.registry.known())
     wanted = await client.enqueue(Order("report", {"month": 3}))

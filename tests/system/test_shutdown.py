@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rota import Outcome, RunState
-from tests.support.postgres import PostgresCluster
-from tests.support.waiting import until
+from tests.support.databases.postgres import PostgresCluster
+from tests.support.wait import until
 from tests.system.site import Site, opened
 
 NAPS = ["nap", "nap_in_thread", "nap_in_process"]

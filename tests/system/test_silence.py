@@ -11,7 +11,7 @@ import pytest
 
 from rota import Unavailable
 from rota.store.databases.postgres import stuck_connections
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.databases.network_proxy import Proxy, proxy_to
 from tests.system.site import connected, migrate
 
 PATIENCE = 0.2

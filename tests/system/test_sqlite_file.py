@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from rota import Unavailable
-from tests.support.processes import Processes, RotaProcess
-from tests.support.waiting import until
+from tests.support.processes.rota_process import Processes, RotaProcess
+from tests.support.wait import until
 from tests.system.site import Site, connected
 
 # Enqueues one run after the other, and says what it was answered.
@@ -27,7 +27,7 @@ import asyncio, logging, os, sqlite3, sys
 from contextlib import closing
 from rota.errors import Unavailable
 from rota.store import open_store
-from tests.support.runs import put
+from tests.support.runs.runs import put
 
 logging.basicConfig(format="logged %(name)s: %(message)s")
 path, library = sys.argv[1:]

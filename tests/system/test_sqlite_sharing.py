@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from rota import RunState
-from tests.support.processes import RotaProcess
-from tests.support.waiting import until
+from tests.support.processes.rota_process import RotaProcess
+from tests.support.wait import until
 from tests.system.site import APP, Site
 
 
 def start_producer(site: Site, count: int) -> RotaProcess:
-    return site.processes.python("-m", "tests.support.system_jobs", str(count), environment=site.environment())
+    return site.processes.python("-m", "tests.support.jobs.system_jobs", str(count), environment=site.environment())
 
 
 async def acknowledged(producer: RotaProcess) -> list[str]:

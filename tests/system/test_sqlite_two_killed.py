@@ -9,8 +9,8 @@ from collections import Counter
 import apsw
 
 from rota import Outcome
-from tests.support.processes import RotaProcess
-from tests.support.waiting import PATIENCE
+from tests.support.processes.rota_process import RotaProcess
+from tests.support.wait import PATIENCE
 from tests.system.site import APP, Producer, Site
 
 KILLS = 10

@@ -6,7 +6,7 @@ import time
 
 from rota import Config, Outcome, RunState
 from rota.server import BEYOND_GRACE
-from tests.support.processes import RotaProcess
+from tests.support.processes.rota_process import RotaProcess
 from tests.system.site import Site
 
 GRACE = 1.0

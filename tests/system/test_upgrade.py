@@ -16,16 +16,16 @@ from rota.store import Store, open_database, open_store
 from rota.store.databases.statements import Dialect, Migration, migrations, schema_version
 from rota.store.schema import migrate
 from rota.store.schema.compatibility import WorkersAlive
-from tests.support import system_schedules
-from tests.support.accounts import check_account, named_by_revisions
-from tests.support.golden import older_program, restore_without_workers, shape_of
-from tests.support.processes import ROOT, Processes, RotaProcess
-from tests.support.schedules import get_schedule
-from tests.support.system_schedules import WANTED
-from tests.support.waiting import until
+from tests.support.databases.golden import older_program, restore_without_workers, shape_of
+from tests.support.jobs import system_schedules
+from tests.support.jobs.system_schedules import WANTED
+from tests.support.processes.rota_process import ROOT, Processes, RotaProcess
+from tests.support.schedules.ledger_oracle import check_account, named_by_revisions
+from tests.support.schedules.schedules import get_schedule
+from tests.support.wait import until
 from tests.system.site import LEASE, Site
 
-APP = "tests.support.system_schedules:app"
+APP = "tests.support.jobs.system_schedules:app"
 NEWEST = schema_version()
 KILLS = [("inside", 2), ("after", 3), ("inside", 5)]
 
@@ -50,7 +50,7 @@ async def test_a_migration_killed_again_and_again_is_finished_by_two_at_once(
     url = new_database_url
     await restore_without_workers(1, url)
     for moment, version in KILLS:
-        deadly = ["-m", "tests.support.dying_migrator", url, moment, str(version)]
+        deadly = ["-m", "tests.support.processes.migration_crash", url, moment, str(version)]
         assert await asyncio.to_thread(processes.python(*deadly, environment={}).wait) == -9
         assert await version_of(url) == (version if moment == "after" else version - 1)
     both = [processes.rota("migrate", "--json", environment={"ROTA_DATABASE_URL": url}) for _ in range(2)]

@@ -15,8 +15,8 @@ import pytest
 from rota.app import Rota
 from rota.core.access.roles import Role
 from rota.store import Store, open_database
-from tests.support.node import node
-from tests.support.processes import ROOT
+from tests.support.processes.node import node
+from tests.support.processes.rota_process import ROOT
 
 SCRIPT = """
 import asyncio, sys

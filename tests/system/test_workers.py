@@ -12,7 +12,7 @@ from typing import Any
 
 from rota import RunState
 from rota.core.workers.worker import Worker, WorkerState
-from tests.support.processes import ROOT
+from tests.support.processes.rota_process import ROOT
 from tests.system.site import APP, GENEROUS, Site
 
 NAP = [2.0]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from rota.testing.plugin import load_app
-from tests.support.postgres import PostgresServer
+from tests.support.databases.postgres import PostgresServer
 
 pytest_plugins = ["pytester"]
 

@@ -1,4 +1,4 @@
-"""The dashboard's page: where it is served, what it may do there, and that nothing in it is anybody's data."""
+"""The dashboard's page: where it is served, its security headers, and that it contains no data."""
 
 import re
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from rota.ui import ADDRESSES, files, pages
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """No database at all: the page needs none."""
+    """HTTP client of a server without a database: the page needs none."""
     transport = httpx2.ASGITransport(app=asgi(Rota("sqlite:///no/such/folder/rota.db", auth=True)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682") as client:
         yield client

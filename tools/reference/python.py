@@ -38,13 +38,13 @@ PARTS = {
     "schedules": SchedulesClient,
     "workers": WorkersClient,
     "quotas": QuotasClient,
-    "outside": ExternalClient,
+    "external": ExternalClient,
     "tokens": TokensClient,
     "expectations": ExpectationsClient,
     "notifications": NotificationsClient,
     "data_jobs": DataJobsClient,
-    "insight": MonitoringClient,
-    "faults": ErrorGroupsClient,
+    "monitoring": MonitoringClient,
+    "error_groups": ErrorGroupsClient,
 }
 GIVEN = {"Context": "ctx", "SyncContext": "ctx", "Job": "job", "Client": "client"}
 """What nobody makes: how it is called where one gets it."""

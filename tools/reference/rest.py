@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 TITLES = {
     **dict.fromkeys(["healthz", "readyz", "metrics", "openapi.json", "time"], "The server itself"),
-    "errors": "What went wrong",
+    "error-groups": "Error groups",
     "session": "Signing in",
     "stream": "Following what happens",
     "worker": "Workers in other languages",

@@ -1,4 +1,4 @@
-"""The REST edge: parse, call the client, answer."""
+"""The REST API: parse requests, call the client, build responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from rota.api.access import session, tokens
 from rota.api.alerts import expectations, notifications
 from rota.api.auth.identity import Authenticator
-from rota.api.auth.jwt import vouched
+from rota.api.auth.jwt import jwt_verifier
 from rota.api.docs import openapi
 from rota.api.external import external_claims, external_runs
 from rota.api.http.guard import Guard, own_hosts
@@ -46,9 +46,9 @@ _PARTS = (
 
 
 def asgi(app: Rota, pages: Sequence[BaseRoute] = (), *, trusted: bool = False) -> Starlette:
-    """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something.
+    """Build the ASGI application with the API of `app` and `pages`, behind one guard. It connects at the first request.
 
-    Without `auth`, only callers on this machine are answered, unless all that get here are `trusted`.
+    Without `auth`, only callers on this machine are answered, unless all requests are `trusted`.
     """
     resources = Router([route for part in _PARTS for route in part.ROUTES], redirect_slashes=False)
     routes = [*health.PROBES, *openapi.PAGES, Mount("/api/v1", resources), *pages]
@@ -56,12 +56,12 @@ def asgi(app: Rota, pages: Sequence[BaseRoute] = (), *, trusted: bool = False) -
 
 
 def probes(app: Rota) -> Starlette:
-    """What watches a process that has no API: whether it is alive and ready, and its metrics."""
+    """Build an ASGI application with only health probes and metrics, for processes without an API."""
     return _guarded(app, health.PROBES, local=not app.config.auth)
 
 
 class _Guarded(Starlette):
-    """Its guard is all that stands before its routes: what goes wrong behind it is caught there."""
+    """Application whose only middleware is its guard, which also handles exceptions."""
 
     def __init__(self, hosts: frozenset[str], front: ProxyHeaders, routes: Sequence[BaseRoute], *, local: bool) -> None:
         super().__init__()
@@ -74,9 +74,9 @@ class _Guarded(Starlette):
 
 def _guarded(app: Rota, routes: Sequence[BaseRoute], *, local: bool) -> Starlette:
     require_declared(routes)
-    own = {path.split("/")[1] for path, _ in walk(routes)}
-    api = _Guarded(own_hosts(app.config), ProxyHeaders(app.config, own), routes, local=local)
+    first_segments = {path.split("/")[1] for path, _ in walk(routes)}
+    api = _Guarded(own_hosts(app.config), ProxyHeaders(app.config, first_segments), routes, local=local)
     api.state.rota = app
-    api.state.doorkeeper = Authenticator(time.monotonic, vouched(app.config))
+    api.state.authenticator = Authenticator(time.monotonic, jwt_verifier(app.config))
     api.state.streams = Streams()
     return api

@@ -27,7 +27,7 @@ from rota.cli.schedules.schedules import schedule
 from rota.cli.servers.init import init
 from rota.cli.servers.server import dev, server
 from rota.cli.servers.worker import worker
-from rota.cli.shell_completion import let_complete
+from rota.cli.shell_completion import add_completion
 from rota.cli.top.top import top
 from rota.cli.workers.workers import workers
 from rota.version import __version__
@@ -37,17 +37,17 @@ __all__ = ["main", "root"]
 EXIT_CODES = """\b
 Exit codes:
   0    ok
-  1    the run failed, timed out or expired; or something went wrong; `expect ls --breached` found some
-  2    wrong usage, or a payload that is refused
-  3    the run was cancelled or skipped; a question was answered no; `plan --exit-code` found changes
+  1    the run failed, timed out or expired; another error; `expectation list --breached` found a breach
+  2    wrong usage, or an invalid payload
+  3    the run was cancelled or skipped; a question was answered with no; `plan --exit-code` found changes
   4    not found
   5    not allowed
   6    conflict
   69   the database or the server cannot be reached, or the port is taken
-  75   the run is still running after --timeout
-  78   bad configuration; tables that need `rota migrate`, or that were promoted to elsewhere
-  130  interrupted; a run that was waited for goes on
-  141  nobody reads on what `rota run watch` prints"""
+  75   the run has not ended after --timeout
+  78   bad configuration; the tables need `rota migrate`, or were promoted to another database
+  130  interrupted; the run that was waited for continues
+  141  the reader of `rota run watch` has gone"""
 
 
 @click.group(
@@ -55,19 +55,19 @@ Exit codes:
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
-        "rota init                                 a small application to begin with: jobs.py",
-        "rota dev                                  an example, its worker and its page in one process",
-        "rota worker jobs:app                      run the jobs that jobs.py declares on `app`",
-        'rota run enqueue crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
-        "rota run ls --state failed                what went wrong",
+        "rota init                                      write a first application, jobs.py",
+        "rota dev                                       server, dashboard and worker with an example",
+        "rota worker jobs:app                           run the jobs of `app` in jobs.py",
+        'rota run enqueue crawl \'{"url": "…"}\' --wait   enqueue a run and wait for its end',
+        "rota run list --state failed                   list the runs that failed",
     )
     + "\n\n"
     + EXIT_CODES,
 )
 @click.version_option(__version__, prog_name="rota", message="%(prog)s %(version)s")
-@click.option("--server", metavar="URL", help="Ask this server instead of a database.  [env: ROTA_SERVER]")
+@click.option("--server", metavar="URL", help="Use this server instead of a database.  [env: ROTA_SERVER]")
 @click.option(
-    "--token", metavar="TOKEN", help="To be let in there; others see it in lists of processes.  [env: ROTA_TOKEN]"
+    "--token", metavar="TOKEN", help="API token. Visible in the process list; prefer ROTA_TOKEN.  [env: ROTA_TOKEN]"
 )
 def root(server: str | None, token: str | None) -> None:
     """Run jobs on time, and know what happened.
@@ -109,7 +109,7 @@ for command in (
 for command in (events, *EXTERNAL_COMMANDS):
     run.add_command(command)
 schedule.add_command(schedule_events)
-let_complete(root)
+add_completion(root)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The way from a command to a client, and back out whatever happens."""
+"""Open a client for a command, call it, and close it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _IN_QUERY = re.compile(r"([?&]password=)[^&]*")
 
 
 def ask(database: str | None, question: Callable[[Client], Awaitable[T]], *, within: float | None = None) -> T:
-    """Ask a client that knows no jobs of its own, only those the database has heard of; or a server, if so told.
+    """Call `question` with a client of the database, or of a server if one is set, and return its answer.
 
-    `within`: that many seconds, or `TimeoutError`.
+    The client declares no jobs: it knows those in the database. Raise `TimeoutError` after `within` seconds.
     """
     server = server_of(database)
 
@@ -48,52 +48,55 @@ async def _client(config: Config) -> Client:
 
 
 def _remote_client(server: str, config: Config) -> Client:
-    """In its verbs it is the same."""
+    """Return a client of the server, which has the same methods."""
     from rota.remote import RemoteClient
 
-    token = _given("token") or config.token
+    token = _root_option("token") or config.token
     client = RemoteClient(server, token or None, config.deadline)
     return cast("Client", client)
 
 
 def server_of(database: str | None) -> str | None:
-    """Which server is meant, if not the database itself: what is said outright wins over what is set."""
-    server: str | None = _given("server")
+    """Return the URL of the server to use, or None for the database itself. Flags override settings."""
+    server: str | None = _root_option("server")
     if server is not None and database is not None:
-        raise Invalid("either --server or --database is asked, not both", hint="leave one of them out")
+        raise Invalid("give --server or --database, not both")
     if server is None and database is None:
         server = load_config().server or None
-    if server is None and _given("token") is not None:
-        raise Invalid("--token means nothing without --server", hint="a database has users of its own")
+    if server is None and _root_option("token") is not None:
+        raise Invalid("--token needs --server", hint="a database has its own users and passwords")
     return server
 
 
 def require_database(database: str | None) -> str:
-    """For commands that no server can do for others. A server that is only set does not matter if a database is."""
-    if _given("server") is None:
+    """Return the URL of the database, for commands that a server cannot carry out.
+
+    With --server it is an error; ROTA_SERVER is ignored if a database is set, too.
+    """
+    if _root_option("server") is None:
         config = load_config({"database_url": database})
         if not config.server or config.database_url != Config().database_url:
             return config.database_url
     name = click.get_current_context().command_path
-    hint = "leave out --server and ROTA_SERVER, and name it with --database or ROTA_DATABASE_URL"
+    hint = "leave out --server and ROTA_SERVER, and give --database or ROTA_DATABASE_URL"
     raise Invalid(f"`{name}` needs the database itself, not a server", hint=hint)
 
 
-def _given(option: str) -> Any:
-    """Of `rota` itself, before its command."""
+def _root_option(option: str) -> Any:
+    """Return the value of an option of `rota` itself, before the command, or None."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.find_root().params.get(option)
 
 
 def actor() -> str:
-    """Who gives the command, as it is kept with what it changes."""
+    """Return who gives the command, as the audit records it."""
     with contextlib.suppress(Exception):  # a container may run as a user without a name
         return f"cli:{getpass.getuser()}"
     return "cli"
 
 
 def require_existing(url: str) -> None:
-    """SQLite would make an empty file of a mistyped path, and find nothing in it."""
+    """Raise `Unavailable` if the SQLite file is missing: SQLite would create an empty one for a mistyped path."""
     if dialect_of(url) is not SQLITE:
         return
     from rota.store.databases.sqlite.sqlite import SqliteDatabase
@@ -103,7 +106,7 @@ def require_existing(url: str) -> None:
     if not Path(database.path).exists():
         raise Unavailable(
             f"there is no rota database at {database.path}",
-            hint="start `rota dev` or a worker, or name another with --database or ROTA_DATABASE_URL",
+            hint="start `rota dev` or a worker, or give another with --database or ROTA_DATABASE_URL",
         )
 
 

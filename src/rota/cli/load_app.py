@@ -1,4 +1,4 @@
-"""From `MODULE:APP` to the app, with an error that helps for each way this goes wrong."""
+"""Import the app that `MODULE:APP` names, with a helpful error for each way this can fail."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def full_name(target: str) -> str:
 
 
 def load_app(target: str) -> Rota:
-    """The module is looked for in the working directory first."""
+    """Return the app. The module is searched for in the working directory first."""
     module_name, _, path = target.partition(":")
     if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
-        raise Invalid(f"{target!r} names no module", hint=_FORM)
+        raise Invalid(f"{target!r} is not the name of a module", hint=_FORM)
     if module_name.endswith(".py"):
-        meant = target.replace(".py", "", 1).rstrip(":")
-        raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{meant}'?")
+        correct = target.replace(".py", "", 1).rstrip(":")
+        raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{correct}'?")
     module = _module(module_name)
-    found: object = module
+    value: object = module
     for name in (path or _DEFAULT).split("."):
-        if not hasattr(found, name):
+        if not hasattr(value, name):
             raise Invalid(f"module {module_name!r} has no {path or _DEFAULT!r}", hint=_apps_of(module, name))
-        found = getattr(found, name)
-    if not isinstance(found, Rota):
-        raise Invalid(f"{target!r} is a {type(found).__name__}, not a Rota", hint=_apps_of(module, path))
-    return found
+        value = getattr(value, name)
+    if not isinstance(value, Rota):
+        raise Invalid(f"{target!r} is a {type(value).__name__}, not a Rota", hint=_apps_of(module, path))
+    return value
 
 
 def _module(name: str) -> ModuleType:
@@ -55,7 +55,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _broken(name: str, error: Exception) -> Invalid:
-    """Where in the user's code it happened; the frames of the import machinery tell nobody anything."""
+    """Return an error that names the failing line of the user's code, without frames of the import machinery."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     file, line = last.filename, last.lineno
     if isinstance(error, SyntaxError) and error.filename:
@@ -68,16 +68,16 @@ def is_module_here(name: str) -> bool:
 
 
 def _modules_here() -> list[str]:
-    # Not by ".": what Python once found there, it would find again in every other folder.
+    # The absolute path, not ".": Python caches the content of a folder by path, and "." may be another one by now.
     return [module.name for module in pkgutil.iter_modules([os.getcwd()])]
 
 
 def _near_modules(name: str) -> str:
-    return did_you_mean(name.partition(".")[0], _modules_here()) or "run it in the folder that holds the module"
+    return did_you_mean(name.partition(".")[0], _modules_here()) or "run it in the folder that contains the module"
 
 
-def _apps_of(module: ModuleType, wanted: str) -> str:
+def _apps_of(module: ModuleType, name: str) -> str:
     apps = [name for name, value in vars(module).items() if isinstance(value, Rota)]
     if len(apps) == 1:
         return f"did you mean '{module.__name__}:{apps[0]}'?"
-    return did_you_mean(wanted, apps) or f"the module holds no Rota; {_FORM}"
+    return did_you_mean(name, apps) or f"the module contains no Rota; {_FORM}"

@@ -1,7 +1,8 @@
-"""Options that commands share, and the kinds of values they take."""
+"""Options that commands share, parsers of their values, and the class of command groups."""
 
 from __future__ import annotations
 
+import difflib
 import uuid
 from collections.abc import Callable
 from datetime import datetime
@@ -17,39 +18,85 @@ from rota.errors import Invalid, did_you_mean
 F = TypeVar("F", bound=Callable[..., Any])
 
 SHORT_FORMS = {"ls": "list", "rm": "delete"}
-"""What people type on a command line; Python and REST have the long forms only."""
+"""Short forms of commands. Python and REST have the long forms only."""
+_SYNONYMS = {
+    "add": ("create", "enqueue"),
+    "new": ("create", "enqueue"),
+    "show": ("get",),
+    "edit": ("update",),
+    "change": ("update",),
+    "set": ("update",),
+    "remove": ("delete", "revoke"),
+    "drop": ("delete", "revoke"),
+    "notify": ("notification",),
+}
+"""Words that other command lines use, and the commands to suggest for them, as far as a group has them."""
+
+
+class UnknownCommand(click.UsageError):
+    """No command of the group has this name. `possibilities` are commands with a similar name or meaning."""
+
+    def __init__(self, name: str, possibilities: list[str], ctx: click.Context) -> None:
+        super().__init__(f"no such command {name!r}", ctx)
+        self.possibilities = possibilities
 
 
 class Group(click.Group):
-    """A group of commands whose `list` and `delete` have short forms."""
+    """A group of commands in which `ls` is short for `list`, and `rm` for `delete`.
+
+    Help and shell completion show the long forms.
+    """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, SHORT_FORMS.get(cmd_name, cmd_name))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word, *rest = args
+        name = SHORT_FORMS.get(word, word)
+        if name in self.commands or ctx.resilient_parsing or word.startswith("-"):
+            return super().resolve_command(ctx, [name, *rest])
+        raise UnknownCommand(word, self._possibilities(word), ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_commands(ctx, formatter)
+        if self._short_forms():
+            forms = ", ".join(f"{short} for {SHORT_FORMS[short]}" for short in self._short_forms())
+            formatter.write_paragraph()
+            formatter.write_text(f"Short forms: {forms}.")
+
+    def _short_forms(self) -> list[str]:
+        return [short for short, name in SHORT_FORMS.items() if name in self.commands]
+
+    def _possibilities(self, word: str) -> list[str]:
+        synonyms = [name for name in _SYNONYMS.get(word, ()) if name in self.commands]
+        return synonyms or difflib.get_close_matches(word, [*self.commands, *self._short_forms()])
+
 
 def examples(*lines: str) -> str:
-    """The end of a command's help, kept line by line."""
+    """Format the examples at the end of a command's help, which click must not wrap."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def catching_up(command: F) -> F:
-    """--catch-up, of what is resumed."""
+def catch_up_option(command: F) -> F:
+    """Add --catch-up, for commands that resume something."""
     return click.option(
         "--catch-up",
         type=click.Choice(RESUME_MODES),
         default="skip",
         show_default=True,
-        help="Which plan times of the pause to make up for.",
+        help="Which plan times that passed during the pause to run now.",
     )(command)
 
 
 def shared(command: F) -> F:
-    """--database and --json, which every command takes."""
+    """Add --database and --json, which every command takes."""
     return _database(click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command))
 
 
-def streamed(command: F) -> F:
-    """The same for commands that print as things happen."""
+def streaming(command: F) -> F:
+    """Add --database and --json to a command that prints a JSON document per line as things happen."""
     return _database(click.option("--json", "as_json", is_flag=True, help="Print a JSON document per line.")(command))
 
 
@@ -57,14 +104,16 @@ def _database(command: F) -> F:
     return click.option("--database", metavar="URL", help="sqlite:///FILE or postgresql://USER@HOST/NAME.")(command)
 
 
-def staying(command: F) -> F:
-    """What every command that stays takes, too."""
+def server_options(command: F) -> F:
+    """Add the options of commands that keep running: --database, --json, --log-level and --log-format."""
     level = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
-    say = click.option("--log-level", type=level, default="info", show_default=True, help="How much to say on stderr.")
-    ready = click.option("--json", "as_json", is_flag=True, help="Say in one JSON document when it is ready.")
+    log_level = click.option(
+        "--log-level", type=level, default="info", show_default=True, help="Log messages of this level and above."
+    )
+    ready = click.option("--json", "as_json", is_flag=True, help="Print one JSON document when it is ready.")
     forms = click.Choice(LOG_FORMATS)
-    form = click.option("--log-format", type=forms, help="Lines for people, or for programs.  [default: text]")
-    return _database(ready(say(form(command))))
+    form = click.option("--log-format", type=forms, help="Format of log messages.  [default: text]")
+    return _database(ready(log_level(form(command))))
 
 
 concurrency = click.option("--concurrency", type=int, metavar="N", help="Runs at a time.  [default: 10]")
@@ -73,16 +122,16 @@ concurrency = click.option("--concurrency", type=int, metavar="N", help="Runs at
 def names_of(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise Invalid(f"{text!r} has an empty name in it", hint="separate names by single commas")
+        raise Invalid(f"{text!r} contains an empty name", hint="separate names with single commas")
     return names
 
 
 def queues_of(text: str) -> dict[str, int]:
-    """`critical:4,default`: a queue's weight is behind its last colon, else it is 1."""
-    return dict(_weighted(name) for name in names_of(text))
+    """Parse `critical:4,default`: a queue's weight follows its last colon, and is 1 without one."""
+    return dict(_queue_weight(name) for name in names_of(text))
 
 
-def _weighted(text: str) -> tuple[str, int]:
+def _queue_weight(text: str) -> tuple[str, int]:
     name, colon, weight = text.rpartition(":")
     if colon and name and weight.isascii() and weight.isdigit():
         return name, int(weight[:9])
@@ -97,33 +146,35 @@ def scope_of(text: str) -> tuple[str, str]:
 
 
 def instant_of(text: str) -> datetime:
-    """A time without a zone would mean something else on every machine."""
+    """Parse a time. A zone is required: a local time would mean something else on every machine."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise Invalid(f"{text!r} is not a time", hint="write 2026-01-31T08:00:00Z") from None
     if at.tzinfo is None:
-        raise Invalid(f"{text!r} has no zone", hint="end it with Z or with an offset such as +02:00")
+        raise Invalid(f"{text!r} has no time zone", hint="end it with Z or with an offset such as +02:00")
     return at
 
 
-def states_of(given: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
-    """`--state failed,expired --state queued`"""
-    words = [word for names in given for word in names]
-    known = [state.value for state in RunState]
+def states_of(options: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
+    """Parse the values of repeated options such as `--state failed,expired --state queued`."""
+    words = [word for names in options for word in names]
+    states = [state.value for state in RunState]
     for word in words:
-        if word not in known:
-            raise Invalid(f"there is no state {word!r}", hint=did_you_mean(word, known) or f"known: {', '.join(known)}")
+        if word not in states:
+            raise Invalid(
+                f"there is no state {word!r}", hint=did_you_mean(word, states) or f"known: {', '.join(states)}"
+            )
     return tuple(RunState(word) for word in words)
 
 
 def cursor_of(text: str | None) -> str | None:
-    """The last id of the page before; its run may be gone, so it is not looked up."""
+    """Parse --before, the last run id of the page before. The run may have been pruned, so it is not looked up."""
     if text is None:
         return None
     try:
         return str(uuid.UUID(text))
     except ValueError:
         raise Invalid(
-            f"{text!r} is not a whole run id", hint="--before takes `next_cursor` of the page before"
+            f"{text!r} is not a complete run id", hint="--before takes `next_cursor` of the previous page"
         ) from None

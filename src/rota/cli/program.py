@@ -1,4 +1,4 @@
-"""The program around the commands: what an error prints, and which exit code it becomes."""
+"""The root command: sections of its help, and how errors are printed and become exit codes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rota.cli.options import Group
 from rota.cli.terminal.confirm import Declined
 from rota.cli.terminal.errors import Problem, problem_of, show_problem
 from rota.errors import RotaError
@@ -27,35 +28,35 @@ _INDENT = 6
 
 
 def sections_of(names: list[str]) -> dict[str, list[str]]:
-    """Every name once; those that nobody put anywhere come last."""
-    placed = {title: [name for name in wanted if name in names] for title, wanted in _SECTIONS.items()}
-    known = {name for wanted in placed.values() for name in wanted}
-    placed[_OTHER] = [name for name in names if name not in known]
-    return {title: wanted for title, wanted in placed.items() if wanted}
+    """Group command names by section. Names that have no section come last, as other commands."""
+    sections = {title: [name for name in members if name in names] for title, members in _SECTIONS.items()}
+    placed = {name for members in sections.values() for name in members}
+    sections[_OTHER] = [name for name in names if name not in placed]
+    return {title: members for title, members in sections.items() if members}
 
 
 def write_sections(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
-    """In all of them the words begin in the same column."""
+    """Write the sections, with all descriptions in the same column."""
     widest = max(len(name) for name in group.commands)
-    room = formatter.width - _INDENT - widest
+    width = formatter.width - _INDENT - widest
     for title, names in sections_of(group.list_commands(context)).items():
         with formatter.section(title):
             formatter.write_dl(
-                [(name.ljust(widest), group.commands[name].get_short_help_str(room)) for name in names], col_spacing=2
+                [(name.ljust(widest), group.commands[name].get_short_help_str(width)) for name in names], col_spacing=2
             )
 
 
 _INTERRUPTED = 130
 
 
-class Program(click.Group):
-    """A command returns its exit code, or None for success."""
+class Program(Group):
+    """The root command. A command below it returns its exit code, or None for success."""
 
     def main(  # type: ignore[override]  # it always ends the process, or pretends to under click's test runner
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
-        _write_whatever_comes()
+        _escape_unencodable()
         extra["standalone_mode"] = False
         try:
             _require_text(arguments)
@@ -65,7 +66,7 @@ class Program(click.Group):
             code = usage.exit_code
         except Declined as declined:
             code = declined.exit_code
-            _say_nothing_was_done(code, as_json=_wants_json(arguments))
+            _report_declined(code, as_json=_wants_json(arguments))
         except click.Abort as abort:
             code = _INTERRUPTED
             show_problem(Problem("interrupted", str(abort) or "interrupted", code), as_json=_wants_json(arguments))
@@ -79,7 +80,7 @@ class Program(click.Group):
         write_sections(self, ctx, formatter)
 
 
-def _say_nothing_was_done(code: int, *, as_json: bool) -> None:
+def _report_declined(code: int, *, as_json: bool) -> None:
     if as_json:
         show_problem(Problem("declined", "nothing was done", code), as_json=True)
     else:
@@ -87,20 +88,20 @@ def _say_nothing_was_done(code: int, *, as_json: bool) -> None:
 
 
 def _require_text(arguments: Sequence[str]) -> None:
-    """Bytes that are no UTF-8 arrive as half surrogates, which no database takes."""
+    """Refuse bytes that are not UTF-8: they arrive as unpaired surrogates, which no database stores."""
     for word in arguments:
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise click.UsageError(f"{word!a} is not text in this locale's encoding")
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Asked of the raw words, because what could not be parsed is reported in the same way."""
+    """Return whether --json is among the raw arguments, because usage errors are printed as JSON, too."""
     before_dashes = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in before_dashes
 
 
-def _write_whatever_comes() -> None:
-    """A terminal that cannot show a character gets its number, not a traceback."""
+def _escape_unencodable() -> None:
+    """Escape characters that the terminal's encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

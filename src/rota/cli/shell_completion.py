@@ -1,4 +1,4 @@
-"""What a shell offers where a name or an id is wanted: those that the database has."""
+"""Shell completion of names and ids, read from the database."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rota.cli.connect import ask
 from rota.client.client import MOST_LISTED, Client
 
 Offer = list[tuple[str, str]]
-"""Words, and what some shells say beside them."""
+"""Completions: words, each with a description that some shells show."""
 _PATIENCE = 2.0
 _MOST_RUNS = 30
 _HARMLESS = "@%+=:,./_-"
-"""Beside letters and digits: in no shell anything but themselves."""
+"""Characters besides letters and digits that no shell interprets."""
 
 
 async def _jobs(client: Client) -> Offer:
@@ -23,7 +23,7 @@ async def _jobs(client: Client) -> Offer:
 
 
 async def _schedules(client: Client) -> Offer:
-    return [(one.name, one.definition.job) for one in await client.schedules.list(limit=MOST_LISTED)]
+    return [(schedule.name, schedule.definition.job) for schedule in await client.schedules.list(limit=MOST_LISTED)]
 
 
 async def _queues(client: Client) -> Offer:
@@ -32,20 +32,20 @@ async def _queues(client: Client) -> Offer:
 
 
 async def _workers(client: Client) -> Offer:
-    return [(one.id, one.state.value) for one in await client.workers.list()]
+    return [(worker.id, worker.state.value) for worker in await client.workers.list()]
 
 
 async def _runs(client: Client) -> Offer:
-    """The newest: nobody types the id of another."""
+    """Return the newest runs: nobody types the id of an old one."""
     return [(run.id, f"{run.state.value} {run.job}") for run in (await client.page(limit=_MOST_RUNS)).runs]
 
 
 async def _notifications(client: Client) -> Offer:
-    return [(one.name, "") for one in await client.notifications.list()]
+    return [(notification.name, "") for notification in await client.notifications.list()]
 
 
 async def _tokens(client: Client) -> Offer:
-    return [(one.name, one.role.value) for one in await client.tokens.list()]
+    return [(token.name, token.role.value) for token in await client.tokens.list()]
 
 
 _EVERYWHERE = {
@@ -57,46 +57,48 @@ _BELOW = {
     ("schedule", "name"): _schedules,
     ("queue", "name"): _queues,
     ("workers", "who"): _workers,
-    ("notify", "name"): _notifications,
+    ("notification", "name"): _notifications,
     ("token", "who"): _tokens,
-    ("explain", "what"): _schedules,
+    ("explain", "subject"): _schedules,
 }
 _NEW = {("job", "create"), ("schedule", "create"), ("token", "create"), ("notification", "create")}
 
 
 class CompletedName(click.types.StringParamType):
-    """A text, of which some are known."""
+    """A text parameter that is completed from the database."""
 
     def __init__(self, offer: Callable[[Client], Awaitable[Offer]]) -> None:
         self._offer = offer
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Whatever is wrong, nothing is offered: there is nobody to tell it to in the middle of a line."""
+        """Return completions; none after an error, because a half-typed line has no place for a message."""
         try:
             with ctx.scope(cleanup=False):
-                found = ask(ctx.params.get("database"), self._offer, within=_PATIENCE)
+                words = ask(ctx.params.get("database"), self._offer, within=_PATIENCE)
         except Exception:
             return []
-        fitting = [(word, said) for word, said in found if word.startswith(incomplete) and _is_harmless(word)]
-        return [CompletionItem(word, help=_beside(said)) for word, said in fitting]
+        fitting = [
+            (word, description) for word, description in words if word.startswith(incomplete) and _is_harmless(word)
+        ]
+        return [CompletionItem(word, help=_one_line(description)) for word, description in fitting]
 
 
 def _is_harmless(word: str) -> bool:
-    """Names are anybody's text, and some shells put them into the line as they are: to be obeyed when it is sent."""
+    """Return whether a shell takes the word literally: some insert it unquoted, and a name may be `$(…)`."""
     return word[:1] != "-" and all(char.isalnum() or char in _HARMLESS for char in word)
 
 
-def _beside(said: str) -> str | None:
-    """In one line, because shells take a line for an offer."""
-    line = " ".join(said.split())
+def _one_line(description: str) -> str | None:
+    """Return the description as one line, because shells read one completion per line."""
+    line = " ".join(description.split())
     return line if line.isprintable() and line else None
 
 
-def let_complete(command: click.Command, path: tuple[str, ...] = ()) -> None:
-    """Every parameter below that takes a name or an id, by what it is called."""
+def add_completion(command: click.Command, path: tuple[str, ...] = ()) -> None:
+    """Complete every parameter below that takes a name or an id, chosen by the parameter's name."""
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
-            let_complete(below, (*path, name))
+            add_completion(below, (*path, name))
         return
     for param in command.params:
         offer = _offer_for(param, path)

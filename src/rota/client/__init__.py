@@ -1,1 +1,1 @@
-"""Every question and command there is; the only door to the store for anything outside the engine."""
+"""Verbs of the Python client. Everything but the engine reaches the store through them."""

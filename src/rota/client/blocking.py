@@ -1,4 +1,4 @@
-"""The client for code without an event loop: one line per verb, run on a loop in a thread of its own."""
+"""Synchronous client: one line per verb, run on an event loop in a background thread."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from rota.core.states import RunState
 from rota.core.workers.replicas import Replica
 from rota.values.durations import Duration
 
-if TYPE_CHECKING:  # whoever asks a server has no store
+if TYPE_CHECKING:  # clients of a server must not import the store
     from rota.client.client import Client
 
 T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop that sync code can hand coroutines to."""
+    """Event loop in a background thread, to which synchronous code submits coroutines."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -54,21 +54,22 @@ class LoopThread:
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine on the loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def see_through(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The same for what must not be left half-way: an interrupt meanwhile is heard when it is done."""
-        before = signal.getsignal(signal.SIGINT)
-        if threading.current_thread() is not threading.main_thread() or not callable(before):
+        """Like `call`, but defer SIGINT until the coroutine is done, so that it is not abandoned half-way."""
+        handler = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(handler):
             return self.call(coroutine)
-        heard: list[tuple[int, FrameType | None]] = []
-        signal.signal(signal.SIGINT, lambda *how: heard.append(how))
+        interrupts: list[tuple[int, FrameType | None]] = []
+        signal.signal(signal.SIGINT, lambda *arguments: interrupts.append(arguments))
         try:
             result = self.call(coroutine)
         finally:
-            signal.signal(signal.SIGINT, before)
-        if heard:
-            before(*heard[0])
+            signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            handler(*interrupts[0])
         return result
 
     def stop(self) -> None:
@@ -78,10 +79,13 @@ class LoopThread:
 
 
 class BlockingClient:
+    """Synchronous `Client`. It connects on the first call."""
+
     def __init__(self, connect: Callable[[], Awaitable[Client]]) -> None:
         self._thread = LoopThread()
         self._connect = connect
         self._client: Client | None = None
+        # Calls from several threads share one connection: the first connects, the others wait.
         self._connecting = asyncio.Lock()
         self.schedules = BlockingSchedules(self._call)
         self.workers = BlockingWorkers(self._call)
@@ -126,11 +130,11 @@ class BlockingClient:
     def get(self, run_id: str) -> Run:
         return self._call(lambda client: client.get(run_id))
 
-    def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> Sequence[Run]:
-        return self._call(lambda client: client.list(wanted, limit=limit, before=before))
+    def list(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> Sequence[Run]:
+        return self._call(lambda client: client.list(run_filter, limit=limit, before=before))
 
-    def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
-        return self._call(lambda client: client.page(wanted, limit=limit, before=before))
+    def page(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        return self._call(lambda client: client.page(run_filter, limit=limit, before=before))
 
     def attempts(self, run_id: str) -> Sequence[Attempt]:
         return self._call(lambda client: client.attempts(run_id))
@@ -156,8 +160,8 @@ class BlockingClient:
     def replicas(self, run_id: str) -> Sequence[Replica]:
         return self._call(lambda client: client.replicas(run_id))
 
-    def retry(self, run_id: str, **how: Any) -> Enqueued:
-        return self._call(lambda client: client.retry(run_id, **how))
+    def retry(self, run_id: str, **options: Any) -> Enqueued:
+        return self._call(lambda client: client.retry(run_id, **options))
 
     def steps(self, run_id: str) -> Sequence[Step]:
         return self._call(lambda client: client.steps(run_id))
@@ -168,14 +172,16 @@ class BlockingClient:
     def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
         return self._call(lambda client: client.logs(run_id, after=after, last=last))
 
-    def count(self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None) -> Counted:
-        return self._call(lambda client: client.count(wanted, most=most, within=within))
+    def count(
+        self, run_filter: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+    ) -> Counted:
+        return self._call(lambda client: client.count(run_filter, most=most, within=within))
 
-    def cancel_many(self, wanted: RunFilter, **how: Any) -> BulkResult:
-        return self._call(lambda client: client.cancel_many(wanted, **how))
+    def cancel_many(self, run_filter: RunFilter, **options: Any) -> BulkResult:
+        return self._call(lambda client: client.cancel_many(run_filter, **options))
 
-    def retry_many(self, wanted: RunFilter, **how: Any) -> BulkResult:
-        return self._call(lambda client: client.retry_many(wanted, **how))
+    def retry_many(self, run_filter: RunFilter, **options: Any) -> BulkResult:
+        return self._call(lambda client: client.retry_many(run_filter, **options))
 
     def job_status(self, name: str) -> JobStatus:
         return self._call(lambda client: client.job_status(name))
@@ -195,14 +201,14 @@ class BlockingClient:
     def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
         return self._call(lambda client: client.cancel_job(name, reason=reason, actor=actor))
 
-    def retry_job(self, name: str, **how: Any) -> Enqueued:
-        return self._call(lambda client: client.retry_job(name, **how))
+    def retry_job(self, name: str, **options: Any) -> Enqueued:
+        return self._call(lambda client: client.retry_job(name, **options))
 
     def events(self, run_id: str) -> Sequence[Event]:
         return self._call(lambda client: client.events(run_id))
 
-    def audit(self, **wanted: Any) -> Sequence[Event]:
-        return self._call(lambda client: client.audit(**wanted))
+    def audit(self, **filters: Any) -> Sequence[Event]:
+        return self._call(lambda client: client.audit(**filters))
 
     def prune(self) -> int:
         return self._call(lambda client: client.prune())

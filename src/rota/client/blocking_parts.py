@@ -1,4 +1,4 @@
-"""The parts of the client for code without an event loop: one line per verb."""
+"""Synchronous versions of the parts of `Client` (`client.schedules`, …): one line per verb."""
 
 from __future__ import annotations
 
@@ -33,18 +33,20 @@ from rota.core.states import RunState
 from rota.core.workers.worker import Worker
 from rota.values.durations import Duration
 
-if TYPE_CHECKING:  # whoever asks a server has no store
+if TYPE_CHECKING:  # clients of a server must not import the store
     from rota.client.client import Client
 
 T = TypeVar("T")
 
 
 class Call(Protocol):
+    """Function that runs a verb of the async client and waits for its result."""
+
     def __call__(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T: ...
 
 
 class BlockingSchedules:
-    """`client.schedules`, likewise."""
+    """Synchronous `client.schedules`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -61,11 +63,11 @@ class BlockingSchedules:
     def get(self, name: str) -> Schedule:
         return self._call(lambda client: client.schedules.get(name))
 
-    def list(self, **wanted: Any) -> Sequence[Schedule]:
-        return self._call(lambda client: client.schedules.list(**wanted))
+    def list(self, **filters: Any) -> Sequence[Schedule]:
+        return self._call(lambda client: client.schedules.list(**filters))
 
-    def pause(self, name: str, **facts: Any) -> Schedule:
-        return self._call(lambda client: client.schedules.pause(name, **facts))
+    def pause(self, name: str, **options: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.pause(name, **options))
 
     def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
         return self._call(lambda client: client.schedules.resume(name, catch_up=catch_up, actor=actor))
@@ -76,25 +78,25 @@ class BlockingSchedules:
     def disable(self, name: str, *, actor: str | None = None) -> Schedule:
         return self._call(lambda client: client.schedules.disable(name, actor=actor))
 
-    def trigger(self, name: str, **how: Any) -> Sequence[str]:
-        return self._call(lambda client: client.schedules.trigger(name, **how))
+    def trigger(self, name: str, **options: Any) -> Sequence[str]:
+        return self._call(lambda client: client.schedules.trigger(name, **options))
 
     def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         return self._call(lambda client: client.schedules.preview(name, count, after=after))
 
-    def preview_document(self, document: Mapping[str, Any], count: int = 10, **wanted: Any) -> DocumentPreview:
-        return self._call(lambda client: client.schedules.preview_document(document, count, **wanted))
+    def preview_document(self, document: Mapping[str, Any], count: int = 10, **options: Any) -> DocumentPreview:
+        return self._call(lambda client: client.schedules.preview_document(document, count, **options))
 
     def simulate(
-        self, name: str, span: Duration = "1d", what_if: SimulationOptions | None = None, **changes: Any
+        self, name: str, span: Duration = "1d", assumptions: SimulationOptions | None = None, **changes: Any
     ) -> SimulationReport:
-        return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))
+        return self._call(lambda client: client.schedules.simulate(name, span, assumptions, **changes))
 
     def explain(self, name: str, at: datetime | None = None) -> Explanation:
         return self._call(lambda client: client.schedules.explain(name, at))
 
-    def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
-        return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+    def occurrences(self, name: str, **options: Any) -> Sequence[Occurrence]:
+        return self._call(lambda client: client.schedules.occurrences(name, **options))
 
     def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
         return self._call(lambda client: client.schedules.recent(names, limit))
@@ -105,8 +107,8 @@ class BlockingSchedules:
     def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return self._call(lambda client: client.schedules.verify(name, thorough=thorough))
 
-    def backfill(self, name: str, from_at: datetime, to_at: datetime, **how: Any) -> Backfill:
-        return self._call(lambda client: client.schedules.backfill(name, from_at, to_at, **how))
+    def backfill(self, name: str, from_at: datetime, to_at: datetime, **options: Any) -> Backfill:
+        return self._call(lambda client: client.schedules.backfill(name, from_at, to_at, **options))
 
     def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         return self._call(lambda client: client.schedules.plan_documents(documents, owner))
@@ -118,13 +120,13 @@ class BlockingSchedules:
 
 
 class BlockingExternal:
-    """`client.external`, likewise."""
+    """Synchronous `client.external`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def claim(self, worker: str, **wanted: Any) -> list[Assignment]:
-        return self._call(lambda client: client.external.claim(worker, **wanted))
+    def claim(self, worker: str, **options: Any) -> list[Assignment]:
+        return self._call(lambda client: client.external.claim(worker, **options))
 
     def hand_back(self, claimed: Iterable[Assignment]) -> None:
         return self._call(lambda client: client.external.hand_back(claimed))
@@ -135,8 +137,8 @@ class BlockingExternal:
     def progress(self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None) -> Heartbeat:
         return self._call(lambda client: client.external.progress(run_id, fence, percent, summary))
 
-    def step(self, run_id: str, fence: int, id: str, state: str, **said: Any) -> StepState:
-        return self._call(lambda client: client.external.step(run_id, fence, id, state, **said))
+    def step(self, run_id: str, fence: int, id: str, state: str, **outcome: Any) -> StepState:
+        return self._call(lambda client: client.external.step(run_id, fence, id, state, **outcome))
 
     def logs(self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None) -> None:
         return self._call(lambda client: client.external.logs(run_id, fence, lines, no=no))
@@ -144,43 +146,43 @@ class BlockingExternal:
     def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
         return self._call(lambda client: client.external.complete(run_id, fence, result))
 
-    def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **how: Any) -> RunState:
-        return self._call(lambda client: client.external.fail(run_id, fence, error, **how))
+    def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **options: Any) -> RunState:
+        return self._call(lambda client: client.external.fail(run_id, fence, error, **options))
 
     def cancelled(self, run_id: str, fence: int) -> RunState:
         return self._call(lambda client: client.external.cancelled(run_id, fence))
 
 
 class BlockingWorkers:
-    """`client.workers`, likewise."""
+    """Synchronous `client.workers`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def get(self, who: str) -> Worker:
-        return self._call(lambda client: client.workers.get(who))
+    def get(self, id_or_name: str) -> Worker:
+        return self._call(lambda client: client.workers.get(id_or_name))
 
-    def find(self, who: str) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.find(who))
+    def find(self, id_or_name: str) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.find(id_or_name))
 
-    def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.drain(who, actor=actor))
+    def drain(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.drain(id_or_name, actor=actor))
 
-    def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.resume(who, actor=actor))
+    def resume(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.resume(id_or_name, actor=actor))
 
-    def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.stop(who, actor=actor))
+    def stop(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.stop(id_or_name, actor=actor))
 
-    def update(self, who: str, **settings: Any) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.update(who, **settings))
+    def update(self, id_or_name: str, **settings: Any) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.update(id_or_name, **settings))
 
     def list(self) -> Sequence[Worker]:
         return self._call(lambda client: client.workers.list())
 
 
 class BlockingTokens:
-    """`client.tokens`, likewise; checking them is the server's business."""
+    """Synchronous `client.tokens`, without the checks that only servers make."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -191,12 +193,12 @@ class BlockingTokens:
     def list(self) -> Sequence[Token]:
         return self._call(lambda client: client.tokens.list())
 
-    def revoke(self, who: str, *, actor: str | None = None) -> Token:
-        return self._call(lambda client: client.tokens.revoke(who, actor=actor))
+    def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
+        return self._call(lambda client: client.tokens.revoke(id_or_name, actor=actor))
 
 
 class BlockingQuotas:
-    """`client.quotas`, likewise."""
+    """Synchronous `client.quotas`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -215,7 +217,7 @@ class BlockingQuotas:
 
 
 class BlockingExpectations:
-    """`client.expectations`, likewise."""
+    """Synchronous `client.expectations`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -237,7 +239,7 @@ class BlockingExpectations:
 
 
 class BlockingNotifications:
-    """`client.notifications`, likewise."""
+    """Synchronous `client.notifications`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -262,7 +264,7 @@ class BlockingNotifications:
 
 
 class BlockingDataJobs:
-    """`client.data_jobs`, likewise."""
+    """Synchronous `client.data_jobs`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -281,7 +283,7 @@ class BlockingDataJobs:
 
 
 class BlockingMonitoring:
-    """`client.monitoring`, likewise."""
+    """Synchronous `client.monitoring`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -304,10 +306,10 @@ class BlockingMonitoring:
 
 
 class BlockingErrorGroups:
-    """`client.error_groups`, likewise."""
+    """Synchronous `client.error_groups`."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def list(self, **wanted: Any) -> ErrorGroups:
-        return self._call(lambda client: client.error_groups.list(**wanted))
+    def list(self, **filters: Any) -> ErrorGroups:
+        return self._call(lambda client: client.error_groups.list(**filters))

@@ -1,4 +1,4 @@
-"""Hints that something changed. One poller serves all subscribers of a client."""
+"""Change hints by polling. One poller serves all subscribers of a client."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ _IDLE = 0.5
 
 
 class ChangePoller:
-    """Looks only while somebody subscribes, at most four times a second, and first whether anything was written."""
+    """Poller that runs only while there are subscribers, at most four times a second. It reads nothing else unless the
+    database's change mark has moved."""
 
     def __init__(self, store: Store, rest: Callable[[bool], Awaitable[None]] | None = None) -> None:
-        """`rest` is told whether the look before it found something."""
+        """Take `rest`, called between polls with whether the last poll found changes; by default, sleep."""
         self._store = store
-        self._rest = rest or self._until_next_look
+        self._rest = rest or self._sleep
         self._subscribers: dict[str, set[Subscription]] = {}
         self._known: dict[str, Hint] = {}
         self._mark: object = None
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._in_trouble = False
+        self._failing = False
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
-        """From this moment on; to be closed, or used in `async with`."""
-        wanted = checked_topics(topics)
-        subscription = Subscription(wanted, self._leave)
-        for topic in wanted:
+        """Subscribe to topics from now on. Close the subscription, or use it in `async with`."""
+        names = checked_topics(topics)
+        subscription = Subscription(names, self._leave)
+        for topic in names:
             self._subscribers.setdefault(topic, set()).add(subscription)
+            # A known version is delivered at once; otherwise forget the mark, so that the next poll reads the topic.
             if topic in self._known:
                 subscription.tell(self._known[topic])
             else:
@@ -50,7 +52,8 @@ class ChangePoller:
         return subscription
 
     async def follow(self, run_id: str, within: Scope | None = None) -> AsyncGenerator[Run]:
-        """The run now, and at each hint of it, until it is final. `within` a scope there are no other runs."""
+        """Yield the run now, and again at each hint about it, until it is final. `within` a scope, other runs are
+        unknown."""
         run_id = await self._store.find_run(run_id, within)
         async with self.subscribe([f"{OF_RUN}{run_id}"]) as hints:
             async for _ in hints:
@@ -60,7 +63,7 @@ class ChangePoller:
                     return
 
     async def _get(self, run_id: str) -> Run:
-        """There may be no other hint, so the run is asked for until the database answers."""
+        """Read the run, retrying until the database answers: no further hint may come."""
         while True:
             try:
                 return await self._store.get_run(run_id)
@@ -68,24 +71,25 @@ class ChangePoller:
                 await self._rest(False)
 
     async def step(self) -> bool:
-        """One look; whether it found something."""
+        """Poll once; return whether anything changed."""
         mark = await self._store.watch.mark()
         if mark == self._mark:
             return False
         watched = set(self._subscribers)
         runs = await self._store.watch.runs(sorted(topic[len(OF_RUN) :] for topic in watched - {*COARSE_TOPICS}))
-        # Read after the mark: what was written in between is found now, and once more by the next look.
+        # The mark was read before the runs: a change in between is found now, and again by the next poll, never missed.
+        # A topic subscribed meanwhile has not been read, so the next poll must not stop at the mark.
         self._mark = mark if watched >= self._subscribers.keys() else None
         hints = {topic: Hint(topic, None, None, crc32(repr(mark).encode())) for topic in watched & {*COARSE_TOPICS}}
         for topic in watched - hints.keys():
-            seen = runs.get(run_id := topic[len(OF_RUN) :])
-            hints[topic] = Hint(topic, run_id, seen.state if seen else None, seen.version if seen else 0)
+            run = runs.get(run_id := topic[len(OF_RUN) :])
+            hints[topic] = Hint(topic, run_id, run.state if run else None, run.version if run else 0)
         changed = [hint for topic, hint in hints.items() if self._known.get(topic) != hint]
         for hint in changed:
-            self._tell(hint)
+            self._publish(hint)
         return bool(changed)
 
-    def _tell(self, hint: Hint) -> None:
+    def _publish(self, hint: Hint) -> None:
         for subscription in self._subscribers.get(hint.topic, ()):
             self._known[hint.topic] = hint
             subscription.tell(hint)
@@ -95,25 +99,25 @@ class ChangePoller:
         try:
             while True:
                 self._woken.clear()
-                await self._rest(await self._look())
+                await self._rest(await self._poll())
         finally:
             unlisten()
 
-    async def _look(self) -> bool:
-        """The database may go away and come back: what changed meanwhile is found then."""
+    async def _poll(self) -> bool:
+        """Poll once, surviving a database outage: changes made meanwhile are found afterwards."""
         try:
-            found = await self.step()
+            changed = await self.step()
         except Exception as error:
-            if not self._in_trouble:
-                log.warning("cannot look for changes, trying again: %s", error)
-            self._in_trouble = True
+            if not self._failing:
+                log.warning("cannot poll for changes, retrying: %s", error)
+            self._failing = True
             return False
-        self._in_trouble = False
-        return found
+        self._failing = False
+        return changed
 
-    async def _until_next_look(self, found: bool) -> None:
+    async def _sleep(self, changed: bool) -> None:
         await asyncio.sleep(_GAP)
-        if not found:
+        if not changed:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_IDLE - _GAP):
                     await self._woken.wait()

@@ -1,4 +1,4 @@
-"""Every question and command there is; the only door to the store for anything outside the engine."""
+"""`Client`: every query and command. Everything but the engine reaches the store through it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.limits.quotas import QuotasClient
 from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.runs.bulk import Bulk
 from rota.client.runs.enqueue import EnqueueVerbs
 from rota.client.schedules.definition import require_limit
@@ -47,8 +48,7 @@ from rota.core.runs.options import (
 from rota.core.runs.run import Attempt, Enqueued, NewRun, Run, RunFilter
 from rota.core.runs.search import RunPage
 from rota.core.states import RunState
-from rota.core.workers.replicas import Replica
-from rota.core.workers.requirements import NOTHING, restricted_to
+from rota.core.workers.requirements import NOTHING
 from rota.engine.loops.gauge_reader import GaugeReader
 from rota.engine.loops.janitor import prune
 from rota.engine.observability.meters import Meters
@@ -72,26 +72,6 @@ from rota.values.instants import instant
 from rota.values.json import Limits
 from rota.values.scope import Scope
 
-
-class AssignmentVerbs:
-    store: Store
-    scope: Scope | None
-
-    async def _find(self, run_id: str) -> str:
-        """The whole id, by a part of it: every verb that is given one finds it here, within the client's scope."""
-        return await self.store.find_run(run_id, self.scope)
-
-    async def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
-        """Only workers of these names may have it; None: of any name. From others that have it, it is taken away."""
-        found = await self._find(run_id)
-        await self.store.restrict(found, restricted_to(only_workers), checked_actor(actor))
-        return await self.store.get_run(found)
-
-    async def replicas(self, run_id: str) -> Sequence[Replica]:
-        """Those of a run that several workers do, each a run of its own: whose it is, and how far."""
-        return await self.store.conducts.replicas(await self._find(run_id))
-
-
 __all__ = ["MOST_LISTED", "Client", "Order"]
 
 MOST_LISTED = 500
@@ -102,13 +82,15 @@ _TRIES = 5
 
 
 class Client(EnqueueVerbs, AssignmentVerbs):
+    """Asynchronous client: verbs about runs and jobs, and parts for everything else (`client.schedules`, …)."""
+
     def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
         self.scope = None
         self.registry = registry
         self.config = config
         self.meters = meters or Meters()
-        self._levels = GaugeReader(store, config.lease)
+        self._gauges = GaugeReader(store, config.lease)
         self._traced = config.tracing and tracing.turn_on()
         self._limits = Limits(config.max_payload)
         self.schedules = SchedulesClient(store, registry, config, self.job)
@@ -126,125 +108,132 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         self._gatherer: Batcher[NewRun, Enqueued] = Batcher(store.enqueue)
         self._models = {}
         self.owner: object = None
-        """Whoever closes it when itself forgotten: it lives as long as this client."""
+        """Keeps the object alive that closes the store when it is garbage-collected."""
 
     def within(self, scope: Scope | tuple[str, str]) -> Client:
-        """The same client for whoever is for one scope only: as if there were no runs, and no keys, but those of it.
+        """Return a client that only knows the runs and keys of one scope.
 
-        Jobs, queues, schedules, workers and the like know no such wall: whoever lets others ask refuses them those.
+        Jobs, queues, schedules and workers have no scope and stay visible: refuse them to callers who must not see
+        them.
         """
-        walled = copy(self)
-        walled.scope = scope_of(scope)
-        walled._bulk = Bulk(self.store, walled._again, self.meters.runs[RunState.CANCELLED])
-        return walled
+        scoped = copy(self)
+        scoped.scope = scope_of(scope)
+        scoped._bulk = Bulk(self.store, scoped._again, self.meters.runs[RunState.CANCELLED])
+        return scoped
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the client's database connections."""
         await self._hints.close()
         await self.store.close()
 
     async def time(self) -> datetime:
-        """The database's clock."""
+        """Return the database's current time."""
         return instant(await self.store.now())
 
     async def metrics(self) -> str:
-        """For Prometheus: what this process has counted, and how full the database is; that it is away, if it is."""
-        return self.meters.text(await self._levels.read())
+        """Return this process's counters and the database's gauges in Prometheus format. A database outage is reported
+        as a metric."""
+        return self.meters.text(await self._gauges.read())
 
     async def get(self, run_id: str) -> Run:
-        """One run, by its id or a part of it."""
+        """Return a run by its id, or by the unique beginning or end of one."""
         return await self.store.get_run(await self._find(run_id))
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
-        """By whole ids, in their order. `UnknownRun` if one is not there; with `gone_ok` it is left out."""
-        wanted = [*run_ids]
+        """Return runs by whole ids, in the order given. A missing run raises `UnknownRun`, or is left out with
+        `gone_ok`."""
+        ids = [*run_ids]
         if not gone_ok:
             if self.scope is not None:
-                await self.store.find_runs(wanted, self.scope)
-            return await self.store.get_runs(wanted)
-        found = {run.id: run for run in await self.store.searching.runs(wanted) if self.scope in (None, run.scope)}
-        return [found[id] for id in wanted if id in found]
+                await self.store.find_runs(ids, self.scope)
+            return await self.store.get_runs(ids)
+        runs = {run.id: run for run in await self.store.searching.runs(ids) if self.scope in (None, run.scope)}
+        return [runs[id] for id in ids if id in runs]
 
     async def check_ready(self) -> None:
-        """Raises unless the database answers and its schema serves this program."""
+        """Raise unless the database answers and its schema fits this version."""
         await self.store.require_schema()
 
-    async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
+    async def list(
+        self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None
+    ) -> list[Run]:
+        """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
         require_limit(limit, MOST_LISTED)
-        return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
+        return await self.store.list_runs(await self._scoped_filter(run_filter or RunFilter()), limit, before)
 
-    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
-        """As `list`, but within a moment: so it may be short, and say where to go on."""
+    async def page(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        """List matching runs like `list`, but stop searching after a quarter of a second. The page may then be short;
+        `next` says where to continue."""
         require_limit(limit, MOST_LISTED)
-        chosen = await self._whole(wanted or RunFilter())
-        return await self.store.searching.page(chosen, limit, before, _PATIENCE)
+        scoped = await self._scoped_filter(run_filter or RunFilter())
+        return await self.store.searching.page(scoped, limit, before, _PATIENCE)
 
-    async def _whole(self, wanted: RunFilter) -> RunFilter:
-        """As it means runs here: within one scope, those of it. An id may be shortened everywhere."""
-        if self.scope is not None and wanted.scope not in (None, self.scope):
-            raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} may be seen here")
+    async def _scoped_filter(self, run_filter: RunFilter) -> RunFilter:
+        """Return the filter with its ids completed and limited to the client's scope."""
+        if self.scope is not None and run_filter.scope not in (None, self.scope):
+            raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} are visible here")
         if self.scope is not None:
-            wanted = msgspec.structs.replace(wanted, scope=self.scope)
-        if wanted.parent is None:
-            return wanted
-        return msgspec.structs.replace(wanted, parent=await self._find(wanted.parent))
+            run_filter = msgspec.structs.replace(run_filter, scope=self.scope)
+        if run_filter.parent is None:
+            return run_filter
+        return msgspec.structs.replace(run_filter, parent=await self._find(run_filter.parent))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
-        """Every attempt of a run, the oldest first."""
+        """List the attempts of a run, oldest first."""
         return await self.store.attempts(await self._find(run_id))
 
     async def steps(self, run_id: str) -> Sequence[Step]:
-        """Those that its job declares, and those that it has opened."""
+        """List the steps that a run's job declares and those that the run has opened."""
         return await self.store.notes.steps(await self._find(run_id))
 
     async def progress(self, run_id: str) -> Progress:
-        """How far it says it is; if it only has steps, how many of them are over."""
+        """Return the progress that a run has reported; if it only has steps, derive it from those that are over."""
         run = await self.get(run_id)
         return progress_of(run.progress, await self.store.notes.steps(run.id), run.state)
 
     async def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
-        """What its attempts have logged, oldest first, a page at a time: `after` is the cursor of the last line seen.
+        """List log lines of a run's attempts, oldest first, one page at a time. `after` is the cursor of the last line
+        seen.
 
-        `last`: only so many lines from the end.
+        `last` returns only that many lines from the end.
         """
-        found = await self._find(run_id)
+        whole_id = await self._find(run_id)
         if last is not None:
-            return await self.store.notes.last_logs(found, checked_count(last, "last"))
-        return await self.store.notes.logs(found, after)
+            return await self.store.notes.last_logs(whole_id, checked_count(last, "last"))
+        return await self.store.notes.logs(whole_id, after)
 
     async def parents(self, run_id: str) -> Sequence[RelatedRun]:
-        """The runs that it follows, or has followed, in the order given."""
-        return await self._seen(await self.store.dependencies.parents(await self._find(run_id)))
+        """List the runs that a run depends on, in the order given."""
+        return await self._visible(await self.store.dependencies.parents(await self._find(run_id)))
 
     async def children(self, run_id: str) -> Sequence[RelatedRun]:
-        """The runs that follow it, the oldest first."""
-        return await self._seen(await self.store.dependencies.children(await self._find(run_id)))
+        """List the runs that depend on a run, oldest first."""
+        return await self._visible(await self.store.dependencies.children(await self._find(run_id)))
 
-    async def _seen(self, related: Sequence[RelatedRun]) -> Sequence[RelatedRun]:
-        """Those of the client's scope: whoever sees all of them may have let runs of two scopes follow each other."""
+    async def _visible(self, related: Sequence[RelatedRun]) -> Sequence[RelatedRun]:
+        """Keep related runs of the client's scope. A caller who sees all scopes may link runs across scopes."""
         if self.scope is None:
             return related
-        mine = await self.store.of_scope([one.id for one in related], self.scope)
-        return [one for one in related if one.id in mine]
+        visible = await self.store.of_scope([run.id for run in related], self.scope)
+        return [run for run in related if run.id in visible]
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
-        """The run once it is final; `StillRunning` after `timeout`."""
+        """Wait until a run is final and return it; raise `StillRunning` after `timeout`."""
         run_id = await self._find(run_id)
         clock = self.store.clock
         deadline = None if timeout is None else clock.monotonic() + parse_duration(timeout).total_seconds()
-        rest = _FIRST_LOOK
+        pause = _FIRST_LOOK
         while True:
             run = await self.store.get_run(run_id)
             if run.state.is_final:
                 return run
             if deadline is not None and clock.monotonic() >= deadline:
                 raise StillRunning(run_id, run.state)
-            await asyncio.sleep(rest)
-            rest = min(_LONGEST_LOOK, rest * 1.5)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_LOOK, pause * 1.5)
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
-        """Cancel a run, or ask its worker to stop it; the state that it has then."""
+        """Cancel a run, or ask its worker to stop it; return its new state."""
         checked_actor(actor)
         state = await self.store.cancel(await self._find(run_id), reason, actor)
         self.meters.cancels.add()
@@ -261,10 +250,11 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Enqueued:
-        """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
+        """Enqueue a copy of a final run and leave the old run as it is. Raise `Conflict` if an active run holds its
+        unique key.
 
-        `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
-        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. With an
+        `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
         again = await self._again(run_id, actor)
         if idempotency_key is not None:
@@ -278,43 +268,44 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         return answer
 
     async def _again(self, run_id: str, actor: str | None) -> NewRun:
+        """Build the retry of a run; write nothing."""
         old = await self.get(run_id)
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
         if old.parent_id is not None:
             raise Conflict(f"run {old.id} is a replica of run {old.parent_id}", hint=f"retry that one: {old.parent_id}")
         definition = await self.job(old.job)
-        copy = await self.store.copy_of(old.id)
-        own = own_overrides(copy)
-        options = {} if own.unique is None else {"unique": own.unique}
-        holds = key_holds(definition, old.scope, old.key, copy.payload, options)
+        original = await self.store.copy_of(old.id)
+        overrides = own_overrides(original)
+        options = {} if overrides.unique is None else {"unique": overrides.unique}
+        holds = key_holds(definition, old.scope, old.key, original.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
         return msgspec.structs.replace(
-            copy,
+            original,
             id=self.store.new_id(),
             retry_of=old.id,
             actor=checked_actor(actor),
-            origin_id=copy.origin_id or old.id,
+            origin_id=original.origin_id or old.id,
             holds=strict,
-            gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
-            eligibility=eligibility_of(definition, own.requirements or NOTHING),
+            gates=await self._gates_of_retry(old, gates_of(definition, old.scope, original.payload)),
+            eligibility=eligibility_of(definition, overrides.requirements or NOTHING),
             droppable=self._is_droppable(definition),
         )
 
-    async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
-        """Done again, it is under the limit of its schedule still."""
+    async def _gates_of_retry(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+        """Add the limit of the run's schedule, which also applies to its retry."""
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
         return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
     async def count(
-        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+        self, run_filter: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
     ) -> Counted:
-        """How many runs match; it stops counting at `most`, or after that time."""
-        return await self._bulk.count(await self._whole(wanted or RunFilter()), most, within)
+        """Count matching runs; stop at `most`, or after `within`."""
+        return await self._bulk.count(await self._scoped_filter(run_filter or RunFilter()), most, within)
 
     async def cancel_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         reason: str | None = None,
         actor: str | None = None,
@@ -322,57 +313,62 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         everything: bool = False,
         progress: SoFar | None = None,
     ) -> BulkResult:
-        """All that match and have not ended. `BulkMismatch`, and nothing is done, if they are more than `expected`."""
-        chosen = to_cancel(await self._whole(wanted), everything=everything)
-        return await self._bulk.cancel(chosen, reason, checked_actor(actor), expected, progress)
+        """Cancel all matching runs that are not final. If more than `expected` match, raise `BulkMismatch` and change
+        nothing."""
+        scoped = to_cancel(await self._scoped_filter(run_filter), everything=everything)
+        return await self._bulk.cancel(scoped, reason, checked_actor(actor), expected, progress)
 
     async def retry_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         actor: str | None = None,
         expected: int | None = None,
         everything: bool = False,
         progress: SoFar | None = None,
     ) -> BulkResult:
-        """All that match, did not go well (unless the filter says otherwise) and were not retried since."""
-        chosen = to_retry(await self._whole(wanted), everything=everything)
-        return await self._bulk.retry(chosen, checked_actor(actor), expected, progress)
+        """Retry all matching runs that did not succeed (unless the filter names states) and have not been retried
+        since."""
+        scoped = to_retry(await self._scoped_filter(run_filter), everything=everything)
+        return await self._bulk.retry(scoped, checked_actor(actor), expected, progress)
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
-        """Subscribe to hints that something changed: of `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
+        """Subscribe to change hints for topics: `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
         return self._hints.subscribe(topics)
 
     def follow(self, run_id: str) -> AsyncGenerator[Run]:
-        """The run now, and each time that it has changed or said something, until it is final."""
+        """Yield the run now, and again whenever its state, progress or log changes, until it is final."""
         return self._hints.follow(run_id, self.scope)
 
     async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
-        """Its newest run once more, if that failed, timed out, expired or was cancelled.
+        """Retry the newest run of a job if it failed, timed out, expired or was cancelled.
 
-        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        With an `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
         await self.job(name)
-        asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
-        for _ in range(_TRIES):  # another one may become the newest meanwhile, and it is that one that is meant then
-            for made in () if asked is None else await self.store.asked_before(asked):
-                return Enqueued(made, False)
+        request = (
+            None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
+        )
+        # Race: another run may become the newest meanwhile, and is meant then. `retry_newest` returns None if so.
+        for _ in range(_TRIES):
+            for existing_id in () if request is None else await self.store.asked_before(request):
+                return Enqueued(existing_id, False)
             run_id, state = await self.store.newest_run(name) or (None, None)
             if run_id is None or state not in RETRIED_BY_HAND:
                 raise NothingToRetry(name, run_id, state)
-            answer = await self.store.retry_newest(asked_as(await self._again(run_id, actor), asked), asked)
+            answer = await self.store.retry_newest(asked_as(await self._again(run_id, actor), request), request)
             if answer is not None:
                 self.meters.enqueued.add(answer.created)
                 return answer
         raise Unavailable(f"job {name!r} kept getting new runs while it was being retried", hint="try again")
 
     async def explain(self, run_id: str) -> Explanation:
-        """Why a run is in the state that it is in."""
+        """Explain why a run is in its current state."""
         run_id = await self._find(run_id)
         return await self.store.ledger.explain_run(run_id, in_micros(self.config.lease), self.scope)
 
     async def events(self, run_id: str) -> Sequence[Event]:
-        """Every change of a run's state, the oldest first: when, by whom, under which fence."""
+        """List the state changes of a run, oldest first, each with its time, actor and fence."""
         return await self.store.events.of_run(await self._find(run_id))
 
     async def audit(
@@ -384,19 +380,19 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         limit: int = 50,
         before: int | None = None,
     ) -> Sequence[Event]:
-        """What people and policies did, the newest first; `before` is the last `seq` of the page before.
+        """List actions of people and policies, newest first. `before` is the last `seq` of the previous page.
 
-        `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
+        `subject` is the whole id of a run or worker, or the name of a job, schedule or queue.
         """
         require_limit(limit, MOST_LISTED)
         if kind is not None and kind not in KINDS:
-            raise Invalid(f"there are no events of kind {kind!r}", hint=did_you_mean(kind, KINDS))
-        wanted = {"kind": kind, "subject": subject, "actor": actor}
-        asked = {column: value for column, value in wanted.items() if value is not None}
-        return await self.store.events.audit(asked, limit, before)
+            raise Invalid(f"unknown kind of event: {kind!r}", hint=did_you_mean(kind, KINDS))
+        filters = {"kind": kind, "subject": subject, "actor": actor}
+        columns = {column: value for column, value in filters.items() if value is not None}
+        return await self.store.events.audit(columns, limit, before)
 
     async def prune(self) -> int:
-        """Delete the runs that their jobs do not want to keep any longer; how many those were."""
+        """Delete runs past their job's retention; return how many."""
         pruned = await prune(self.store)
         self.meters.pruned.add(pruned)
         return pruned

@@ -1,4 +1,4 @@
-"""Promotion: everything in an SQLite file moves to PostgreSQL, once, however often it is interrupted."""
+"""Promotion: move everything from an SQLite file to PostgreSQL, exactly once, however often it is interrupted."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from rota.store.schema.migrate import migrate, require_own
 _ROWS = 10_000
 _SIZE = 16_777_216
 _REST = 1.0
-_WAY = "rota promote --database sqlite:///rota.db --to postgresql://user@host/name"
+_EXAMPLE = "rota promote --database sqlite:///rota.db --to postgresql://user@host/name"
 _ABANDON = "`rota promote --abandon` makes the file usable again"
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
-    """`tables`: how many rows each has; `ledgers`: how many schedules were verified; `already`: it was done before."""
+    """Result of a promotion: rows per table, the number of ledgers verified, and whether it had `already` been done."""
 
     to: str
     tables: dict[str, int]
@@ -43,7 +43,7 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """How far it is: which table, and how many rows of all."""
+    """Progress of a promotion: the table being copied, and rows copied of the total."""
 
     table: str
     rows: int
@@ -51,13 +51,14 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 def place_of(url: str) -> str:
-    """Where a database is, without who may use it."""
+    """Return the address of a database without its credentials."""
     parts = urlsplit(url)
     return f"postgresql://{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 class Promotion:
-    """From `source`, a file, to `target`; `tell` hears of every bite. All of it may be done again after a kill."""
+    """Promotion from `source`, an SQLite file, to `target`, PostgreSQL. `tell` is called after every batch. Each step
+    can be repeated after a crash."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Promotion:
         rows: int = _ROWS,
     ) -> None:
         if source.dialect is not SQLITE or target.dialect is not POSTGRES:
-            raise Invalid("a promotion goes from SQLite to PostgreSQL", hint=_WAY)
+            raise Invalid("a promotion needs SQLite as source and PostgreSQL as target", hint=_EXAMPLE)
         self._source = source
         self._target = target
         self._place = place
@@ -77,65 +78,68 @@ class Promotion:
         self._rows = rows
 
     async def look(self) -> Promoted:
-        """What it would move, or why it would not. Changes nothing."""
+        """Return what a promotion would move, or raise why it cannot; change nothing."""
         mark = await self._source.read(mark_of)
         if mark is None:
             await require_own(self._source)
             await self._source.read(source_side.require_idle)
             await self._source.read(source_side.require_storable)
         if await self._target.read(has_migrations):
-            await self._look_at_target(mark)
+            await self._check_target(mark)
         return Promoted(to=self._place, tables=await self._counts(self._source))
 
-    async def _look_at_target(self, mark: PromotionMark | None) -> None:
-        """One that has its tables must be this version's and empty, unless it is half-filled by this promotion."""
-        found = await self._target.read(mark_of)
-        if found is not None:
-            if mark is None or found.id != mark.id:
-                raise PromotionUnfinished(found.place)
+    async def _check_target(self, mark: PromotionMark | None) -> None:
+        """Check the target. One with tables must have this version's schema and be empty, unless this promotion is
+        filling it."""
+        target_mark = await self._target.read(mark_of)
+        if target_mark is not None:
+            if mark is None or target_mark.id != mark.id:
+                raise PromotionUnfinished(target_mark.place)
             return
         await require_own(self._target)
         if mark is None or await self._target.read(target_side.filled_by) != mark.id:
             await self._target.read(target_side.require_empty)
 
     async def promote(self, wait: timedelta | None = None) -> Promoted:
-        """`wait`: so long for workers to end, and for leases to expire."""
+        """Move everything. `wait` is how long to wait for workers to stop and leases to expire."""
         mark = await self._source.read(mark_of)
         if mark is None:
             await migrate(self._source)
         if await self._target.read(mark_of) is None:
             await migrate(self._target)
-        await self._look_at_target(mark)
+        await self._check_target(mark)
         mark = mark or await self._freeze(wait)
         if await self._target.read(target_side.filled_by) == mark.id:
             await self._source.transact(lambda tx: source_side.leave(tx, mark))
             return Promoted(to=self._place, tables=await self._counts(self._source), already=True)
-        await self._require_same_way(mark)
+        await self._require_same_target(mark)
         await self._target.transact(lambda tx: target_side.begin(tx, PromotionMark("arriving", mark.id, mark.place)))
         await self._copy()
         await self._target.transact(target_side.settle)
         tables = await self._verify_counts()
         ledgers = await self._verify_ledgers()
+        # The target is completed before the file is marked as left: after a crash in between, the next call finds the
+        # target filled and only marks the file.
         await self._target.transact(lambda tx: target_side.complete(tx, mark))
         await self._source.transact(lambda tx: source_side.leave(tx, mark))
         return Promoted(to=self._place, tables=tables, ledgers=ledgers)
 
     async def abandon(self) -> None:
-        """The file can be used again, and nothing is left in the target."""
+        """Make the file usable again and empty the target."""
         mark = await self._source.read(mark_of)
         if mark is None:
-            raise Conflict("no promotion of this database has begun")
-        found = await self._target.read(mark_of)
-        if mark.kind == "left" or await self._is_filled_by(mark, found):
+            raise Conflict("no promotion of this database has been started")
+        target_mark = await self._target.read(mark_of)
+        if mark.kind == "left" or await self._is_filled_by(mark, target_mark):
             raise DatabaseMoved(mark.place)
-        if found is not None and found.id == mark.id:
+        if target_mark is not None and target_mark.id == mark.id:
             await self._target.transact(target_side.undo)
         else:
             self._require_place(mark)
         await self._source.transact(source_side.thaw)
 
-    async def _is_filled_by(self, mark: PromotionMark, found: PromotionMark | None) -> bool:
-        if found is not None or not await self._target.read(has_migrations):
+    async def _is_filled_by(self, mark: PromotionMark, target_mark: PromotionMark | None) -> bool:
+        if target_mark is not None or not await self._target.read(has_migrations):
             return False
         return await self._target.read(target_side.filled_by) == mark.id
 
@@ -150,12 +154,13 @@ class Promotion:
                     raise
                 await asyncio.sleep(min(_REST, until - loop.time()))
 
-    async def _require_same_way(self, mark: PromotionMark) -> None:
-        """The target that has its mark is the right one, however its address is written."""
-        found = await self._target.read(mark_of)
+    async def _require_same_target(self, mark: PromotionMark) -> None:
+        """Check that the target is the one the promotion began with. A target with our mark is, however its address is
+        spelled."""
+        target_mark = await self._target.read(mark_of)
         if mark.kind == "left":
             raise DatabaseMoved(mark.place)
-        if found is None:
+        if target_mark is None:
             self._require_place(mark)
 
     def _require_place(self, mark: PromotionMark) -> None:
@@ -168,19 +173,20 @@ class Promotion:
         total, moved = sum(counts.values()), 0
         reached = await self._target.read(target_side.reached)
         for table in catalogue.tables.values():
-            begun = moved
+            before = moved
 
-            def told(rows: int, name: str = table.name, begun: int = begun) -> None:
-                self._tell(Moved(name, min(begun + rows, begun + counts[name]), total))
+            def report(rows: int, name: str = table.name, before: int = before) -> None:
+                self._tell(Moved(name, min(before + rows, before + counts[name]), total))
 
             state = reached.get(table.name, TableProgress())
             if not state.done:
-                await self._move(table, state, told)
+                await self._move(table, state, report)
             moved += counts[table.name]
             self._tell(Moved(table.name, moved, total))
 
-    async def _move(self, table: Table, state: TableProgress, told: Callable[[int], None]) -> None:
-        """Each bite is a transaction of its own; the next one is read from the file while PostgreSQL writes."""
+    async def _move(self, table: Table, state: TableProgress, report: Callable[[int], None]) -> None:
+        """Copy a table in batches, each in its own transaction. The next batch is read from the file while PostgreSQL
+        writes this one."""
         upcoming, count = self._read(table, state.key), 0
         try:
             while not state.done:
@@ -189,17 +195,18 @@ class Promotion:
                     upcoming = self._read(table, table.key_of(rows[-1]))
                 state = await self._target.transact(partial(target_side.append, table=table, before=state, rows=rows))
                 count += len(rows)
-                told(count)
+                report(count)
         finally:
             upcoming.cancel()
             await asyncio.gather(upcoming, return_exceptions=True)
 
     def _read(self, table: Table, after: Key | None) -> asyncio.Task[list[Row]]:
-        bite = partial(source_side.bite, table=table, after=after, rows=self._rows, size=_SIZE)
-        return asyncio.create_task(self._source.read(bite))
+        read_batch = partial(source_side.bite, table=table, after=after, rows=self._rows, size=_SIZE)
+        return asyncio.create_task(self._source.read(read_batch))
 
     async def _catalogues(self) -> Catalogue:
-        """Of the file; the target must have the same tables, but for what is a view here and made by triggers there."""
+        """Return the file's tables. The target must have the same ones, except those that are views in SQLite and
+        filled by triggers in PostgreSQL."""
         source, target = await self._source.read(catalogue_of), await self._target.read(catalogue_of)
         missing = {*source.tables} ^ ({*target.tables} - {*source.derived})
         differing = {
@@ -209,7 +216,7 @@ class Promotion:
         }
         if missing or differing:
             names = ", ".join(sorted(missing | differing))
-            hint = f"go on with the version of rota that began; {_ABANDON}"
+            hint = f"continue with the version of rota that started it; {_ABANDON}"
             raise Conflict(f"the tables of the two databases differ: {names}", hint=hint)
         return source
 
@@ -218,23 +225,28 @@ class Promotion:
         return await database.read(lambda tx: counts_of(tx, names))
 
     async def _verify_counts(self) -> dict[str, int]:
-        """Also of what triggers made."""
+        """Compare row counts of all tables, including those that triggers fill."""
         source, target = await self._source.read(catalogue_of), await self._target.read(catalogue_of)
         names = list(target.tables)
-        here = await self._source.read(lambda tx: counts_of(tx, names))
-        there = await self._target.read(lambda tx: counts_of(tx, names))
-        wrong = [f"{name} {here[name]} and {there[name]}" for name in names if here[name] != there[name]]
+        source_counts = await self._source.read(lambda tx: counts_of(tx, names))
+        target_counts = await self._target.read(lambda tx: counts_of(tx, names))
+        wrong = [
+            f"{name} {source_counts[name]} and {target_counts[name]}"
+            for name in names
+            if source_counts[name] != target_counts[name]
+        ]
         if wrong:
-            raise Conflict(f"the two databases do not hold the same rows: {', '.join(wrong)}", hint=_ABANDON)
-        return {name: there[name] for name in source.tables}
+            raise Conflict(f"row counts of the two databases differ: {', '.join(wrong)}", hint=_ABANDON)
+        return {name: target_counts[name] for name in source.tables}
 
     async def _verify_ledgers(self) -> int:
-        """What was not accounted for before cannot be now; but nothing else may be so."""
-        here, there = Store(self._source), Store(self._target)
-        names = await there.schedules.names()
+        """Verify every schedule's ledger in the target; return how many. A ledger that is incomplete in both databases
+        is not an error of the promotion."""
+        source, target = Store(self._source), Store(self._target)
+        names = await target.schedules.names()
         for name in names:
-            found = await there.ledger.verify(name, thorough=False)
-            if not found.ok and found != await here.ledger.verify(name, thorough=False):
-                first = found.findings[0]
+            verification = await target.ledger.verify(name, thorough=False)
+            if not verification.ok and verification != await source.ledger.verify(name, thorough=False):
+                first = verification.findings[0]
                 raise Conflict(f"the ledger of schedule {name!r} differs: {first}", hint=_ABANDON)
         return len(names)

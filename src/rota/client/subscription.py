@@ -1,4 +1,4 @@
-"""What subscribers get: hints that something changed, by topic."""
+"""Change hints by topic, as subscribers receive them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MOST_TOPICS = 1_000
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """`version` is another number after every change. Only hints about one run have its `id`, and its `state`;
-    that is None if there is no such run."""
+    """Hint that something changed. `version` differs after every change. Only hints about one run have an `id` and a
+    `state`; the state is None if there is no such run."""
 
     topic: str
     id: str | None
@@ -29,9 +29,9 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Subscription:
-    """What changed, by and by: `async for hint in subscription`. First, once, how everything is.
+    """Change hints: `async for hint in subscription`. The first hint of each topic reports its current version.
 
-    Whoever is slow misses what was in between, never the last: of each topic at most one hint waits.
+    At most one hint per topic is pending: a slow consumer misses intermediate hints, never the last one.
     """
 
     def __init__(self, topics: frozenset[str], leave: Callable[[Subscription], Awaitable[None]]) -> None:
@@ -43,11 +43,12 @@ class Subscription:
         self._failure: Exception | None = None
 
     def tell(self, hint: Hint) -> None:
+        """Add a hint, replacing a pending one of the same topic."""
         self._waiting[hint.topic] = hint
         self._more.set()
 
     def end(self, failure: Exception | None = None) -> None:
-        """With a `failure`, whoever waits for the next hint gets that."""
+        """End the iteration; with a `failure`, raise it to the consumer."""
         self._ended, self._failure = True, failure
         self._more.set()
 
@@ -77,10 +78,11 @@ class Subscription:
 
 
 def checked_topics(topics: Iterable[str]) -> frozenset[str]:
-    wanted = frozenset(map(checked_topic, topics))
-    if not 1 <= len(wanted) <= _MOST_TOPICS:
-        raise Invalid(f"a subscription has 1 to {_MOST_TOPICS} topics, not {len(wanted)}")
-    return wanted
+    """Return the topics, or raise `Invalid`."""
+    names = frozenset(map(checked_topic, topics))
+    if not 1 <= len(names) <= _MOST_TOPICS:
+        raise Invalid(f"a subscription must have 1 to {_MOST_TOPICS} topics, not {len(names)}")
+    return names
 
 
 def checked_topic(topic: str) -> str:
@@ -90,4 +92,4 @@ def checked_topic(topic: str) -> str:
         if topic.startswith(OF_RUN):
             return f"{OF_RUN}{UUID(topic[len(OF_RUN) :])}"
     hint = did_you_mean(topic, COARSE_TOPICS) or ""
-    raise Invalid(f"there is no topic {topic!r:.80}", hint=f"{hint}; or write run: and a whole id".removeprefix("; "))
+    raise Invalid(f"unknown topic {topic!r:.80}", hint=f"{hint}; or write run: and a whole id".removeprefix("; "))

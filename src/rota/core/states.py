@@ -1,4 +1,4 @@
-"""The life of a run: its states, and the one table of changes that are legal."""
+"""States of a run, and the one table of legal state changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunState(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How one attempt ended."""
+    """Result of one attempt."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -53,41 +53,44 @@ LEGAL_CHANGES: dict[RunState, frozenset[RunState]] = {
 }
 
 STATE_WORDS: dict[RunState, str] = {
-    _S.SCHEDULED: "not yet: its time, a retry or the runs that it follows are to come",
-    _S.QUEUED: "due; a worker may claim it, as soon as its limits have room",
-    _S.RUNNING: "a worker has it under a lease, and its handler is called",
-    _S.WAITING: "somebody outside has it, or its replicas do; it takes no slot of a worker",
-    _S.CANCELLING: "under way, and asked to stop",
-    _S.SUCCEEDED: "its handler returned; its result is kept",
+    _S.SCHEDULED: "not due yet: it waits for its time, for a retry or for the runs that it follows",
+    _S.QUEUED: "due; a worker may claim it as soon as its limits have room",
+    _S.RUNNING: "a worker holds its lease and runs its handler",
+    _S.WAITING: "an external worker has it, or its replicas run; it uses no slot of a worker",
+    _S.CANCELLING: "running, and asked to stop",
+    _S.SUCCEEDED: "its handler returned; the result is kept",
     _S.FAILED: "its handler raised, and no attempt is left; the error is kept",
-    _S.TIMED_OUT: "it took longer than its `timeout`, and no attempt is left",
-    _S.CANCELLED: "somebody, or a policy, stopped it",
-    _S.EXPIRED: "its worker was lost, and it is not to be run again; or it was for one worker only, which is gone",
-    _S.SKIPPED: "it was never begun: a policy, a limit or a run that it follows decided so; `reason` says which",
+    _S.TIMED_OUT: "it exceeded its `timeout`, and no attempt is left",
+    _S.CANCELLED: "a person or a policy stopped it",
+    _S.EXPIRED: "its worker was lost, and it must not run again; or it was for one worker only, which is gone",
+    _S.SKIPPED: "it never began: a policy, a limit or a run that it follows prevented it; `reason` says which",
 }
 
 OUTCOME_WORDS: dict[Outcome, str] = {
     Outcome.SUCCEEDED: "the handler returned",
-    Outcome.FAILED: "the handler raised; it is tried again, while attempts are left",
-    Outcome.TIMED_OUT: "it took longer than `timeout`; tried again like a failure",
+    Outcome.FAILED: "the handler raised; it is retried while attempts are left",
+    Outcome.TIMED_OUT: "it exceeded its `timeout`; it is retried like a failure",
     Outcome.CANCELLED: "it was asked to stop, and did",
-    Outcome.LOST: "its worker was not heard of for a lease; tried again, unless `on_lost` is `fail`",
-    Outcome.SNOOZED: "the handler raised `Snooze`; later again, and it counts as no attempt",
-    Outcome.HANDED_BACK: "its worker was stopping; somebody else goes on, and it counts as no attempt",
+    Outcome.LOST: "its worker sent no heartbeat for a lease; it is retried, unless `on_lost` is `fail`",
+    Outcome.SNOOZED: "the handler raised `Snooze`; it runs again later, and this costs no attempt",
+    Outcome.HANDED_BACK: "its worker was stopping; another worker takes over, and this costs no attempt",
 }
 
 
 def has_begun(fence: int) -> bool:
-    """Whether a run that waits was claimed before: its fence grows with every claim, and never shrinks.
+    """Return whether a run that is not held was claimed before, judged by its fence.
 
-    Its attempt does not tell: a hand-back, a snooze and the next part of a pipeline give it back, and a run that its
-    schedule retries sets out from a later one.
+    Every claim increments the fence, and nothing decrements it. The attempt number does not tell: a hand-back, a snooze
+    and the next part of a pipeline decrement it, and a run that its schedule retries starts at a higher one.
     """
     return fence > 0
 
 
 def end_unclaimed_as(wanted: RunState, fence: int) -> RunState:
-    """How a run ends that nobody has: `skipped` means that it was never begun, so what was is `cancelled`."""
+    """Return the final state of a run that no worker holds when it is ended as `wanted`.
+
+    `skipped` means that a run never began: one that did becomes `cancelled`.
+    """
     return RunState.CANCELLED if wanted is RunState.SKIPPED and has_begun(fence) else wanted
 
 

@@ -23,7 +23,7 @@ __all__ = ["app", "on_commit"]
 
 
 def __getattr__(name: str) -> object:
-    """Made at the first use: by then Django knows its settings, or is set up here, as for `rota worker rota.django`."""
+    """Create `app` at its first use, and set up Django if `manage.py` has not, as for `rota worker rota.django`."""
     if name != "app":
         raise AttributeError(f"module 'rota.django' has no attribute {name!r}")
     from rota.django.application import the_app

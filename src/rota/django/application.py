@@ -1,4 +1,4 @@
-"""The app of a Django project: made from settings.py, on Django's database, with Django's connections looked after."""
+"""The app of a Django project: configured in settings.py, using Django's database and closing its connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rota.errors import BadConfig
 
 def the_app() -> Rota:
     try:
-        if not apps.ready and not apps.loading:  # a bare process: `rota worker rota.django`, or one of several
+        if not apps.ready and not apps.loading:  # not started by manage.py: `rota worker rota.django`
             django.setup()
         return _made()
     except ImproperlyConfigured as error:
@@ -49,7 +49,7 @@ def _made() -> Rota:
 
 
 class DjangoRota(Rota):
-    """Its database is Django's, unless settings.py, the environment or `rota.toml` name another."""
+    """App on Django's database, unless settings.py, the environment or `rota.toml` name another."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         config = load_config(options)
@@ -64,7 +64,7 @@ class DjangoRota(Rota):
         return self.config.database_url == self._djangos
 
     def follow(self) -> bool:
-        """Django's database has another name while tests run. Whether it is another than before."""
+        """Switch to Django's database if its name has changed, as it does while tests run; return whether it has."""
         if not self.is_djangos or (url := database_url()) == self._djangos:
             return False
         self._djangos = url
@@ -80,7 +80,7 @@ class DjangoRota(Rota):
 
 @contextmanager
 def _connections_closed() -> Iterator[None]:
-    """As around a request: a connection that is too old, or broken, is not met by the next one in this thread."""
+    """Close connections that are too old or broken before and after a handler, as Django does around a request."""
     _close_old_connections()
     try:
         yield
@@ -89,7 +89,7 @@ def _connections_closed() -> Iterator[None]:
 
 
 async def _connections_closed_async() -> AsyncIterator[None]:
-    """In the thread where coroutines have Django's database asked."""
+    """Close old connections in the thread in which coroutines use Django's database."""
     await sync_to_async(_close_old_connections)()
     try:
         yield
@@ -98,7 +98,7 @@ async def _connections_closed_async() -> AsyncIterator[None]:
 
 
 def _close_old_connections() -> None:
-    """Not that in which a test has begun its transaction: Django's own function would close it."""
+    """Close old connections, except inside a transaction: Django's own function would close that of a test."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.queries_log.clear()

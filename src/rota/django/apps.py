@@ -1,4 +1,4 @@
-"""What Django does with `"rota.django"` in INSTALLED_APPS: finds the jobs, and keeps rota's tables with its own."""
+"""Django app configuration of `"rota.django"`: import the jobs, and migrate rota's tables with Django's."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class RotaConfig(AppConfig):
 
 
 def bring_up_to_date(using: str, **how: Any) -> None:
-    """`manage.py migrate` is one step of a deployment, not two; and test databases get rota's tables, too."""
+    """Migrate rota's tables after `manage.py migrate`, and in test databases."""
     app = the_app()
-    if "plan" not in how or using != ALIAS or not isinstance(app, DjangoRota):  # without a plan, it is a flush
+    if "plan" not in how or using != ALIAS or not isinstance(app, DjangoRota):  # `flush` sends no plan
         return
     if app.follow():
-        app.close()  # a client that is open is one of the database before
+        app.close()  # an open client belongs to the previous database
     if app.is_djangos and app.dialect is POSTGRES:
         thread = LoopThread()
         try:

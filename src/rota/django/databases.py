@@ -1,4 +1,4 @@
-"""Where rota keeps its runs in a Django project: in Django's own PostgreSQL, or in a file beside its SQLite."""
+"""Choose rota's database in a Django project: Django's own PostgreSQL, or a file beside its SQLite file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
 
 ALIAS = DEFAULT_DB_ALIAS
-# Of what Django hands to libpq, that which another driver understands as well.
+# Those of Django's libpq options that asyncpg understands as well.
 _PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey", "passfile", "service", "target_session_attrs")
 
 
 def database_url() -> str:
-    """Of `DATABASES["default"]` as it is now: while tests run, Django has put the name of their database there."""
+    """Return a URL for `DATABASES["default"]` as it is now: while tests run, Django changes the name there."""
     vendor = connections[ALIAS].vendor
     settings = connections.settings[ALIAS]
     if vendor == "postgresql":
@@ -52,8 +52,11 @@ def _postgres(settings: dict[str, Any]) -> str:
 
 
 def _beside(name: str) -> Path:
-    """A file of its own. Django opens its file with the SQLite of Python, rota with another: two of them in one process
-    undo each other's locks, because closing a file gives up all locks that the process has on it."""
+    """Return the path of rota's own file.
+
+    Django opens its file with Python's SQLite library, rota with another. Two libraries in one process undo each
+    other's locks: closing a file gives up all POSIX locks that the process has on it.
+    """
     if name == ":memory:" or "mode=memory" in name:
         return _folder(os.getpid()) / "rota.db"
     path = Path(name).absolute()
@@ -61,7 +64,7 @@ def _beside(name: str) -> Path:
 
 
 def remove_beside(name: str) -> None:
-    """With Django's file, if that is gone: runs of these tests are not for the next ones."""
+    """Delete rota's file if Django's is gone, so that runs of one test session do not reach the next."""
     if not Path(name).exists():
         for end in ("", "-wal", "-shm"):
             Path(f"{_beside(name)}{end}").unlink(missing_ok=True)
@@ -69,7 +72,7 @@ def remove_beside(name: str) -> None:
 
 @cache
 def _folder(pid: int) -> Path:
-    """For tests whose database is in memory; each process of them has its own."""
+    """Return a temporary folder for tests whose database is in memory, one for each process."""
     folder = Path(tempfile.mkdtemp(prefix="rota-django-"))
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == pid else None)
     return folder

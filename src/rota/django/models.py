@@ -1,1 +1,1 @@
-"""No models: rota's tables are its own. But Django tells only apps that have this module of a migration."""
+"""No models: rota's tables are its own. Django sends `post_migrate` only to apps that have this module."""

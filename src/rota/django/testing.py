@@ -1,4 +1,4 @@
-"""What is different while Django's tests run: databases have other names, and go when the tests are over."""
+"""Adapt rota to Django's tests: databases have other names, and are dropped when the tests are over."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _apps: weakref.WeakSet[Rota] = weakref.WeakSet()
 
 
 def close_before_test_databases_go(app: Rota) -> None:
-    """PostgreSQL drops none that somebody is connected to. Django tells nobody that it is about to drop one, so it is
-    seen to where it does it."""
+    """Close the app's connections before Django drops a test database.
+
+    PostgreSQL refuses to drop a database with connections, and Django has no hook for it: wrap its method.
+    """
     _apps.add(app)
     destroy = BaseDatabaseCreation.destroy_test_db
     if hasattr(destroy, _MARK):
@@ -39,7 +41,7 @@ def close_before_test_databases_go(app: Rota) -> None:
         for one in list(_apps):
             one.close()
         destroy(self, old_database_name, verbosity, keepdb, suffix)
-        is_of_tests = name != connection.settings_dict["NAME"]  # which is the real one again
+        is_of_tests = name != connection.settings_dict["NAME"]  # by now the real database's name again
         if is_of_tests and connection.alias == ALIAS and connection.vendor == "sqlite":
             remove_beside(str(name))
 
@@ -48,11 +50,12 @@ def close_before_test_databases_go(app: Rota) -> None:
 
 
 def hand_on_to_children() -> None:
-    """A handler in a process of its own reads settings.py again, and there is the name of the real database."""
+    """Pass the test database's name to child processes: they read settings.py, which names the real one."""
     os.environ[_NAME] = str(connections.settings[ALIAS]["NAME"])
 
 
 def set_up_child() -> None:
+    """Set up Django in a child process, with the test database if there is one."""
     django.setup()
     if _NAME in os.environ:
         connections.settings[ALIAS]["NAME"] = os.environ[_NAME]

@@ -1,1 +1,1 @@
-"""Loops and what they drive: worker, heartbeat, reaper, promoter, janitor."""
+"""The part of rota that acts: the loops, the worker, handlers and their isolation."""

@@ -1,5 +1,4 @@
-"""The loops of one process: planner, promoter, conductor, messenger, reaper, janitor, watchman, recorder; and its
-worker."""
+"""Build, start and stop the loops and the worker of one process."""
 
 from __future__ import annotations
 
@@ -40,7 +39,10 @@ from rota.version import __version__
 def worker_info(
     registry: Registry, config: Config, name: str | None, queues: Queues | None, boot: str | None = None
 ) -> WorkerInfo:
-    """Identity is name and boot: a second worker of the same name, or the same one restarted, is somebody else."""
+    """Return the identity of a new worker.
+
+    The id is name and boot: a second worker of the same name, or the same one restarted, is another worker.
+    """
     name = checked_name(name or socket.gethostname(), "worker name")
     weights = weights_of(queues) if queues else dict.fromkeys(registry.queues(), 1)
     return WorkerInfo(
@@ -59,13 +61,15 @@ def worker_info(
 
 
 class Simulated(msgspec.Struct, frozen=True):
-    """What a simulation does differently: there, nothing is random and there are no threads."""
+    """Replacements for a simulation, in which nothing is random and there are no threads."""
 
     boot: str
     heartbeat: type[HeartbeatThread]
 
 
 class Engine:
+    """The loops of one process and, with `working`, its worker."""
+
     def __init__(
         self,
         store: Store,
@@ -110,7 +114,7 @@ class Engine:
             Loop("watchman", ExpectationWatcher(store, config.expect), meters, clock),
         ]
         self._recorder: ChartRecorder | None = None
-        if simulated is None:  # it decides nothing, and would only make a simulation longer
+        if simulated is None:  # charts decide nothing; in a simulation they would only cost time
             source = self.worker.info.id if self.worker else f"{socket.gethostname()}@{secrets.token_hex(6)}"
             self._recorder = ChartRecorder(store, meters, source)
             self._loops.append(Loop("recorder", self._recorder, meters, clock))
@@ -128,7 +132,7 @@ class Engine:
             await self.worker.start()
 
     def _rate_shut(self) -> None:
-        """The promoter has to know when it opens, which may be soon."""
+        """Wake the promoter, which waits for the moment when the rate opens again."""
         self._promoter.wake()
 
     def _rate_opened(self) -> None:
@@ -136,6 +140,7 @@ class Engine:
             self.worker.wake()
 
     def _hinted(self, queue: str | None) -> None:
+        """Wake the loops that a notification from the database concerns; None concerns all."""
         self._promoter.wake()
         if is_for_planner(queue):
             self._planner.wake()
@@ -145,8 +150,10 @@ class Engine:
             self._messenger.wake()
 
     def _serve_own(self) -> None:
-        """There are notifications to send. Nobody looks at that queue before, nor if the worker was told which to take:
-        unless this is among them."""
+        """Let the worker take rota's own queue, once there are notifications to send.
+
+        Nobody looks at that queue before. A worker that was given queues takes it only if it is among them.
+        """
         if not self._serves_own:
             return
         self._serves_own = False
@@ -156,7 +163,7 @@ class Engine:
         self.worker.serve(QUEUE, {job.name: job.version for job in JOBS})
 
     def _worker_of_own(self) -> Worker:
-        """A server that runs nobody's jobs sends what there is to send."""
+        """Return a worker that only sends notifications, for a server that runs no jobs."""
         store, config, name, meters = self._own
         registry = Registry()
         registry.builtin = self._registry.builtin
@@ -165,7 +172,7 @@ class Engine:
         return worker
 
     def _stop_worker(self) -> None:
-        """Asked by an operator, with the usual grace. The other loops go on, unless whoever started them ends them."""
+        """Stop the worker at an operator's request, with the usual grace. The other loops go on."""
         if self.worker and self._ending is None:
             self._ending = asyncio.create_task(self.worker.stop())
         self.stop_asked.set()

@@ -1,4 +1,4 @@
-"""Loops: a step, a rest, and the next step, whatever happens to the database meanwhile."""
+"""Repeat a step for ever, with a rest between steps, through outages of the database."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ _TROUBLE = timedelta(seconds=1)
 
 
 class Steppable(Protocol):
+    """Something that a `Loop` drives."""
+
     async def step(self) -> timedelta:
-        """Do what is to be done now; returns how long to rest."""
+        """Do what is due now; return how long to rest."""
 
     def troubled(self) -> None:
-        """The last step failed because the database was away."""
+        """Handle a failed step: forget what may be wrong after an outage of the database."""
 
 
 class Loop:
+    """Task that calls `step`, rests, and can be woken early."""
+
     def __init__(
         self, name: str, stepping: Steppable, meters: Meters | None = None, clock: Clock | None = None
     ) -> None:
@@ -52,7 +56,8 @@ class Loop:
         while True:
             self._wake.clear()
             rest = await self._step()
-            with contextlib.suppress(TimeoutError):  # not wait_for: woken and cancelled at once, it forgets the latter
+            # Not `wait_for`: woken and cancelled in the same moment, it swallows the cancellation.
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(rest.total_seconds()):
                     await self._wake.wait()
 

@@ -1,4 +1,4 @@
-"""Everything rota raises: five families, each one HTTP status and one exit code.
+"""Errors that rota raises: five families, each with one HTTP status and one exit code.
 
     RotaError
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker, NotExpected,
@@ -15,7 +15,7 @@
                                          DatabaseMoved (exit 78), PromotionUnfinished (exit 78), StillRunning (exit 75),
                                          FileReplaced
 
-A message is built in its class from facts, and carries a hint where there is something to do about it.
+Each class builds its message from facts, and adds a hint where there is something to do about it.
 """
 
 from __future__ import annotations
@@ -135,5 +135,5 @@ __all__ = [
     "did_you_mean",
 ]
 
-for _name in __all__:  # wherever it is written down, it is known by where users find it
+for _name in __all__:  # tracebacks show the public import path
     globals()[_name].__module__ = __name__

@@ -1,4 +1,4 @@
-"""Who may not, or not yet."""
+"""Errors of authentication and authorization."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Forbidden(Denied):
 
 
 class NotSignedIn(Denied):
-    """No token, or one that is unknown, revoked or expired."""
+    """No token was given, or the token is unknown, revoked or expired."""
 
     status, code = 401, "not-signed-in"
 
-    def __init__(self, problem: str = "nobody is signed in") -> None:
-        hint = "a token from `rota token create`: in ROTA_TOKEN for commands, else Authorization: Bearer rota_…"
+    def __init__(self, problem: str = "no token was given") -> None:
+        hint = "`rota token create` creates one; set ROTA_TOKEN for commands, or send Authorization: Bearer rota_…"
         super().__init__(problem, hint=hint)
 
 
 class TooManyTries(Denied):
-    """Too many wrong tokens came from this address."""
+    """Too many requests with a wrong token came from this address."""
 
     status, code = 429, "too-many-tries"
 

@@ -1,4 +1,4 @@
-"""The root of all errors, and the five families: each one HTTP status and one exit code."""
+"""Root of all errors, and the five families: each with one HTTP status and one exit code."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
-_ALIKE = 0.66  # two thirds: less is another word, more would miss a wrong letter in three
+_ALIKE = 0.66  # less would match other words, more would miss one wrong letter in three
 
 
 class RotaError(Exception):
-    """The root of all errors raised by rota."""
+    """Root of all errors that rota raises."""
 
     status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
@@ -22,7 +22,7 @@ class RotaError(Exception):
         self.hint = hint
 
     def within(self, what: str) -> Self:
-        """The same, told of whom it is said; not twice."""
+        """Prefix the message with its subject (`what`), unless it names it already."""
         if what not in self.message:
             self.message = f"{what}: {self.message}"
         return self
@@ -32,42 +32,42 @@ class RotaError(Exception):
 
 
 class NotFound(RotaError):
-    """There is no such thing."""
+    """The object does not exist."""
 
     status, exit_code, code = 404, 4, "not-found"
 
 
 class Conflict(RotaError):
-    """What is asked does not fit the state of things."""
+    """The request does not fit the current state."""
 
     status, exit_code, code = 409, 6, "conflict"
 
 
 class Invalid(RotaError):
-    """A value that is not possible."""
+    """A value is not valid."""
 
     status, exit_code, code = 422, 2, "invalid"
 
 
 class Denied(RotaError):
-    """Whoever asks may not."""
+    """The caller is not allowed to do this."""
 
     status, exit_code, code = 403, 5, "denied"
 
 
 class Unavailable(RotaError):
-    """The database or the server cannot be reached, or does not serve."""
+    """The database or the server cannot be reached, or does not answer requests."""
 
     status, exit_code, code = 503, 69, "unavailable"
 
 
 def _begins(word: str, name: str) -> bool:
-    """Whether one is the other written out: `maximum` and `max`."""
+    """Return whether one word is a prefix of the other, such as `max` of `maximum`."""
     return min(len(word), len(name)) > 2 and (word.startswith(name) or name.startswith(word))
 
 
 def did_you_mean(word: str, known: Iterable[str], *, few: int = 8) -> str | None:
-    """A hint naming the nearest known word, or all of them if there are no more than `few`."""
+    """Return a hint with the nearest known word, or with all of them if there are at most `few`."""
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=_ALIKE) or [name for name in names if _begins(word, name)]
     if near:

@@ -1,4 +1,4 @@
-"""What can be wrong with what is asked of jobs, schedules, workers and what belongs to them."""
+"""Errors of jobs, schedules, workers, quotas and notifications."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class UnknownJob(NotFound):
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         names = list(known)
-        hint = did_you_mean(name, names) or "start a worker that has it once, so that the database knows it"
+        hint = did_you_mean(name, names) or "start a worker that declares it once: that stores it in the database"
         super().__init__(f"no job is called {name!r}", hint=hint)
 
 
@@ -30,13 +30,13 @@ class JobDisabled(Conflict):
 
 
 class JobInUse(Conflict):
-    """A schedule or a live run needs the job."""
+    """A schedule or a live run uses the job."""
 
     code = "job-in-use"
 
     def __init__(self, name: str, schedules: int, runs: int) -> None:
-        hint = "force it: its schedules are disabled then, and its runs cancelled"
-        super().__init__(f"job {name!r} is needed by {schedules} schedules and {runs} live runs", hint=hint)
+        hint = "with force, its schedules are disabled and its runs cancelled"
+        super().__init__(f"job {name!r} is used by {schedules} schedules and {runs} live runs", hint=hint)
 
 
 class NotSchedulable(Conflict):
@@ -49,7 +49,7 @@ class NotSchedulable(Conflict):
 
 
 class UnknownSchedule(NotFound):
-    """There is no schedule of that name, or no more."""
+    """There is no schedule of that name, or it was deleted."""
 
     code = "unknown-schedule"
 
@@ -68,7 +68,7 @@ class DuplicateSchedule(Conflict):
 
 
 class Overlapping(Conflict):
-    """A schedule was triggered while its overlap policy forbids it."""
+    """The schedule's overlap policy forbids a run now."""
 
     code = "overlapping"
 
@@ -77,43 +77,45 @@ class Overlapping(Conflict):
 
 
 class NotTriggered(Conflict):
-    """A limit or a unique key stands in the way; unlike an overlap, it cannot be forced."""
+    """A limit or a unique key prevents the run; unlike an overlap, it cannot be forced."""
 
     code = "not-triggered"
 
     def __init__(self, schedule: str, reason: str) -> None:
-        hint = "try again when the runs in its way have ended"
+        hint = "try again when the conflicting runs have ended"
         super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint=hint)
 
 
 class FollowingRing(Invalid):
-    """Schedules that follow each other's jobs would never come to rest."""
+    """Schedules that follow each other's jobs form a cycle, and would trigger each other for ever."""
 
     code = "following-ring"
 
     def __init__(self, schedule: str, path: Iterable[str]) -> None:
         super().__init__(
-            f"schedule {schedule!r} would close a ring: {' → '.join(path)}",
-            hint="each job would start the next for ever; let one of them run at its own times",
+            f"schedule {schedule!r} would create a cycle: {' → '.join(path)}",
+            hint="the jobs would start each other for ever; give one of them a trigger of its own",
         )
 
 
 class UnreadableSchedule(Unavailable):
-    """A newer rota has written the schedule."""
+    """A newer version of rota wrote the schedule."""
 
     code = "unreadable-schedule"
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"a schedule's definition cannot be read: {problem}", hint="written by a newer rota? upgrade")
+        super().__init__(
+            f"a schedule's definition cannot be read: {problem}", hint="a newer rota may have written it: upgrade"
+        )
 
 
 class ChangedMeanwhile(Conflict):
-    """It was changed since it was looked at: `If-Match` names an `ETag` that is not its own any more."""
+    """The object was changed since it was read: the `ETag` in `If-Match` is no longer current."""
 
     status, code = 412, "changed-meanwhile"
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} was changed meanwhile", hint="look at it again, and decide anew")
+        super().__init__(f"{what} was changed meanwhile", hint="read it again, and repeat the change")
 
 
 class UnknownWorker(NotFound):
@@ -126,7 +128,7 @@ class UnknownWorker(NotFound):
 
 
 class AmbiguousWorker(Conflict):
-    """The shortened id fits more than one worker."""
+    """The shortened id matches more than one worker."""
 
     code = "ambiguous-worker"
 
@@ -155,11 +157,9 @@ class UnknownNotification(NotFound):
 
 
 class NotExpected(NotFound):
-    """Nothing is expected of this job or schedule."""
+    """The job or schedule has no expectations."""
 
     code = "not-expected"
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(
-            f"nothing is expected of {kind} {name!r}", hint="rota expectation ls tells of whom something is"
-        )
+        super().__init__(f"{kind} {name!r} has no expectations", hint="`rota expectation ls` lists all expectations")

@@ -1,4 +1,4 @@
-"""What can be wrong with what is asked of a run."""
+"""Errors of runs: their ids, leases, states, keys and limits."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _SHOWN_CANDIDATES = 5
 
 
 class UnknownRun(NotFound):
-    """The run never was, or has been pruned."""
+    """The run never existed, or was pruned."""
 
     code = "unknown-run"
 
     def __init__(self, run_id: str) -> None:
-        hint = "give the beginning or the end of an id; it may have been pruned; `rota run ls` lists runs"
+        hint = "give the beginning or the end of an id; the run may have been pruned; `rota run ls` lists runs"
         super().__init__(f"there is no run {run_id!r}", hint=hint)
 
 
 class AmbiguousRun(Conflict):
-    """The shortened id fits more than one run."""
+    """The shortened id matches more than one run."""
 
     code = "ambiguous-run"
 
@@ -37,32 +37,34 @@ class LeaseLost(Conflict):
 
     def __init__(self, run_id: str, fence: int, state: str | None = None) -> None:
         hint = "stop: another attempt owns it" if state is None else f"stop: the run is {state}"
-        super().__init__(f"fence {fence} of run {run_id} is not current any more", hint=hint)
+        super().__init__(f"fence {fence} of run {run_id} is no longer current", hint=hint)
         self.run_id = run_id
         self.fence = fence
 
 
 class AlreadyReported(Conflict):
-    """The attempt was ended before under the same fence, and otherwise."""
+    """The attempt was reported before under the same fence, with another outcome."""
 
     code = "already-reported"
 
     def __init__(self, run_id: str, fence: int, outcome: str) -> None:
-        super().__init__(f"run {run_id} was reported as {outcome} under fence {fence} already", hint="that stands")
+        super().__init__(
+            f"run {run_id} was reported as {outcome} under fence {fence} already", hint="the first report stands"
+        )
 
 
 class NotHandedOver(Conflict):
-    """For those outside: the run's handler has not ended yet."""
+    """An external worker reported a run whose handler has not ended yet."""
 
     code = "not-handed-over"
 
     def __init__(self, run_id: str, worker_id: str) -> None:
-        told = f"run {run_id} is still in the hands of worker {worker_id}"
-        super().__init__(told, hint="it is yours when its handler has ended: try again in a moment")
+        hint = "try again in a moment, when its handler has ended"
+        super().__init__(f"worker {worker_id} still holds run {run_id}", hint=hint)
 
 
 class NotAsked(Conflict):
-    """For those outside: nobody asked the run to stop."""
+    """An external worker reported a run as cancelled that nobody asked to stop."""
 
     code = "not-asked"
 
@@ -71,7 +73,7 @@ class NotAsked(Conflict):
 
 
 class RunIsFinal(Conflict):
-    """A run that has ended does not change any more."""
+    """The run has ended, and no longer changes."""
 
     code = "run-is-final"
 
@@ -80,7 +82,7 @@ class RunIsFinal(Conflict):
 
 
 class RunNotFinal(Conflict):
-    """Only a run that has ended can be retried."""
+    """The run has not ended, and cannot be retried yet."""
 
     code = "run-not-final"
 
@@ -90,7 +92,7 @@ class RunNotFinal(Conflict):
 
 
 class NotCancellable(Conflict):
-    """The run has begun, and its job does not support cancelling."""
+    """The run has begun, and its job does not support cancellation."""
 
     code = "not-cancellable"
 
@@ -99,7 +101,7 @@ class NotCancellable(Conflict):
 
 
 class DuplicateRun(Conflict):
-    """The unique key is held by another run, and `on_conflict` is `reject`; or a retry while the work is under way."""
+    """Another run holds the unique key and `on_conflict` is `reject`, or the run to retry is in progress."""
 
     code = "duplicate-run"
 
@@ -109,23 +111,23 @@ class DuplicateRun(Conflict):
 
 
 class NothingToRetry(Conflict):
-    """The newest run of the job did not fail, has not ended, or never was."""
+    """The newest run of the job did not fail, has not ended, or does not exist."""
 
     code = "nothing-to-retry"
 
     def __init__(self, job: str, run_id: str | None, state: str | None) -> None:
-        """`state` is how the job's newest run ended, None while it goes on; without a run there is no `run_id`."""
+        """Build the message; `state` is how the newest run ended, None while it runs; no run, no `run_id`."""
         if run_id is None:
             super().__init__(f"job {job!r} has no run to retry", hint="enqueue one: `rota run enqueue`")
         elif state is None:
             super().__init__(f"run {run_id} of job {job!r} has not ended", hint="wait until it has, or cancel it first")
         else:
-            hint = f"to do it again all the same: `rota run retry {run_id}`"
+            hint = f"to run it again anyway: `rota run retry {run_id}`"
             super().__init__(f"the newest run of job {job!r}, {run_id}, has {state}: it did not fail", hint=hint)
 
 
 class AlreadyRetried(Conflict):
-    """Another run repeats it. Said by retries of many; one run by its id may be retried as often as wanted."""
+    """Another run is a retry of this one. Raised by bulk retries only; a single run may be retried again and again."""
 
     code = "already-retried"
 
@@ -140,39 +142,39 @@ class BulkMismatch(Conflict):
     code = "bulk-mismatch"
 
     def __init__(self, expected: int, what: str = "runs") -> None:
-        hint = "nothing was done; count again, and expect what you find"
+        hint = "nothing was changed; count again, and pass the new number"
         super().__init__(f"more {what} match than the {expected} that were expected", hint=hint)
 
 
 class LimitReached(Conflict):
-    """A limit is full, and `when_full` is `reject`, or no more may wait."""
+    """A limit is full and `when_full` is `reject`, or its queue is full."""
 
     code: ClassVar[str] = "limit-reached"
 
     def __init__(self, job: str, key: str, most: int, reason: str) -> None:
-        super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when one of them has ended")
+        super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when a run has ended")
         self.key = key
         self.max = most
 
 
 class QuotaExceeded(LimitReached):
-    """As many of a scope's runs wait as may, over all jobs."""
+    """The scope's quota of queued runs, over all jobs, is used up."""
 
     code = "quota-exceeded"
 
 
 class NotRepeatable(Conflict):
-    """A job with `repeatable=False` is done, or being done, for this scope."""
+    """A job with `repeatable=False` has succeeded, or is in progress, for this scope."""
 
     code = "not-repeatable"
 
     def __init__(self, name: str, holder: str) -> None:
-        super().__init__(f"job {name!r} is not repeatable and run {holder} has done it, or is doing it")
+        super().__init__(f"job {name!r} is not repeatable, and run {holder} has succeeded or is in progress")
         self.holder = holder
 
 
 class StillRunning(Unavailable):
-    """Waiting for a run took longer than the caller wanted."""
+    """The run did not end within the caller's timeout."""
 
     exit_code, code = 75, "still-running"
 
@@ -189,13 +191,13 @@ class UnknownStep(Invalid):
 
     def __init__(self, step: str, known: Iterable[str]) -> None:
         names = list(known)
-        known_ones = f"there is {', '.join(map(repr, names[:10]))}" if names else "there are no steps"
+        known_ones = f"known: {', '.join(names[:10])}" if names else "there are no steps"
         hint = did_you_mean(step, names) or known_ones
         super().__init__(f"there is no step {step!r}", hint=hint)
 
 
 class StepTwice(Invalid):
-    """A handler opened a step a second time in the same attempt."""
+    """A handler opened the same step twice in one attempt."""
 
     code = "step-twice"
 
@@ -206,7 +208,7 @@ class StepTwice(Invalid):
 
 
 class KeyReused(Invalid):
-    """The key was used for another request."""
+    """The idempotency key was used for a different request."""
 
     code = "idempotency-key-reused"
 

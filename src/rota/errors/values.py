@@ -1,4 +1,4 @@
-"""Values that are not possible, and a database that does not serve."""
+"""Errors of invalid values, and of a database that cannot be used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rota.errors.families import Invalid, Unavailable, did_you_mean
 
 
 class BadPayload(Invalid):
-    """The payload does not fit the job. `path` leads to the value at fault: `$.user.age`."""
+    """The payload does not match the job. `path` leads to the wrong value: `$.user.age`."""
 
     code = "bad-payload"
 
@@ -19,19 +19,20 @@ class BadPayload(Invalid):
 
 
 class BadDuration(Invalid):
-    """A text that is no duration. `what`: the key under which it was found."""
+    """The text is not a duration. `what` is the key that it belongs to."""
 
     code = "bad-duration"
 
     def __init__(self, text: object, problem: str = "is not a duration", *, what: str | None = None) -> None:
-        said = f"{text!r} {problem}"
+        message = f"{text!r} {problem}"
         super().__init__(
-            said if what is None else f"{what}: {said}", hint='write a number and a unit: "90s", "15m", "6h", "1d"'
+            message if what is None else f"{what}: {message}",
+            hint='write a number and a unit: "90s", "15m", "6h", "1d"',
         )
 
 
 class BadTrigger(Invalid):
-    """A cron expression, zone, interval, window or date that cannot be. `field` is the part at fault: `minute`."""
+    """A cron expression, time zone, interval, window or date is not valid. `field` is the wrong part: `minute`."""
 
     code = "bad-trigger"
 
@@ -41,13 +42,13 @@ class BadTrigger(Invalid):
 
 
 class BadConfig(Invalid):
-    """A setting that cannot be, or settings that do not go together."""
+    """A setting is not valid, or settings contradict each other."""
 
     exit_code, code = 78, "bad-configuration"
 
 
 class UnknownOption(Invalid):
-    """A parameter or an option that does not exist."""
+    """The parameter or option does not exist."""
 
     code = "unknown-option"
 
@@ -56,7 +57,7 @@ class UnknownOption(Invalid):
 
 
 class SchemaOutdated(Unavailable):
-    """The tables of the database are not those of this version."""
+    """The schema of the database does not match this version of rota."""
 
     exit_code, code = 78, "schema-outdated"
 
@@ -71,7 +72,7 @@ class SchemaOutdated(Unavailable):
 
 
 class DatabaseMoved(Unavailable):
-    """The SQLite file was promoted, and is history: whoever opens it is told where to go."""
+    """The SQLite file was promoted to another database, and is no longer used."""
 
     exit_code, code = 78, "database-moved"
 
@@ -81,25 +82,25 @@ class DatabaseMoved(Unavailable):
 
 
 class FileReplaced(Unavailable):
-    """The SQLite file, or the log beside it, is no longer what was open: it was deleted, replaced or overwritten."""
+    """The SQLite file, or its WAL, was deleted, replaced or overwritten while it was open."""
 
     code = "file-replaced"
 
     def __init__(self, path: str, what: str) -> None:
         hint = (
-            "this was not acknowledged, and may or may not be in the file: repeat it, with an idempotency key; "
-            "what is there now is opened; stop every process before you restore a backup"
+            "this write was not confirmed, and may or may not be in the file: repeat it with an idempotency key; "
+            "the new file is opened now; stop every process before you restore a backup"
         )
         super().__init__(f"{path}: {what}", hint=hint)
 
 
 class PromotionUnfinished(Unavailable):
-    """A promotion has begun: of the two databases, neither is whole or may be written to."""
+    """A promotion has begun: neither of the two databases is complete, and neither accepts writes."""
 
     exit_code, code = 78, "promotion-unfinished"
 
     def __init__(self, place: str) -> None:
-        hint = "`rota promote` goes on where it was, with the same --to; with --abandon it is taken back"
+        hint = "`rota promote` with the same --to continues it; --abandon reverts it"
         super().__init__(f"a promotion to {place} has begun, and is not finished", hint=hint)
 
 

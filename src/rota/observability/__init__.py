@@ -1,1 +1,1 @@
-"""Metrics and traces: the parts that every layer may use."""
+"""Metrics and traces that every layer may use."""

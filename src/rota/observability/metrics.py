@@ -1,7 +1,7 @@
 """Metrics: counters, gauges and histograms with few labels, and their text for Prometheus (format 0.0.4).
 
-Instruments belong to a registry of their own, so several engines in one process do not count for each other. Adding is
-one statement on one attribute: while there is a global interpreter lock, no other thread comes in between.
+Instruments belong to a registry, so that several engines in one process count separately. Adding is one statement on
+one attribute: under the global interpreter lock no other thread can interrupt it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_SERIES = 200
-"""Of one instrument. What comes beyond is counted together, with this in the place of every label:"""
+"""Maximum label combinations of one instrument. Further ones are counted together, with `OTHER` as every label."""
 OTHER = "other"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -24,11 +24,11 @@ _ESCAPED_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[str, Labels, float]
-"""What is added to the instrument's name, labels, value."""
+"""Suffix of the instrument's name, labels, value."""
 
 
 class Counter:
-    """Only grows."""
+    """Number that only grows."""
 
     kind = "counter"
     __slots__ = ("value",)
@@ -44,7 +44,7 @@ class Counter:
 
 
 class Gauge:
-    """What it is now."""
+    """Current value."""
 
     kind = "gauge"
     __slots__ = ("value",)
@@ -60,9 +60,9 @@ class Gauge:
 
 
 class Histogram:
-    """How many observations were not larger than each bound. They are told in `unit`s, bounds and sum are not.
+    """Counts of observations up to each bound. Observations are in `unit`s; bounds and sum are in the base unit.
 
-    `finer`: bounds in `unit`s that are counted by as well, for whoever asks for `counted`; the text does not have them.
+    `finer` adds bounds, in `unit`s, for `counted` only; the Prometheus text does not have them.
     """
 
     kind = "histogram"
@@ -80,7 +80,10 @@ class Histogram:
         self._sum += value
 
     def observe_all(self, values: Sequence[float]) -> None:
-        """Of a batch, most often all fall between the same two bounds: then it costs little more than one."""
+        """Observe a batch.
+
+        Usually all values fall into the same bucket, which costs little more than one observation.
+        """
         if not values:
             return
         bounds, counts = self._bounds, self._counts
@@ -93,7 +96,7 @@ class Histogram:
         self._sum += sum(values)
 
     def observe_since(self, times: Sequence[float], now: float) -> None:
-        """How long ago each of them was; none of them is thought to be in the future."""
+        """Observe how long ago each of `times` was; a time in the future counts as now."""
         first, last = bisect_left(self._bounds, now - max(times)), bisect_left(self._bounds, now - min(times))
         if first == last and max(times) <= now:
             self._counts[first] += len(times)
@@ -106,7 +109,7 @@ class Histogram:
         return sum(self._counts)
 
     def counted(self) -> dict[int, int]:
-        """By the lower bound of where they fell, in `unit`s."""
+        """Return counts by the lower bound of their bucket, in `unit`s."""
         return {int(low): count for low, count in zip((0, *self._bounds), list(self._counts), strict=True) if count}
 
     def samples(self) -> Iterator[Sample]:
@@ -122,7 +125,10 @@ class Histogram:
 
 @cache
 def _laid_out(bounds: tuple[float, ...], unit: float, finer: tuple[int, ...]) -> tuple[tuple[float, ...], list[int]]:
-    """All bounds in `unit`s, and behind which of them each that is told ends. Many histograms share one."""
+    """Return all bounds in `unit`s, and after which of them each published bucket ends.
+
+    Cached: many histograms share them.
+    """
     own = [round(bound / unit, 6) for bound in bounds]
     every = tuple(sorted({*own, *finer}))
     return every, [*(every.index(bound) + 1 for bound in own), len(every) + 1]
@@ -132,7 +138,7 @@ Instrument = TypeVar("Instrument", bound=Counter | Gauge | Histogram)
 
 
 class Family(Generic[Instrument]):
-    """The instruments of one name, one for each combination of labels."""
+    """Instruments of one name, one for each combination of labels."""
 
     def __init__(self, name: str, about: str, labels: tuple[str, ...], make: Callable[[], Instrument]) -> None:
         for word in (name, *labels):
@@ -146,7 +152,7 @@ class Family(Generic[Instrument]):
         self.kind = make().kind
 
     def __call__(self, *values: str) -> Instrument:
-        """The instrument with these labels; once there are too many, the one that stands for all others."""
+        """Return the instrument with these labels; beyond `MOST_SERIES`, the one that stands for all others."""
         found = self._children.get(values)
         if found is not None:
             return found
@@ -169,7 +175,7 @@ class Family(Generic[Instrument]):
 
 
 class Metrics:
-    """A registry: instruments in the order in which they were made."""
+    """Registry of instruments, in the order of their creation."""
 
     def __init__(self) -> None:
         self.families: dict[str, Family[Any]] = {}

@@ -1,7 +1,7 @@
-"""OpenTelemetry traces, for those who have it installed and turn tracing on; nothing at all for everybody else.
+"""OpenTelemetry traces, if it is installed and tracing is on.
 
-A span for each enqueue, a child of it for each attempt, and one for each step. What connects the processes is the
-enqueue's W3C `traceparent`, kept in the run's metadata.
+There is a span for each enqueue, a child of it for each attempt, and one for each step. The enqueue's W3C
+`traceparent`, stored in the run's metadata, connects the processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("rota.tracing")
 
 
 def turn_on() -> bool:
-    """Whether there is anything to trace with."""
+    """Set up the tracer; return whether OpenTelemetry is installed."""
     global _tracer  # noqa: PLW0603  # spans of steps must cost nothing where there is none
     if _tracer is None:
         try:
@@ -38,7 +38,7 @@ def turn_on() -> bool:
 
 @contextmanager
 def enqueue_span(job: str) -> Iterator[None]:
-    """Around an enqueue, where tracing was turned on."""
+    """Open a span around an enqueue. Tracing must be on."""
     from opentelemetry.trace import SpanKind
 
     assert _tracer is not None
@@ -48,7 +48,7 @@ def enqueue_span(job: str) -> Iterator[None]:
 
 @contextmanager
 def attempt_span(job: str, traceparent: str | None, attributes: Mapping[str, object]) -> Iterator[None]:
-    """Around an attempt, where tracing was turned on; a child of the enqueue, wherever that was."""
+    """Open a span around an attempt, as a child of its enqueue. Tracing must be on."""
     from opentelemetry.trace import SpanKind
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -61,7 +61,7 @@ def attempt_span(job: str, traceparent: str | None, attributes: Mapping[str, obj
 
 
 def step_span(name: str) -> AbstractContextManager[Span | None]:
-    """Around a step of an attempt that is traced; elsewhere nothing."""
+    """Return a span around a step of a traced attempt; otherwise a context manager that does nothing."""
     if _tracer is None:
         return _NOTHING
     from opentelemetry.trace import get_current_span
@@ -72,7 +72,7 @@ def step_span(name: str) -> AbstractContextManager[Span | None]:
 
 
 def traceparent() -> str | None:
-    """Of the span that is current, to be kept with what it enqueues."""
+    """Return the W3C trace context of the current span, to store with the runs it enqueues."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     carrier: dict[str, str] = {}

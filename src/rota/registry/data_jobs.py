@@ -1,4 +1,4 @@
-"""Jobs that are data: declared by their options alone, with a schema for the payload instead of a function."""
+"""Data jobs: declared by their options alone, with a schema for the payload instead of a function."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _IN_CODE = {"http": ("version",), "command": ("version",), EXTERNAL: ("version",
 
 
 class DataOptions(JobOptions, total=False):
-    """What every job that is data takes."""
+    """Options that every data job accepts."""
 
     payload_schema: dict[str, Any]
 
 
 class HttpOptions(DataOptions, total=False):
-    """What `app.http_job(...)` takes."""
+    """Options that `app.http_job(...)` accepts."""
 
     url: str
     method: str
@@ -55,7 +55,7 @@ class HttpOptions(DataOptions, total=False):
 
 
 class CommandOptions(DataOptions, total=False):
-    """What `app.command_job(...)` takes."""
+    """Options that `app.command_job(...)` accepts."""
 
     env: dict[str, str]
     cwd: str
@@ -64,7 +64,7 @@ class CommandOptions(DataOptions, total=False):
 
 
 class SchemaPayload(PayloadType):
-    """Payloads as a schema describes them; the handler is given the text."""
+    """Payloads validated by a JSON Schema; the handler gets the JSON text."""
 
     __slots__ = ("_schema",)
 
@@ -92,20 +92,20 @@ class SchemaPayload(PayloadType):
 def define_data_job(
     name: str, kind: str, options: Mapping[str, Any], *, version: int = 1, in_code: bool = False
 ) -> JobDefinition:
-    """Checked completely; options that are None were not given. `in_code`: some more may be, as of a function."""
+    """Validate a data job; None counts as not given. `in_code`: options that only code may declare are accepted."""
     if kind not in KINDS:
         raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
-    given = {option: value for option, value in options.items() if value is not None}
+    values = {option: value for option, value in options.items() if value is not None}
     more = _IN_CODE[kind] if in_code else ()
     allowed = (*KIND_OPTIONS[kind], *DATA_OPTIONS, *more)
-    for option in given:
+    for option in values:
         if option not in allowed:
             raise UnknownOption(option, allowed, where=f"a job of kind {kind}")
-    request = request_of(given) if kind == "http" else None
-    command = command_of(given) if kind == "command" else None
+    request = request_of(values) if kind == "http" else None
+    command = command_of(values) if kind == "command" else None
     if request is not None:
-        given.setdefault("timeout", http.TIMEOUT)
-    own: dict[str, Any] = {option: given[option] for option in (*DATA_OPTIONS, *more) if option in given}
+        values.setdefault("timeout", http.TIMEOUT)
+    own: dict[str, Any] = {option: values[option] for option in (*DATA_OPTIONS, *more) if option in values}
     schema = own.pop("payload_schema", None)
     return defined(
         {"version": version, **own, "name": name},
@@ -118,7 +118,7 @@ def define_data_job(
 
 
 def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
-    """The same, and what is refused says of whom."""
+    """Validate a data job; errors name it."""
     try:
         return define_data_job(name, kind, options, version=version)
     except RotaError as error:
@@ -126,7 +126,7 @@ def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, versio
 
 
 def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:
-    """Any object that has what fills the places in the job's texts."""
+    """Return a schema of any object that has the fields which fill the job's placeholders."""
     names = payload_names(msgspec.to_builtins(parts))
     schema: dict[str, Any] = {"$schema": _DIALECT, "type": "object", "properties": {name: {} for name in names}}
     return schema | {"required": names} if names else schema
@@ -135,15 +135,18 @@ def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:
 def _checked_schema(schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         raise Invalid(f"a payload_schema is a JSON Schema, as an object: not {schema!r:.80}")
-    kept = dict(schema)
-    encode_json(kept, Limits())
-    with contextlib.suppress(BadPayload):  # one that needs more than nothing is a schema all the same
-        check_schema(kept, "{}", Limits())
-    return kept
+    checked = dict(schema)
+    encode_json(checked, Limits())
+    with contextlib.suppress(BadPayload):  # an empty payload may not match: only the schema itself is checked
+        check_schema(checked, "{}", Limits())
+    return checked
 
 
 def changed_options(definition: JobDefinition, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what is given changes. `limit` is all limits, `max_concurrency` the one of them that is of all runs."""
+    """Apply `changes`; what is not given stays.
+
+    `limit` replaces all limits, `max_concurrency` only the one of all runs.
+    """
     options = options_of(definition)
     if "max_concurrency" in changes and "limit" not in changes:
         options["limit"] = [limit for limit in definition.limits if limit.by or limit.per is not None]
@@ -151,7 +154,7 @@ def changed_options(definition: JobDefinition, changes: Mapping[str, Any]) -> di
 
 
 def options_of(definition: JobDefinition) -> dict[str, Any]:
-    """What `define_data_job` makes the same definition of."""
+    """Return the options from which `define_data_job` builds the same definition."""
     same = (
         "queue",
         "priority",
@@ -165,15 +168,15 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
         "replicas",
         "expect",
     )
-    found: dict[str, Any] = {option: getattr(definition, option) for option in same}
-    found |= {"max_attempts": definition.retry.max_attempts, "backoff": definition.retry.backoff}
-    found |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
-    found |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
-    found |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
-    found |= {name: getattr(definition.requirements, name) or None for name in REQUIREMENT_OPTIONS}
+    options: dict[str, Any] = {option: getattr(definition, option) for option in same}
+    options |= {"max_attempts": definition.retry.max_attempts, "backoff": definition.retry.backoff}
+    options |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
+    options |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
+    options |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
+    options |= {name: getattr(definition.requirements, name) or None for name in REQUIREMENT_OPTIONS}
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
-        found |= {name: getattr(part, name) for name in part.__struct_fields__}
-    if definition.payload_schema != _schema(*parts):  # one that was given
-        found["payload_schema"] = definition.payload_schema
-    return found
+        options |= {name: getattr(part, name) for name in part.__struct_fields__}
+    if definition.payload_schema != _schema(*parts):  # it was given, not derived
+        options["payload_schema"] = definition.payload_schema
+    return options

@@ -1,4 +1,4 @@
-"""Declared jobs: a function with its definition, and the registry that finds the one for a run."""
+"""Declared jobs: handlers with their definitions, and the registry that finds the handler of a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_CODE = (EXTERNAL, PIPELINE)
 
 
 class JobOptions(TypedDict, total=False):
-    """What `@app.job(...)` takes."""
+    """Options that `@app.job(...)` accepts."""
 
     name: str
     version: int
@@ -75,7 +75,7 @@ JOB_OPTIONS = tuple(JobOptions.__annotations__)
 
 
 class Handler:
-    """A job that this process can run."""
+    """Job that this process can run."""
 
     __slots__ = ("call", "definition", "fn", "is_async", "payload")
 
@@ -83,7 +83,7 @@ class Handler:
         self.definition = definition
         self.fn = fn
         self.call = fn
-        """The function with what its app puts around it."""
+        """Function wrapped in the app's middleware."""
         self.payload = payload
         self.is_async = inspect.iscoroutinefunction(fn)
 
@@ -93,7 +93,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         if option not in JOB_OPTIONS:
             raise UnknownOption(option, JOB_OPTIONS, where="a job")
     if fn.__name__ == "<lambda>" and "name" not in options:
-        raise Invalid("a lambda has no name to be known by", hint='give it one: app.job(name="…")')
+        raise Invalid("a lambda has no name", hint='give it one: app.job(name="…")')
     payload = PayloadType.of(fn, context_type)
     described = options.get("description", inspect.getdoc(fn) or "")
     named = {"name": fn.__name__, **options}
@@ -103,7 +103,10 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
 def defined(
     options: Mapping[str, Any], *, description: str, payload_schema: dict[str, Any], **kind: Any
 ) -> JobDefinition:
-    """Of checked names, values yet to be checked. `kind` and what belongs to it, if it has no function."""
+    """Build a definition from options, whose names were checked; values are validated here.
+
+    `kind` holds the kind and its settings, for a job without a function.
+    """
     definition = JobDefinition(
         name=checked_name(options["name"], "job name"),
         version=_positive(options.get("version", 1), "version"),
@@ -141,12 +144,12 @@ def defined(
     checked_unique(definition.unique, definition)
     check_limits(definition)
     if definition.replicas is not None and definition.limits:
-        raise Invalid(f"job {definition.name!r} has replicas, and limits", hint="leave one of them out")
+        raise Invalid(f"job {definition.name!r} cannot have both replicas and limits", hint="leave one of them out")
     return definition
 
 
 class Registry:
-    """One handler for each job and version."""
+    """Handlers by job and version, and everything else that an application declares."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[int, Handler]] = {}
@@ -155,7 +158,7 @@ class Registry:
         self.notifications = Notifications()
         self._surroundings = Middleware()
         self.builtin: dict[str, Handler] = {}
-        """Jobs of our own, for whoever serves their queue: nobody lists them among those of the application."""
+        """Jobs of rota itself, for workers of their queue; not listed among those of the application."""
 
     def add(self, handler: Handler) -> None:
         name, version = handler.definition.name, handler.definition.version
@@ -169,7 +172,7 @@ class Registry:
         handler.call = self._surroundings.put_around(handler.fn)
 
     def surround(self, around: Callable[..., Any]) -> None:
-        """Also the handlers that are declared already."""
+        """Add middleware, also to the handlers declared before."""
         self._surroundings.add(around)
         for handler in self.handlers():
             handler.call = self._surroundings.put_around(handler.fn)
@@ -181,17 +184,17 @@ class Registry:
         return versions[max(versions)]
 
     def for_run(self, job: str, version: int) -> Handler | None:
-        """The version that the run pins, else the next newer one: newer code can read older payloads."""
+        """Return the handler of the run's pinned version, else the next newer: newer code reads older payloads."""
         versions = _able(self._handlers.get(job, {}))
         if version in versions:
             return versions[version]
         if job in self.builtin:
             return self.builtin[job]
-        newer = [known for known in versions if known > version]
+        newer = [other for other in versions if other > version]
         return versions[min(newer)] if newer else None
 
     def known(self) -> dict[str, int]:
-        """Job → newest version; older runs are within reach of it. Not what is done outside."""
+        """Map jobs to their newest version, which can also run older runs; without jobs done by external workers."""
         return {name: max(able) for name, versions in self._handlers.items() if (able := _able(versions))}
 
     def names(self) -> list[str]:
@@ -204,14 +207,16 @@ class Registry:
         return [handler for versions in self._handlers.values() for handler in versions.values()]
 
     def queues(self) -> list[str]:
-        return sorted({"default"} | {one.queue for one in self.definitions() if one.kind not in _NO_CODE})
+        return sorted(
+            {"default"} | {definition.queue for definition in self.definitions() if definition.kind not in _NO_CODE}
+        )
 
     def __contains__(self, name: str) -> bool:
         return name in self._handlers
 
 
 def _able(versions: Mapping[int, Handler]) -> dict[int, Handler]:
-    """Those that are run here: one version of a job may be done outside, or in parts, and the next one not."""
+    """Return the versions that run here: one version may be external or a pipeline, and the next one not."""
     return {version: handler for version, handler in versions.items() if handler.definition.kind not in _NO_CODE}
 
 

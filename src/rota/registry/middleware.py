@@ -1,4 +1,4 @@
-"""What surrounds the calls of handlers: an application's context, a session, connections that are closed afterwards."""
+"""Middleware: context managers around handler calls, such as an application's context or a database session."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ AsyncAround = Callable[[], AbstractAsyncContextManager[object]]
 
 
 class Middleware:
-    """Those of functions are entered where the function is called, in its thread or process; those of coroutines are
-    asynchronous, and entered on the event loop."""
+    """Context managers around handlers.
+
+    Those of functions are entered in the handler's thread or process; those of coroutines are asynchronous, and entered
+    on the event loop.
+    """
 
     def __init__(self) -> None:
         self._functions: list[Around] = []
         self._coroutines: list[AsyncAround] = []
 
     def add(self, around: Callable[..., Any]) -> None:
-        """A generator function, or anything that makes a context manager when it is called."""
-        made: Any = around
+        """Add a generator function, or any callable that returns a context manager."""
+        factory: Any = around
         if inspect.isclass(around) and hasattr(around, "__aenter__"):
-            self._coroutines.append(made)
+            self._coroutines.append(factory)
             if hasattr(around, "__enter__"):
-                self._functions.append(made)
+                self._functions.append(factory)
         elif inspect.isasyncgenfunction(inspect.unwrap(around)):
             plain = inspect.isasyncgenfunction(around)
             self._coroutines.append(contextlib.asynccontextmanager(around) if plain else around)
@@ -36,7 +39,7 @@ class Middleware:
             self._functions.append(contextlib.contextmanager(around) if plain else around)
 
     def put_around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """The function itself if there is nothing to surround it with."""
+        """Wrap a handler; without middleware, return the function itself."""
         if inspect.iscoroutinefunction(fn):
             return self._around_coroutine(fn) if self._coroutines else fn
         return self._around_function(fn) if self._functions else fn

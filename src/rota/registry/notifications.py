@@ -1,4 +1,4 @@
-"""Who is to be told of what, as an application declares it."""
+"""Notifications that an application declares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.values.names import checked_name
 
 
 class Notifications:
-    """Declared by name; nothing is stored before the engine starts."""
+    """Declared notifications by name; nothing is stored before the engine starts."""
 
     def __init__(self) -> None:
         self._declared: dict[str, Notification] = {}
@@ -19,14 +19,14 @@ class Notifications:
     def __iter__(self) -> Iterator[tuple[str, Notification]]:
         return iter(self._declared.items())
 
-    def of_job(self, job: str, told: str | Mapping[str, Any]) -> None:
-        """What `@app.job(notify=…)` says: a target, or a table. That of its newest version counts."""
+    def of_job(self, job: str, notify: str | Mapping[str, Any]) -> None:
+        """Declare `@app.job(notify=…)`: a target, or a dict of options. The newest version's replaces earlier ones."""
         self._declared.pop(f"job:{job}", None)
-        self.declare(f"job:{job}", {**_options(told), "jobs": [job]})
+        self.declare(f"job:{job}", {**_options(notify), "jobs": [job]})
 
-    def of_schedule(self, schedule: str, told: str | Mapping[str, Any]) -> None:
-        """What `app.schedule(…, notify=…)` says, likewise."""
-        self.declare(f"schedule:{schedule}", {**_options(told), "schedules": [schedule]})
+    def of_schedule(self, schedule: str, notify: str | Mapping[str, Any]) -> None:
+        """Declare `app.schedule(…, notify=…)`: a target, or a dict of options."""
+        self.declare(f"schedule:{schedule}", {**_options(notify), "schedules": [schedule]})
 
     def declare(self, name: str, options: Mapping[str, Any]) -> None:
         name = checked_name(name, "notification name")
@@ -35,5 +35,5 @@ class Notifications:
         self._declared[name] = checked_notification(name, options)
 
 
-def _options(told: str | Mapping[str, Any]) -> dict[str, Any]:
-    return {"to": told} if isinstance(told, str) else dict(told)
+def _options(notify: str | Mapping[str, Any]) -> dict[str, Any]:
+    return {"to": notify} if isinstance(notify, str) else dict(notify)

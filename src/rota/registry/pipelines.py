@@ -1,4 +1,4 @@
-"""Jobs that consist of other jobs: declared without a function, their payloads checked for what their parts take."""
+"""Declared pipelines: no function; the payload must have the fields that the parts use."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rota.registry.jobs import Handler, Registry, declare
 _OF_ITS_PARTS = ("isolation", "cpu_limit", "memory_limit", "local_retries", "steps", "replicas")
 
 
-def declare_pipeline(registry: Registry, name: str, given: object, options: Mapping[str, Any]) -> Handler:
+def declare_pipeline(registry: Registry, name: str, items: object, options: Mapping[str, Any]) -> Handler:
     for option in ("name", *_OF_ITS_PARTS):
         if option in options:
-            raise Invalid(f"{option} is nothing for a pipeline: {name!r:.80}", hint="its parts are jobs that have it")
-    parts = parts_of(name, given)
+            raise Invalid(f"pipeline {name!r:.80} cannot have {option}", hint="declare it on the jobs of its parts")
+    parts = parts_of(name, items)
     for part in parts:
         if part.job in registry and registry.newest(part.job).definition.kind == PIPELINE:
             raise Invalid(f"job {part.job!r} is a pipeline, and cannot be a part of {name!r}")
@@ -30,19 +30,19 @@ def declare_pipeline(registry: Registry, name: str, given: object, options: Mapp
             raise Invalid(f"job {name!r} is a part of {definition.name!r}, and cannot be a pipeline")
 
     def done_in_parts(**_payload: Any) -> None:
-        """Where handlers are called without a worker, in tests, nothing is done."""
+        """Do nothing: tests may call handlers without a worker."""
 
     names = payload_names(*(part.payload for part in parts), place=PLACE)
     schema: dict[str, Any] = {"type": "object", "properties": {field: {} for field in names}}
     payload = SchemaPayload(schema | {"required": names} if names else schema)
     definition = declare(done_in_parts, type(None), {"description": "", **options, "name": name}).definition
-    kept = msgspec.structs.replace(
+    pipeline = msgspec.structs.replace(
         definition,
         kind=PIPELINE,
         pipeline=parts,
         steps=tuple(StepDefinition(part.step, part.job) for part in parts),
         payload_schema=payload.schema(),
     )
-    if kept.unique is not None and kept.unique.on_conflict == "replace":
-        raise Invalid("a pipeline cannot be replaced: some of it may be done", hint='on_conflict="existing"')
-    return Handler(kept, done_in_parts, payload)
+    if pipeline.unique is not None and pipeline.unique.on_conflict == "replace":
+        raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
+    return Handler(pipeline, done_in_parts, payload)

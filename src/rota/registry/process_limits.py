@@ -1,4 +1,4 @@
-"""What a job may say of the bounds of one attempt: CPU time and memory of its process, repetitions inside it."""
+"""Limits of one attempt that a job may declare: CPU time and memory of its process, retries inside it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.errors import Invalid
 from rota.values.durations import parse_duration
 from rota.values.sizes import format_size, parse_size
 
-_SMALLEST = 32 << 20  # an empty process takes nearly as much
+_SMALLEST = 32 << 20  # an empty Python process takes nearly as much
 _MOST_LOCAL_RETRIES = 20
 
 
@@ -21,10 +21,10 @@ def cpu_limit(options: Mapping[str, Any]) -> timedelta | None:
         return None
     _only_in_a_process(options, "cpu_limit")
     if importlib.util.find_spec("resource") is None:
-        raise Invalid("cpu_limit needs a system that can limit a process, which this one cannot")
+        raise Invalid("cpu_limit is not supported: this system cannot limit a process")
     span = parse_duration(options["cpu_limit"], "cpu_limit")
     if span <= timedelta(0):
-        raise Invalid("a cpu_limit must be longer than nothing", hint="leave it out for no limit")
+        raise Invalid("a cpu_limit must be longer than zero", hint="leave it out for no limit")
     return span
 
 
@@ -33,7 +33,7 @@ def memory_limit(options: Mapping[str, Any]) -> int | None:
         return None
     _only_in_a_process(options, "memory_limit")
     if sys.platform != "linux":
-        raise Invalid(f"memory_limit needs Linux; {sys.platform} does not hold a process to it")
+        raise Invalid(f"memory_limit needs Linux; {sys.platform} does not enforce it")
     size = parse_size(options["memory_limit"], "memory_limit")
     if size < _SMALLEST:
         hint = "it counts the whole process, the interpreter and its imports included"

@@ -1,4 +1,4 @@
-"""What an application declares besides jobs: schedules, and the providers of their scopes."""
+"""Schedules and scope providers that an application declares."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from rota.registry.jobs import Handler
 
 ScopeProvider = Callable[[], Iterable[Any] | Awaitable[Iterable[Any]]]
-"""Names the scopes, as pairs (kind, id), that a schedule is for at this moment."""
+"""Callback that returns the current scopes of a schedule, as pairs (kind, id)."""
 
 
 class DeclaredOptions(ScheduleOptions, total=False):
-    """What `app.schedule(name, job, trigger, ...)` takes: also who is told of it, a notification of its own."""
+    """Options that `app.schedule(name, job, trigger, ...)` accepts, including a notification of its own."""
 
     notify: str | dict[str, Any]
 
 
 class DeclaredSchedule(msgspec.Struct, frozen=True):
-    """The fingerprint tells whether the declaration changed since it was last applied."""
+    """Declared schedule; `fingerprint` tells whether the declaration changed since it was last applied."""
 
     name: str
     definition: ScheduleDefinition
@@ -43,7 +43,7 @@ def declared(name: str, definition: ScheduleDefinition) -> DeclaredSchedule:
 
 
 class Schedules:
-    """DeclaredSchedule by name; nothing is stored before the engine starts."""
+    """Declared schedules by name; nothing is stored before the engine starts."""
 
     def __init__(self) -> None:
         self.providers: dict[str, ScopeProvider] = {}
@@ -66,14 +66,14 @@ class Schedules:
                 handler.payload.encode(payload, Limits())
         except RotaError as error:
             raise error.within(f"schedule {name!r}") from None
-        made = self._declared[name] = declared(name, definition)
-        return made
+        schedule = self._declared[name] = declared(name, definition)
+        return schedule
 
     def _refuse_ring(self, name: str, definition: ScheduleDefinition) -> None:
-        """Of those declared here; with those of others, when it is stored."""
+        """Refuse a cycle among the schedules declared here; cycles with others are found when it is stored."""
         if definition.awaited is not None:
-            others = [(one.definition.awaited, one.definition.job) for one in self]
-            path = ring([(by.job, job) for by, job in others if by], definition.awaited.job, definition.job)
+            triggers = [(schedule.definition.awaited, schedule.definition.job) for schedule in self]
+            path = ring([(by.job, job) for by, job in triggers if by], definition.awaited.job, definition.job)
             if path is not None:
                 raise FollowingRing(name, path)
 

@@ -1,4 +1,4 @@
-"""Providers of scopes, asked: what they name now, or what is wrong with them."""
+"""Call scope providers, and report what is wrong with them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TIMEOUT = 30.0
 
 
 async def ask(provider: ScopeProvider) -> tuple[Scope, ...]:
-    """Whatever it raises is raised; an answer that names no scopes is an error, too."""
+    """Call a provider and validate its scopes; its exceptions are passed on."""
     if inspect.iscoroutinefunction(provider):
         async with asyncio.timeout(TIMEOUT):
             return checked_scopes(list(await provider()))
-    answer = await asyncio.to_thread(provider)  # a thread cannot be stopped: it is waited for, and not asked again
+    answer = await asyncio.to_thread(provider)  # no timeout: a thread cannot be stopped, and must not pile up
     return checked_scopes(list(answer))  # type: ignore[arg-type]
 
 
@@ -31,21 +31,24 @@ def trouble_with(name: str, error: Exception) -> str:
 
 
 def storable(text: str) -> str:
-    """No database takes every text that an error may hold."""
+    """Drop what a database would refuse in the text of an error."""
     return text.replace("\0", "").encode(errors="replace").decode()[:2_000]
 
 
 def warn_of_unknown(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
-    """It may be known elsewhere: no error."""
+    """Log an unknown provider. Not an error: another process may have it."""
     if name in providers:
         return
     near = did_you_mean(name, providers)
-    words = "schedule %r: no scope provider %r is registered in this process: only those that have it plan it%s"
+    words = (
+        "schedule %r: no scope provider %r is registered in this process: "
+        "only processes that have it plan the schedule%s"
+    )
     log.warning(words, schedule, name, f"; {near}" if near else "")
 
 
 async def require_answer(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
-    """Asked once, before somebody stores a schedule with it."""
+    """Call the provider once before a schedule that uses it is stored."""
     if name not in providers:
         warn_of_unknown(schedule, name, providers)
         return

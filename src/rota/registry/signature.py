@@ -1,4 +1,4 @@
-"""The payload a handler accepts, derived from its signature."""
+"""Payload type of a handler, derived from its signature."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ class _Field:
 
 
 class PayloadType:
-    """Reads, writes and checks payloads; an omitted argument stays omitted, so that a later default applies to it."""
+    """Reads, writes and validates payloads.
+
+    An omitted argument stays omitted, so that a later version's default applies to it.
+    """
 
     __slots__ = ("_decode", "_names", "_positional", "_required", "_rest", "_struct", "context_kind", "wants_context")
 
     def __init__(self, fields: Sequence[_Field], *, wants_context: str | None, rest: _Rest | None) -> None:
         self.wants_context = wants_context
         self.context_kind: str | None = None
-        """By which name its annotation calls it, if it has one."""
+        """Name of the context's annotation, if it has one."""
         self._names = tuple(field.name for field in fields)
         self._positional = tuple(field.name for field in fields if field.positional)
         self._required = tuple(field.name for field in fields if field.required)
@@ -73,7 +76,7 @@ class PayloadType:
         return payload
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-        """The payload of a call `fn(*args, **kwargs)`, written without the context."""
+        """Return the payload of a call `fn(*args, **kwargs)` without the context."""
         if len(args) > len(self._positional):
             raise BadPayload("$", f"takes {len(self._positional)} positional arguments, {len(args)} were given")
         payload = dict(zip(self._positional, args, strict=False))
@@ -89,13 +92,13 @@ class PayloadType:
         return payload
 
     def encode(self, arguments: dict[str, object], limits: Limits) -> str:
-        """The text is checked, not the objects: it is what the handler will be given."""
+        """Encode arguments and validate the text, not the objects: the text is what the handler will get."""
         text = json.encode(arguments, limits)
         self.arguments(text)
         return text
 
     def arguments(self, text: str | bytes) -> dict[str, object]:
-        """Typed keyword arguments for the handler."""
+        """Decode the payload into typed keyword arguments."""
         if text == "{}" and not self._required:
             return {}
         try:
@@ -112,7 +115,7 @@ class PayloadType:
         return arguments
 
     def schema(self) -> dict[str, object]:
-        """JSON Schema of the payload object."""
+        """Return the JSON Schema of the payload."""
         annotations = (self._struct, self._rest.annotation if self._rest else Any)
         (reference, others), components = _schemas(annotations)
         own = components.pop(reference["$ref"].rpartition("/")[2])
@@ -126,19 +129,19 @@ class PayloadType:
         return schema
 
     def _others(self, text: str | bytes, rest: _Rest) -> dict[str, object]:
-        """What `**kwargs` takes."""
+        """Decode the arguments that `**kwargs` takes."""
         others = {name: raw for name, raw in rest.split(text).items() if name not in self._names}
         if self.wants_context in others:
             raise self._unexpected(self.wants_context)
         return {name: rest.read(name, raw) for name, raw in others.items()}
 
     def _unexpected(self, name: str) -> BadPayload:
-        hint = "the worker gives it" if name == self.wants_context else did_you_mean(name, self._names)
+        hint = "the worker passes it" if name == self.wants_context else did_you_mean(name, self._names)
         return BadPayload(step("$", name), "is unexpected", hint=hint)
 
 
 class _Rest:
-    """What `**kwargs` accepts: any name, values of one type."""
+    """Parameter `**kwargs`: any name, values of one type."""
 
     __slots__ = ("_decode", "annotation", "split")
 
@@ -151,12 +154,12 @@ class _Rest:
         try:
             return self._decode(raw)
         except UNREADABLE as failure:
-            found = unreadable(failure)
-            raise BadPayload(step("$", name) + found.path[1:], found.problem) from None
+            error = unreadable(failure)
+            raise BadPayload(step("$", name) + error.path[1:], error.problem) from None
 
 
 def check_schema(schema: dict[str, object], text: str | bytes, limits: Limits) -> None:
-    """For processes that know a job's stored schema, but not its function."""
+    """Validate a payload against a stored schema, in a process that does not have the job's function."""
     from jsonschema_rs import ValidationError
 
     value: Any = json.decode(text, limits)
@@ -181,7 +184,7 @@ def _refusal(failure: jsonschema_rs.ValidationError, schema: dict[str, object]) 
 
 @lru_cache(maxsize=256)
 def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
-    from jsonschema_rs import Draft202012Validator  # 5 MB that a worker never needs
+    from jsonschema_rs import Draft202012Validator  # imported late: 5 MB that a worker never needs
 
     try:
         return Draft202012Validator(
@@ -198,7 +201,7 @@ def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
 
 
 def _no_retrieval(uri: str) -> Any:
-    """A schema comes from outside too: following its references would fetch files and addresses of its choice."""
+    """Refuse external references: a schema comes from outside, and could fetch any file or address."""
     raise ValueError(f"{uri} is not part of the schema")
 
 
@@ -216,7 +219,7 @@ def _parameters(fn: Callable[..., object]) -> list[inspect.Parameter]:
 
 
 def _namespace(fn: Callable[..., object]) -> dict[str, Any]:
-    """Where the names in annotations are looked up."""
+    """Return the globals in which the names of annotations are resolved."""
     while isinstance(fn, partial):
         fn = fn.func
     fn = inspect.unwrap(fn)
@@ -228,9 +231,9 @@ def _is_context(parameter: inspect.Parameter, context_type: type, namespace: dic
     if parameter.annotation is parameter.empty:
         return parameter.name == "ctx"
     try:
-        found = _resolve(parameter.annotation, namespace)
-        return isinstance(found, type) and issubclass(found, context_type)
-    except Exception:  # resolving runs the author's text; a Context imported for type checkers only is known by name
+        annotation = _resolve(parameter.annotation, namespace)
+        return isinstance(annotation, type) and issubclass(annotation, context_type)
+    except Exception:  # resolving evaluates any text; a Context imported under TYPE_CHECKING is matched by name
         return str(parameter.annotation).rpartition(".")[2] in {
             kind.__name__ for kind in (context_type, *context_type.__subclasses__())
         }
@@ -242,7 +245,7 @@ def _name_of(parameter: inspect.Parameter) -> str:
 
 
 def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
-    """The parameter's type, once it is certain that JSON can be read as it."""
+    """Return the parameter's type, after checking that JSON can be decoded into it."""
     if parameter.annotation is parameter.empty:
         return Any
     try:
@@ -260,13 +263,13 @@ def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
 
 
 def _resolve(annotation: object, namespace: dict[str, Any]) -> Any:
-    """One at a time: a single name missing at run time must not hide the others."""
+    """Resolve one annotation on its own: a name missing at run time must not hide the others."""
     holder: Any = SimpleNamespace(__annotations__={"it": annotation})
     return get_type_hints(holder, globalns=namespace, include_extras=True)["it"]
 
 
 def _struct(fields: Sequence[_Field], *, closed: bool) -> type[msgspec.Struct]:
-    """Fields are numbered and renamed, for a parameter's name may be one that a struct cannot have."""
+    """Build the struct of the payload. Fields are numbered and renamed: not every parameter name can be a field's."""
     members = [
         (f"p{index}", field.annotation) if field.required else (f"p{index}", field.annotation, UNSET)
         for index, field in enumerate(fields)
@@ -280,7 +283,7 @@ def _schemas(annotations: tuple[Any, ...]) -> tuple[tuple[dict[str, Any], ...], 
 
 
 def _any_object(kind: type) -> dict[str, str]:
-    """`object` is how strictly typed code says Any; msgspec reads it so, but has no schema for it."""
+    """Return the schema of `object`, which msgspec decodes as Any but has no schema for."""
     if kind is object:
         return {"description": "any JSON value"}
     raise NotImplementedError

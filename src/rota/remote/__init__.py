@@ -1,4 +1,4 @@
-"""A client of a server: the same verbs over HTTP, without a database driver."""
+"""Client of a rota server: the same verbs over HTTP, without a database driver."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["NotOffered", "RemoteClient", "connect"]
 
 
 def connect(url: str, token: str | None = None, timeout: Duration = "15s") -> BlockingClient:
-    """For code without an event loop; nothing is sent before the first question. To be closed in the end."""
+    """Return a synchronous client of a server. Nothing is sent before the first call. Close it when done."""
     client = RemoteClient(url, token, timeout)
 
     async def ready() -> Client:
-        return cast("Client", client)  # in its verbs they are the same: tests/shape/test_remote.py
+        return cast("Client", client)  # tests/shape/test_remote.py compares their verbs
 
     return BlockingClient(ready)

@@ -1,4 +1,4 @@
-"""Hints of a server as they come, over connections that may break."""
+"""Change hints of a server, over connections that may break."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _REST = 1.0
 
 
 class ServerEvent(msgspec.Struct):
+    """One server-sent event."""
+
     event: str
     data: bytes
 
 
 async def events_of(lines: AsyncIterator[bytes]) -> AsyncIterator[ServerEvent]:
-    """Server-sent events; comments, which only say that somebody is there, are left out."""
+    """Parse server-sent events from lines. Comments, which only keep the connection alive, are skipped."""
     event, data = "message", b""
     async for line in lines:
         name, _, value = line.partition(b": ")
@@ -40,7 +42,8 @@ async def events_of(lines: AsyncIterator[bytes]) -> AsyncIterator[ServerEvent]:
 
 
 class RemoteHints:
-    """A connection for each subscription. One that breaks is made again, and tells only what is new since."""
+    """Subscriptions to a server, one connection each. A broken connection is reopened; only hints that are new since
+    are delivered."""
 
     def __init__(self, transport: Transport, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         self._transport = transport
@@ -53,17 +56,17 @@ class RemoteHints:
         return subscription
 
     async def follow(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> AsyncGenerator[Run]:
-        """The run now, and at each hint of it, until it is final."""
-        found = await get(run_id)
-        async with self.subscribe([f"{OF_RUN}{found.id}"]) as hints:
+        """Yield the run now, and again at each hint about it, until it is final."""
+        run_now = await get(run_id)
+        async with self.subscribe([f"{OF_RUN}{run_now.id}"]) as hints:
             async for _ in hints:
-                run = await self._until_told(get, found.id)
+                run = await self._get(get, run_now.id)
                 yield run
                 if run.state.is_final:
                     return
 
-    async def _until_told(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> Run:
-        """There may be no other hint, so the run is asked for until the server answers."""
+    async def _get(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> Run:
+        """Read the run, retrying until the server answers: no further hint may come."""
         while True:
             try:
                 return await get(run_id)
@@ -71,20 +74,20 @@ class RemoteHints:
                 await self._pause(_REST)
 
     async def _listen(self, subscription: Subscription) -> None:
-        known: dict[str, Hint] = {}
-        in_trouble = False
+        latest: dict[str, Hint] = {}
+        failing = False
         while True:
             try:
                 async for hint in self._hints(subscription.topics):
-                    in_trouble = False
-                    if known.get(hint.topic) != hint:
-                        known[hint.topic] = hint
+                    failing = False
+                    if latest.get(hint.topic) != hint:
+                        latest[hint.topic] = hint
                         subscription.tell(hint)
             except Unavailable as error:
-                if not in_trouble:
-                    log.warning("no hints, trying again: %s", error)
-                in_trouble = True
-            except RotaError as error:  # it would be refused again
+                if not failing:
+                    log.warning("cannot receive change hints, retrying: %s", error)
+                failing = True
+            except RotaError as error:  # a retry would be refused, too
                 subscription.end(error)
                 return
             await self._pause(_REST)
@@ -92,9 +95,9 @@ class RemoteHints:
     async def _hints(self, topics: frozenset[str]) -> AsyncIterator[Hint]:
         query = {"topics": ",".join(sorted(topics))}
         async with self._transport.stream("GET", path_of("stream"), query, accept=_EVENTS) as lines:
-            async for one in events_of(lines):
-                if one.event == "hint":
-                    yield read(one.data, Hint)
+            async for event in events_of(lines):
+                if event.event == "hint":
+                    yield read(event.data, Hint)
 
     async def _leave(self, subscription: Subscription) -> None:
         task = self._listening.pop(subscription, None)

@@ -1,4 +1,4 @@
-"""The verbs of `Client`, asked of a server over HTTP."""
+"""`RemoteClient`: the verbs of `Client` over HTTP."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Enqueued(msgspec.Struct):
 
 
 class _Part(msgspec.Struct):
-    """A line of a bulk command's answer: how far it is, what came of it, or why nothing did."""
+    """One line of a bulk command's response: its progress, its result, or a problem."""
 
     progress: BulkResult | None = None
     result: BulkResult | None = None
@@ -74,15 +74,15 @@ class _Part(msgspec.Struct):
 
 
 class RemoteClient(RemoteJobs):
-    """Every question and command there is, to a server. Who asks is known by the token: an `actor` is not sent.
+    """Client of a server. The server takes the actor from the token: an `actor` argument is not sent.
 
-    Each call ends within `timeout`; what waits or follows does so call by call.
+    Each request ends within `timeout`; verbs that wait or follow send several.
     """
 
     def __init__(self, url: str, token: str | None = None, timeout: Duration = "15s") -> None:
         self._transport = Transport(url, token, timeout)
         self.config = Config()
-        """Of this process, not the server's."""
+        """Configuration of this process, not of the server."""
         self._limits = Limits(self.config.max_payload)
         self._hints = RemoteHints(self._transport)
         self.schedules = RemoteSchedules(self._transport, self._limits, self.job, self.time)
@@ -100,6 +100,7 @@ class RemoteClient(RemoteJobs):
         return f"RemoteClient({self._transport.url!r})"
 
     async def close(self) -> None:
+        """Close the client's connections."""
         await self._hints.close()
         await self._transport.close()
 
@@ -109,47 +110,52 @@ class RemoteClient(RemoteJobs):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _ask(self, *path: str, **query: Any) -> bytes:
+    async def _get(self, *path: str, **query: Any) -> bytes:
         return (await self._transport.ask("GET", path_of(*path), query)).body
 
-    async def _tell(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
+    async def _post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
         return (await self._transport.ask("POST", path, body=body, headers=headers)).body
 
     async def time(self) -> datetime:
-        return read(await self._ask("time"), _Now).now
+        """Return the database's current time."""
+        return read(await self._get("time"), _Now).now
 
     async def metrics(self) -> str:
-        """For Prometheus: what the server's process has counted, and how full the database is."""
+        """Return the server process's counters and the database's gauges in Prometheus format."""
         return (await self._transport.ask("GET", "/metrics")).body.decode()
 
     async def check_ready(self) -> None:
-        """Raises unless the server answers, its database does, and its schema is the server's."""
+        """Raise unless the server and its database answer and the schema fits the server's version."""
         await self._transport.ask("GET", "/readyz")
 
     async def enqueue(self, order: Order) -> Enqueued:
-        """Sent again under the same key if the answer is lost: there will be one run."""
+        """Enqueue a run. If the response is lost, the request is repeated under the same idempotency key, so that there
+        is one run."""
         body = body_of(order, self._limits)
         answer = await self._transport.ask("POST", path_of("runs"), body=body, headers=once(key_of(order)))
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        """All or nothing, 500 at most. Runs that have a `ref` may be followed by others of the same call (`after`)."""
-        kept = list(orders)
-        if not kept:
+        """Enqueue up to 500 runs, all or nothing. Runs of the same call may depend on each other: `after` names the
+        `ref` of another."""
+        order_list = list(orders)
+        if not order_list:
             return []
-        if any(key_of(order) is not None for order in kept):
-            raise Invalid("one of many runs cannot have an idempotency_key of its own", hint="enqueue it by itself")
-        body = {"runs": [body_of(order, self._limits) for order in kept]}
-        made = read(await self._tell(path_of("runs"), body, once()), _Enqueued)
-        return [enqueued_of(run, created=new) for run, new in zip(made.items, made.created, strict=True)]
+        if any(key_of(order) is not None for order in order_list):
+            raise Invalid("a run in a batch cannot have its own idempotency_key", hint="enqueue it separately")
+        body = {"runs": [body_of(order, self._limits) for order in order_list]}
+        enqueued = read(await self._post(path_of("runs"), body, once()), _Enqueued)
+        return [enqueued_of(run, created=new) for run, new in zip(enqueued.items, enqueued.created, strict=True)]
 
     async def get(self, run_id: str) -> Run:
-        return read(await self._ask("runs", run_id, steps=False), Run)
+        """Return a run by its id, or by the unique beginning or end of one."""
+        return read(await self._get("runs", run_id, steps=False), Run)
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
-        """By whole ids, in their order. `UnknownRun` if one is not there; with `gone_ok` it is left out."""
-        wanted = list(run_ids)
-        found: list[Run] = []
+        """Return runs by whole ids, in the order given. A missing run raises `UnknownRun`, or is left out with
+        `gone_ok`."""
+        ids = list(run_ids)
+        runs: list[Run] = []
 
         async def get(id: str) -> list[Run]:
             try:
@@ -159,79 +165,87 @@ class RemoteClient(RemoteJobs):
                     raise
                 return []
 
-        for place in range(0, len(wanted), _AT_ONCE):
-            for one in await asyncio.gather(*map(get, wanted[place : place + _AT_ONCE])):
-                found += one
-        return found
-
-    async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
-        found = await self.page(wanted, limit=limit, before=before)
-        runs = list(found.runs)
-        while found.next is not None and len(runs) < limit:
-            found = await self.page(wanted, limit=limit - len(runs), before=found.next)
-            runs += found.runs
+        for start in range(0, len(ids), _AT_ONCE):
+            for part in await asyncio.gather(*map(get, ids[start : start + _AT_ONCE])):
+                runs += part
         return runs
 
-    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
-        """As `list`, but within a moment: so it may be short, and say where to go on."""
+    async def list(
+        self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None
+    ) -> list[Run]:
+        """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
+        page = await self.page(run_filter, limit=limit, before=before)
+        runs = list(page.runs)
+        while page.next is not None and len(runs) < limit:
+            page = await self.page(run_filter, limit=limit - len(runs), before=page.next)
+            runs += page.runs
+        return runs
+
+    async def page(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        """List matching runs like `list`, but stop searching after a quarter of a second. The page may then be short;
+        `next` says where to continue."""
         require_limit(limit, _MOST_LISTED)
-        query = {**query_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
-        body = await self._ask("runs", **query)
+        query = {**query_of(run_filter or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
+        body = await self._get("runs", **query)
         return RunPage(items(body, Run), run_of_cursor(read(body, _Next).next_cursor))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
-        return items(await self._ask("runs", run_id, "attempts"), Attempt)
+        """List the attempts of a run, oldest first."""
+        return items(await self._get("runs", run_id, "attempts"), Attempt)
 
     async def steps(self, run_id: str) -> Sequence[Step]:
-        """Those that its job declares, and those that it has opened."""
-        return items(await self._ask("runs", run_id, "steps"), Step)
+        """List the steps that a run's job declares and those that the run has opened."""
+        return items(await self._get("runs", run_id, "steps"), Step)
 
     async def progress(self, run_id: str) -> Progress:
-        """How far it says it is; if it only has steps, how many of them are over."""
-        run = read(await self._ask("runs", run_id), Run)
+        """Return the progress that a run has reported; if it only has steps, derive it from those that are over."""
+        run = read(await self._get("runs", run_id), Run)
         return run.progress or progress_of(None, [], run.state)
 
     async def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
-        """What its attempts have logged, oldest first, a page at a time: `after` is the cursor of the last line seen.
+        """List log lines of a run's attempts, oldest first, one page at a time. `after` is the cursor of the last line
+        seen.
 
-        `last`: only so many lines from the end.
+        `last` returns only that many lines from the end.
         """
-        wanted = None if last is None else checked_count(last, "last")
-        return items(await self._ask("runs", run_id, "logs", after=after, last=wanted), LogLine)
+        count = None if last is None else checked_count(last, "last")
+        return items(await self._get("runs", run_id, "logs", after=after, last=count), LogLine)
 
     async def parents(self, run_id: str) -> Sequence[RelatedRun]:
-        """The runs that it follows, or has followed, in the order given."""
-        return items(await self._ask("runs", run_id, "parents"), RelatedRun)
+        """List the runs that a run depends on, in the order given."""
+        return items(await self._get("runs", run_id, "parents"), RelatedRun)
 
     async def children(self, run_id: str) -> Sequence[RelatedRun]:
-        """The runs that follow it, the oldest first."""
-        return items(await self._ask("runs", run_id, "children"), RelatedRun)
+        """List the runs that depend on a run, oldest first."""
+        return items(await self._get("runs", run_id, "children"), RelatedRun)
 
     async def replicas(self, run_id: str) -> Sequence[Replica]:
-        """Those of a run that several workers do, each a run of its own: whose it is, and how far."""
-        return items(await self._ask("runs", run_id, "replicas"), Replica)
+        """List the replicas of a run that several workers execute. Each is a run of its own, with its worker and
+        state."""
+        return items(await self._get("runs", run_id, "replicas"), Replica)
 
     async def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
-        """Only workers of these names may have it; None: of any name. From others that have it, it is taken away."""
+        """Let only workers with these names execute the run; None lifts the restriction. If another worker is executing
+        it, it loses the run."""
         names = None if only_workers is None else [*only_workers]
-        return read(await self._tell(path_of("runs", run_id, "restrict"), {"only_workers": names}), Run)
+        return read(await self._post(path_of("runs", run_id, "restrict"), {"only_workers": names}), Run)
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
-        """The run once it is final; `StillRunning` after `timeout`."""
+        """Wait until a run is final and return it; raise `StillRunning` after `timeout`."""
         deadline = None if timeout is None else time.monotonic() + parse_duration(timeout).total_seconds()
-        rest = _FIRST_LOOK
+        pause = _FIRST_LOOK
         run = await self.get(run_id)
         while not run.state.is_final:
             if deadline is not None and time.monotonic() >= deadline:
                 raise StillRunning(run.id, run.state)
-            await asyncio.sleep(rest)
-            rest = min(_LONGEST_LOOK, rest * 1.5)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_LOOK, pause * 1.5)
             run = await self.get(run.id)
         return run
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
-        return read(await self._tell(path_of("runs", run_id, "cancel"), {"reason": reason}), Run).state
+        """Cancel a run, or ask its worker to stop it; return its new state."""
+        return read(await self._post(path_of("runs", run_id, "cancel"), {"reason": reason}), Run).state
 
     async def retry(
         self,
@@ -242,10 +256,11 @@ class RemoteClient(RemoteJobs):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Enqueued:
-        """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
+        """Enqueue a copy of a final run and leave the old run as it is. Raise `Conflict` if an active run holds its
+        unique key.
 
-        `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
-        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. With an
+        `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
         body = {"keep_steps": keep_steps, "from_step": from_step}
         path, keyed = path_of("runs", run_id, "retry"), once(idempotency_key)
@@ -253,17 +268,17 @@ class RemoteClient(RemoteJobs):
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def count(
-        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+        self, run_filter: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
     ) -> Counted:
-        """How many runs match; it stops counting at `most`, or after a second, whatever `within` says."""
+        """Count matching runs; stop at `most`, or after a second, whatever `within` says."""
         if most < 1:
             raise Invalid(f"most must be 1 or more, not {most}")
-        query = {**query_of(wanted or RunFilter()), "most": min(most, _MOST_COUNTED)}
-        return read(await self._ask("runs:count", **query), Counted)
+        query = {**query_of(run_filter or RunFilter()), "most": min(most, _MOST_COUNTED)}
+        return read(await self._get("runs:count", **query), Counted)
 
     async def cancel_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         reason: str | None = None,
         actor: str | None = None,
@@ -271,26 +286,30 @@ class RemoteClient(RemoteJobs):
         everything: bool = False,
         progress: SoFar | None = None,
     ) -> BulkResult:
-        """All that match and have not ended. `BulkMismatch`, and nothing is done, if they are more than `expected`."""
+        """Cancel all matching runs that are not final. If more than `expected` match, raise `BulkMismatch` and change
+        nothing."""
         body = {"action": "cancel", "reason": reason, "expected": expected, "everything": everything}
-        return await self._bulk(wanted, body, progress)
+        return await self._bulk(run_filter, body, progress)
 
     async def retry_many(
         self,
-        wanted: RunFilter,
+        run_filter: RunFilter,
         *,
         actor: str | None = None,
         expected: int | None = None,
         everything: bool = False,
         progress: SoFar | None = None,
     ) -> BulkResult:
-        """All that match, did not go well (unless the filter says otherwise) and were not retried since."""
-        return await self._bulk(wanted, {"action": "retry", "expected": expected, "everything": everything}, progress)
+        """Retry all matching runs that did not succeed (unless the filter names states) and have not been retried
+        since."""
+        return await self._bulk(
+            run_filter, {"action": "retry", "expected": expected, "everything": everything}, progress
+        )
 
-    async def _bulk(self, wanted: RunFilter, body: Mapping[str, Any], progress: SoFar | None) -> BulkResult:
-        """Told line by line, so that many may take longer than a call does."""
-        whole = {**body, "filter": filter_of(wanted)}
-        async with self._transport.stream("POST", path_of("runs:bulk"), body=whole, accept=_LINES) as lines:
+    async def _bulk(self, run_filter: RunFilter, body: Mapping[str, Any], progress: SoFar | None) -> BulkResult:
+        """Stream a bulk command's progress line by line, so that it may take longer than one request's timeout."""
+        request = {**body, "filter": filter_of(run_filter)}
+        async with self._transport.stream("POST", path_of("runs:bulk"), body=request, accept=_LINES) as lines:
             async for line in lines:
                 part = read(line, _Part) if line else _Part()
                 if part.code is not None:
@@ -299,23 +318,23 @@ class RemoteClient(RemoteJobs):
                     progress(part.progress)
                 if part.result is not None:
                     return part.result
-        raise ServerTrouble("the server went away in the middle", hint="ask again: what is done is not done twice")
+        raise ServerTrouble("the connection to the server was lost", hint="repeat the command: nothing is done twice")
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
-        """Hints that something changed: of `run:<id>`, or of any of the `runs`, `schedules`, `workers`, `queues`."""
+        """Subscribe to change hints for topics: `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
         return self._hints.subscribe(topics)
 
     def follow(self, run_id: str) -> AsyncGenerator[Run]:
-        """The run now, and each time that it has changed or said something, until it is final."""
+        """Yield the run now, and again whenever its state, progress or log changes, until it is final."""
         return self._hints.follow(self.get, run_id)
 
     async def explain(self, run_id: str) -> Explanation:
-        """Why a run is in the state that it is in."""
-        return read(await self._ask("runs", run_id, "explain"), Explanation)
+        """Explain why a run is in its current state."""
+        return read(await self._get("runs", run_id, "explain"), Explanation)
 
     async def events(self, run_id: str) -> Sequence[Event]:
-        """Every change of a run's state, the oldest first: when, by whom, under which fence."""
-        return [event_of(one) for one in items(await self._ask("runs", run_id, "events"), dict[str, Any])]
+        """List the state changes of a run, oldest first, each with its time, actor and fence."""
+        return [event_of(item) for item in items(await self._get("runs", run_id, "events"), dict[str, Any])]
 
     async def audit(
         self,
@@ -326,13 +345,14 @@ class RemoteClient(RemoteJobs):
         limit: int = 50,
         before: int | None = None,
     ) -> Sequence[Event]:
-        """What people and policies did, the newest first; `before` is the last `seq` of the page before.
+        """List actions of people and policies, newest first. `before` is the last `seq` of the previous page.
 
-        `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
+        `subject` is the whole id of a run or worker, or the name of a job, schedule or queue.
         """
         require_limit(limit, _MOST_LISTED)
         query = {"kind": kind, "subject": subject, "actor": actor, "limit": limit, "cursor": before}
-        return [event_of(one) for one in items(await self._ask("audit", **query), dict[str, Any])]
+        return [event_of(item) for item in items(await self._get("audit", **query), dict[str, Any])]
 
     async def prune(self) -> int:
+        """Raise `NotOffered`: pruning needs the database."""
         raise NotOffered("client.prune")

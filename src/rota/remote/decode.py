@@ -1,4 +1,4 @@
-"""What a server answers, as the values that a client in the same process would give."""
+"""Decode a server's responses into the values that a local client returns."""
 
 from __future__ import annotations
 
@@ -28,29 +28,30 @@ _INSTANTS = ("_at", "plan_time")
 
 
 def read(body: bytes, kind: type[T]) -> T:
-    """Whole answers: `read(body, Run)`."""
+    """Decode a whole body: `read(body, Run)`."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _strange(error) from None
+        raise _undecodable(error) from None
 
 
 def items(body: bytes, kind: type[T]) -> list[T]:
-    """Of lists: `{"items": […]}`."""
-    return [value(one, kind) for one in read(body, dict[str, Any]).get("items", ())]
+    """Decode the items of a list, `{"items": […]}`."""
+    return [value(item, kind) for item in read(body, dict[str, Any]).get("items", ())]
 
 
 def value(plain: Any, kind: type[T]) -> T:
-    """One that JSON alone does not tell: durations in it are written as people do."""
+    """Convert a value whose type JSON alone does not tell: durations are texts such as `90s`."""
     try:
-        return msgspec.convert(_spans(_type_of(kind), plain), kind)
+        return msgspec.convert(_with_durations(_type_of(kind), plain), kind)
     except (msgspec.ValidationError, RotaError) as error:
-        raise _strange(error) from None
+        raise _undecodable(error) from None
 
 
-def _strange(error: Exception) -> ServerTrouble:
-    hint = "do the server and this program have the same version of rota?"
-    return ServerTrouble(f"the server's answer is not understood: {error}", hint=hint)
+def _undecodable(error: Exception) -> ServerTrouble:
+    """Build the error for a response that cannot be decoded."""
+    hint = "check that the server and this program have the same version of rota"
+    return ServerTrouble(f"the server's response cannot be decoded: {error}", hint=hint)
 
 
 def _type_of(kind: Any) -> inspect.Type:
@@ -62,30 +63,30 @@ def _inspected(kind: Any) -> inspect.Type:
     return inspect.type_info(kind)
 
 
-def _spans(kind: inspect.Type, plain: Any) -> Any:
-    """The same with a timedelta wherever the type has one."""
+def _with_durations(kind: inspect.Type, plain: Any) -> Any:
+    """Replace texts by timedeltas wherever the type has one."""
     match kind:
         case inspect.TimeDeltaType() if isinstance(plain, str):
             return parse_duration(plain)
         case inspect.StructType() if isinstance(plain, dict):
             types = {field.encode_name: field.type for field in kind.fields}
-            return {name: _spans(types[name], one) if name in types else one for name, one in plain.items()}
+            return {name: _with_durations(types[name], item) if name in types else item for name, item in plain.items()}
         case inspect.VarTupleType() | inspect.ListType() | inspect.CollectionType() if isinstance(plain, list):
-            return [_spans(kind.item_type, one) for one in plain]
+            return [_with_durations(kind.item_type, item) for item in plain]
         case inspect.TupleType() if isinstance(plain, list):
-            return [_spans(*pair) for pair in zip(kind.item_types, plain, strict=False)]
+            return [_with_durations(*pair) for pair in zip(kind.item_types, plain, strict=False)]
         case inspect.DictType() if isinstance(plain, dict):
-            return {name: _spans(kind.value_type, one) for name, one in plain.items()}
+            return {name: _with_durations(kind.value_type, item) for name, item in plain.items()}
         case inspect.UnionType():
-            return _spans(_chosen(kind.types, plain), plain)
+            return _with_durations(_member_of(kind.types, plain), plain)
         case inspect.Metadata():
-            return _spans(kind.type, plain)
+            return _with_durations(kind.type, plain)
         case _:
             return plain
 
 
-def _chosen(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
-    """Of a union, the type that this is: structs are told apart by their tags."""
+def _member_of(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
+    """Return which type of a union the value has; structs differ by their tags."""
     for kind in kinds:
         match kind:
             case inspect.StructType() if isinstance(plain, dict):
@@ -101,9 +102,9 @@ def _chosen(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
 
 
 def event_of(plain: dict[str, Any]) -> Event:
-    """Instants in its details are such again."""
-    found = value(plain, Event)
-    return msgspec.structs.replace(found, details={name: _instant(name, fact) for name, fact in found.details.items()})
+    """Decode an event, including instants in its details."""
+    event = value(plain, Event)
+    return msgspec.structs.replace(event, details={name: _instant(name, fact) for name, fact in event.details.items()})
 
 
 def _instant(name: str, fact: Any) -> Any:
@@ -126,17 +127,18 @@ def enqueued_of(run: Run, *, created: bool) -> Enqueued:
 
 
 def localized(fire: Fire, zone: str) -> Fire:
-    """JSON has its offset only."""
+    """Put the fire's local time into its zone: JSON only has the offset."""
     return msgspec.structs.replace(fire, local=fire.plan_time.astimezone(ZoneInfo(zone)))
 
 
 def schedule_of(plain: Mapping[str, Any]) -> Schedule:
-    """Its definition is read from the document that would make it. That the job takes it, the server has checked."""
+    """Build a schedule from its facts and the document that would create it. The server has checked the document
+    against its job."""
     facts = value(dict(plain), ScheduleFacts)
     try:
         parsed = parse({"name": facts.name, **plain["definition"]})
         job = JobDefinition(name=parsed.job)
         definition = define(job, parsed.trigger, parsed.options, name=facts.name, now=None)
     except (KeyError, TypeError, RotaError) as error:
-        raise _strange(error) from None
+        raise _undecodable(error) from None
     return Schedule(definition=definition, **msgspec.structs.asdict(facts))

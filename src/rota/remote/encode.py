@@ -1,4 +1,4 @@
-"""What a caller wants, as the JSON that a server takes."""
+"""Encode arguments of verbs as the JSON that a server takes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from uuid import UUID
 
 import msgspec
 
+from rota.core.calendar.notation import written_instant
 from rota.core.jobs.retry import backoff_of, written_backoff
 from rota.core.jobs.unique import Unique
 from rota.core.runs.dependencies import Follows
 from rota.core.runs.options import RUN_OPTIONS, Order, scope_of
 from rota.core.runs.run import RunFilter
 from rota.core.runs.search import scalar_text
-from rota.core.schedules.documents import written_instant
 from rota.errors import Invalid, UnknownOption
 from rota.remote.problems import ServerTrouble
 from rota.values import json
@@ -28,12 +28,13 @@ _KEY = "idempotency_key"
 
 
 def body_of(order: Order, limits: Limits) -> dict[str, Any]:
-    """Checked as far as can be without its job; the server checks all of it."""
+    """Return the body that enqueues an order, checked as far as possible without its job; the server checks the
+    rest."""
     for option in order.options:
         if option not in RUN_OPTIONS:
             raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {order.job!r}")
-    given = {name: _option(name, value) for name, value in order.options.items() if name != _KEY}
-    return {"job": order.job, "payload": msgspec.Raw(json.encode(order.arguments, limits).encode()), **given}
+    options = {name: _option(name, value) for name, value in order.options.items() if name != _KEY}
+    return {"job": order.job, "payload": msgspec.Raw(json.encode(order.arguments, limits).encode()), **options}
 
 
 def key_of(order: Order) -> str | None:
@@ -56,13 +57,13 @@ def _option(name: str, value: Any) -> Any:
         case "backoff":
             return _backoff(value)
         case "after":
-            return [_followed(one) for one in value] if isinstance(value, list | tuple) else value
+            return [_dependency(parent) for parent in value] if isinstance(value, list | tuple) else value
         case _:
             return value
 
 
-def duration(value: Duration, what: str | None = None) -> str:
-    return format_duration(parse_duration(value, what))
+def duration(value: Duration, name: str | None = None) -> str:
+    return format_duration(parse_duration(value, name))
 
 
 def _instant(at: object) -> str:
@@ -77,10 +78,10 @@ def _scope(value: Scope | tuple[str, str]) -> dict[str, str]:
 
 
 def _unique(value: Any) -> Any:
-    given = msgspec.structs.asdict(value) if isinstance(value, Unique) else value
-    if not isinstance(given, Mapping):
-        return given
-    return {name: duration(one) if isinstance(one, timedelta) else one for name, one in given.items()}
+    plain = msgspec.structs.asdict(value) if isinstance(value, Unique) else value
+    if not isinstance(plain, Mapping):
+        return plain
+    return {name: duration(part) if isinstance(part, timedelta) else part for name, part in plain.items()}
 
 
 def _backoff(value: Any) -> Any:
@@ -88,54 +89,56 @@ def _backoff(value: Any) -> Any:
     return {"type": "exponential", **written} if isinstance(written, dict) else written
 
 
-def _followed(one: Any) -> Any:
-    match one:
+def _dependency(parent: Any) -> Any:
+    match parent:
         case str():
-            return one
+            return parent
         case Follows():
-            return {"run": _id(one.run), "on": one.on, "otherwise": one.otherwise}
-        case Mapping() if "run" in one:
-            return {**one, "run": _id(one["run"])}
+            return {"run": _id(parent.run), "on": parent.on, "otherwise": parent.otherwise}
+        case Mapping() if "run" in parent:
+            return {**parent, "run": _id(parent["run"])}
         case Mapping():
-            return one
+            return parent
         case _:
-            return _id(one)
+            return _id(parent)
 
 
 def _id(run: Any) -> Any:
     return getattr(run, "id", run)
 
 
-def query_of(wanted: RunFilter) -> dict[str, Any]:
-    """As parameters of an address."""
-    found = filter_of(wanted)
-    values = found.pop("payload", {})
-    return {**found, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
+def query_of(run_filter: RunFilter) -> dict[str, Any]:
+    """Return a filter as query parameters."""
+    parameters = filter_of(run_filter)
+    values = parameters.pop("payload", {})
+    return {**parameters, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
 
 
-def filter_of(wanted: RunFilter) -> dict[str, Any]:
-    """As the `filter` of a bulk command."""
-    given = {name: getattr(wanted, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")}
-    scope = None if wanted.scope is None else f"{wanted.scope.kind}/{wanted.scope.id}"
-    named = {"state": [state.value for state in wanted.states], "scope": scope, **given}
+def filter_of(run_filter: RunFilter) -> dict[str, Any]:
+    """Return a filter as the `filter` of a bulk command."""
+    fields = {
+        name: getattr(run_filter, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")
+    }
+    scope = None if run_filter.scope is None else f"{run_filter.scope.kind}/{run_filter.scope.id}"
+    named = {"state": [state.value for state in run_filter.states], "scope": scope, **fields}
     return {name: value for name, value in named.items() if value not in (None, {})}
 
 
 def cursor_of_run(id: str | None) -> str | None:
-    """As `next_cursor` would have it after this run."""
+    """Return the `next_cursor` that follows this run."""
     if id is None:
         return None
     try:
         return base64.urlsafe_b64encode(UUID(id).bytes).rstrip(b"=").decode()
     except ValueError:
-        raise Invalid(f"before is no whole id of a run: {id!r:.80}") from None
+        raise Invalid(f"before must be the whole id of a run, not {id!r:.80}") from None
 
 
 def run_of_cursor(cursor: str | None) -> str | None:
     try:
         return None if cursor is None else str(UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))
     except ValueError:
-        raise ServerTrouble(f"next_cursor is not one that we understand: {cursor!r:.80}") from None
+        raise ServerTrouble(f"the server sent an invalid next_cursor: {cursor!r:.80}") from None
 
 
 def cursor_of_name(name: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Problems (RFC 9457) as the exceptions that they were on the server."""
+"""Turn problems (RFC 9457) back into the exceptions that the server raised."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAYLOAD = re.compile(r"^#(/(runs|documents)/\d+|/changes|/schedule)?/payload(?=
 
 
 class Problem(msgspec.Struct):
-    """What is read of one; whatever else it says is for others."""
+    """The members of a problem that clients read."""
 
     code: str
     status: int
@@ -42,19 +42,20 @@ class ServerTrouble(Unavailable):
 
 
 def error_of(status: int, body: bytes, headers: Mapping[str, str], where: str) -> RotaError:
-    """`where` is the server, for whoever asked the wrong one."""
+    """Return the exception for a response. `where` is the server's address, for callers who used a wrong one."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _unlike_rota(status, where, headers.get("location"))
+        return _not_a_problem(status, where, headers.get("location"))
     return raised(problem, headers)
 
 
 def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaError:
-    """Without the arguments that its class builds a message from: the server has built it."""
+    """Build the exception of a problem. Its message was built by the server, so the class's own constructor is not
+    called."""
     kind = _kinds().get(problem.code) or _family(problem.status)
     if problem.status == Unavailable.status and not issubclass(kind, Unavailable):
-        kind = Unavailable  # the server's own configuration, for one
+        kind = Unavailable  # for example BadConfig: it is the server's configuration, not the caller's
     error = kind.__new__(kind)
     RotaError.__init__(error, problem.detail or problem.code, hint=problem.hint)
     facts: dict[str, Any] = vars(error)
@@ -69,7 +70,7 @@ def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaEr
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """In seconds; a date is not read."""
+    """Return the header's seconds; dates are not supported."""
     text = headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
 
@@ -80,37 +81,39 @@ def _family(status: int) -> type[RotaError]:
     return _FAMILIES.get(status, Invalid)
 
 
-def _unlike_rota(status: int, where: str, elsewhere: str | None) -> RotaError:
-    """A proxy's page, or another program's."""
+def _not_a_problem(status: int, where: str, location: str | None) -> RotaError:
+    """Build the error for a response that is not a problem: a proxy's page, or another program's."""
     if status in (401, 403):
-        return Denied(f"{where} answers {status}", hint="something in front of rota does not let this through")
-    hint = "is it the address of a rota server?"
+        return Denied(f"{where} answered {status}", hint="a proxy in front of rota refuses the request")
+    hint = "check that this is the address of a rota server"
     if 300 <= status < 400:
-        hint = f"it sends elsewhere: {elsewhere!r:.200}; give that address" if elsewhere else hint
-    return ServerTrouble(f"{where} answers {status}, and not as rota does", hint=hint)
+        hint = f"it redirects to {location!r:.200}; use that address" if location else hint
+    return ServerTrouble(f"{where} answered {status}, but not as a rota server does", hint=hint)
 
 
 def _path(pointer: str | None) -> str:
-    """`#/payload/user/age` as `$.user.age`, wherever in the body the payload was."""
+    """Convert `#/payload/user/age` to `$.user.age`, wherever in the body the payload was."""
     parts = _PAYLOAD.sub("#", pointer or "").removeprefix("#").split("/")[1:]
     return "".join(["$", *(f".{part.replace('~1', '/').replace('~0', '~')}" for part in parts)])[:_LONGEST]
 
 
 @cache
 def _kinds() -> dict[str, type[RotaError]]:
-    return {kind.code: kind for kind in _below(RotaError) if kind.__module__.startswith("rota.errors")}
+    """Map codes to the exception classes of `rota.errors`."""
+    return {kind.code: kind for kind in _subclasses(RotaError) if kind.__module__.startswith("rota.errors")}
 
 
-def _below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _below(one)
+def _subclasses(kind: type[RotaError]) -> Iterator[type[RotaError]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 class NotOffered(Invalid):
-    """It needs the database itself."""
+    """The verb needs direct access to the database."""
 
     code = "not-offered"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not offered over HTTP", hint="ask the database itself: app.connect(), --database")
+    def __init__(self, verb: str) -> None:
+        hint = "connect to the database: app.connect(), --database"
+        super().__init__(f"{verb} is not available over HTTP", hint=hint)

@@ -1,4 +1,4 @@
-"""Requests to a server: with a deadline, repeated where that is safe, refused as the server refuses them."""
+"""HTTP requests to a server, with a deadline and with retries where they are safe; problems become exceptions."""
 
 from __future__ import annotations
 
@@ -25,26 +25,30 @@ Query = Mapping[str, Any]
 Pause = Callable[[float], Awaitable[object]]
 
 _REPEATS = (0.1, 0.5)
-"""How long to rest before a request is repeated, if the server does not say."""
-_PASSING = ("unavailable", "deadline")
-_KEPT_OPEN = 2.0  # shorter than servers do: what they have closed cannot be sent on
-_LONGEST_SILENCE = 45.0  # of a stream, which says every 15 s that it is there
+"""Seconds before each retry, unless the server sends `Retry-After`."""
+_TRANSIENT = ("unavailable", "deadline")
+_KEEP_ALIVE = (
+    2.0  # shorter than servers' keep-alive, to avoid the race of sending on a connection they have just closed
+)
+_LONGEST_SILENCE = 45.0  # servers send a keep-alive every 15 s
 
 
 class Answer(msgspec.Struct, frozen=True):
+    """Response of a server."""
+
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
 class Transport:
-    """One server. The token is in the header of each request, and nowhere else."""
+    """Connection to one server. The token is sent in each request's header, and nowhere else."""
 
     def __init__(self, url: str, token: str | None, timeout: Duration, *, pause: Pause = asyncio.sleep) -> None:
         self.url = checked_url(url)
         self.seconds = parse_duration(timeout).total_seconds()
         if self.seconds <= 0:
-            raise Invalid("timeout must be longer than nothing")
+            raise Invalid("timeout must be positive")
         self._headers = {"User-Agent": f"rota/{__version__}", "Accept": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {checked_token(token)}"
@@ -67,22 +71,24 @@ class Transport:
         again: bool = False,
         waits: float = 0.0,
     ) -> Answer:
-        """Questions, and what carries an `Idempotency-Key`, are asked again if the server is away for a moment.
+        """Send a request and return its response. GET and requests with an `Idempotency-Key` are repeated if the server
+        is briefly unavailable.
 
-        `again`: so is this, which said twice is said once. `waits`: so long, in seconds, it is asked to wait itself.
+        `again` marks another idempotent request. `waits` is how many seconds the server is asked to wait, on top of the
+        timeout.
         """
         safe = again or method == "GET" or "Idempotency-Key" in (headers or {})
         try:
             async with asyncio.timeout(self.seconds + waits) as deadline:
-                for rest in (*(_REPEATS if safe else ()), None):
+                for pause in (*(_REPEATS if safe else ()), None):
                     try:
                         return await self._once(method, path, query, body, headers)
                     except Unavailable as error:
-                        wanted = _rest_after(error, rest)
+                        delay = _delay_after(error, pause)
                         now, end = asyncio.get_running_loop().time(), deadline.when()
-                        if wanted is None or end is None or now + wanted >= end:
+                        if delay is None or end is None or now + delay >= end:
                             raise
-                    await self._pause(wanted)
+                    await self._pause(delay)
         except TimeoutError:
             raise DeadlineExceeded(f"{method} {path} at {self.url}", self.seconds) from None
         raise AssertionError("the last try has either answered or raised")
@@ -90,7 +96,7 @@ class Transport:
     async def _once(
         self, method: str, path: str, query: Query | None, body: object, headers: Mapping[str, str] | None
     ) -> Answer:
-        async with self._sent(method, path, query, body, headers) as response:
+        async with self._request(method, path, query, body, headers) as response:
             content = await response.read()
             return Answer(response.status, _lowered(response.headers), content)
 
@@ -104,13 +110,13 @@ class Transport:
         *,
         accept: str,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of an answer as they come. It may take as long as it wants, but not be silent for long."""
+        """Yield the lines of a response as they arrive. It may take any time in total, but not stay silent for long."""
         headers = {"Accept": accept}
-        async with self._sent(method, path, query, body, headers, silence=_LONGEST_SILENCE) as response:
+        async with self._request(method, path, query, body, headers, silence=_LONGEST_SILENCE) as response:
             yield _lines(response)
 
     @asynccontextmanager
-    async def _sent(
+    async def _request(
         self,
         method: str,
         path: str,
@@ -126,12 +132,12 @@ class Transport:
         if body is not None:
             extra["Content-Type"] = "application/json"
         try:
-            async with self._opened().request(
+            async with self._open_session().request(
                 method,
                 self._address(path, query),
                 data=None if body is None else msgspec.json.encode(body),
                 headers=extra,
-                allow_redirects=False,  # the token is for this server
+                allow_redirects=False,  # the token must not go to another server
                 timeout=aiohttp.ClientTimeout(total=None, sock_read=silence),
             ) as response:
                 if not 200 <= response.status < 300:
@@ -139,18 +145,20 @@ class Transport:
                     raise _refused(response.status, content, _lowered(response.headers), self.url)
                 yield response
         except aiohttp.ClientSSLError as error:
-            hint = "its certificate must be valid for this name; SSL_CERT_FILE names other authorities"
-            raise ServerTrouble(f"{self.url} cannot be trusted: {error}", hint=hint) from None
+            hint = "its certificate must be valid for this name; SSL_CERT_FILE adds certificate authorities"
+            raise ServerTrouble(f"the certificate of {self.url} is not trusted: {error}", hint=hint) from None
         except (aiohttp.ClientError, aiohttp.ServerTimeoutError, OSError) as error:
-            words = str(error) or type(error).__name__
-            raise ServerTrouble(f"{self.url} cannot be reached: {words}", hint="is the server running there?") from None
+            reason = str(error) or type(error).__name__
+            raise ServerTrouble(
+                f"{self.url} cannot be reached: {reason}", hint="check that the server is running there"
+            ) from None
 
-    def _opened(self) -> ClientSession:
+    def _open_session(self) -> ClientSession:
         import aiohttp
 
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(keepalive_timeout=_KEPT_OPEN),
+                connector=aiohttp.TCPConnector(keepalive_timeout=_KEEP_ALIVE),
                 headers=self._headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
@@ -159,21 +167,21 @@ class Transport:
     def _address(self, path: str, query: Query | None) -> Any:
         from yarl import URL
 
-        return URL(f"{self.url}{path}{_written(query)}", encoded=True)
+        return URL(f"{self.url}{path}{_query_string(query)}", encoded=True)
 
 
 def _require_library() -> None:
     if importlib.util.find_spec("aiohttp") is None:
-        raise BadConfig("asking a server needs aiohttp", hint="pip install 'rota[http]'")
+        raise BadConfig("connecting to a server needs aiohttp", hint="pip install 'rota[http]'")
 
 
 def once(key: str | None = None) -> dict[str, str]:
-    """What makes a command one that may be sent again: the caller's own key, or a new one."""
+    """Return the header that makes a command safe to repeat: the caller's key, or a new one."""
     return {"Idempotency-Key": key or str(uuid4())}
 
 
 def path_of(*parts: str) -> str:
-    """`path_of("runs", id)`; what has a slash in it is one part all the same."""
+    """Return the path of `path_of("runs", id)`; slashes within a part are escaped."""
     return "/".join([API, *(quote(part, safe=":") for part in parts)])
 
 
@@ -184,18 +192,20 @@ def checked_url(url: str) -> str:
     except ValueError:
         parts, usable = urlsplit(""), False
     if not usable:
-        raise Invalid(f"{url.rpartition('@')[2]!r:.200} is no server's address", hint="write http://127.0.0.1:7682")
+        raise Invalid(
+            f"{url.rpartition('@')[2]!r:.200} is not a server's address", hint="for example http://127.0.0.1:7682"
+        )
     if "@" in parts.netloc or parts.query or parts.fragment:
-        hint = "write https://rota.example.com; a token is given apart from it: ROTA_TOKEN"
-        raise Invalid("the address of a server is a host and a path only", hint=hint)
+        hint = "for example https://rota.example.com; pass a token separately: ROTA_TOKEN"
+        raise Invalid("the address of a server must only have a host and a path", hint=hint)
     return url.rstrip("/")
 
 
 def checked_token(token: str) -> str:
-    """What could not be sent is told without telling it."""
+    """Return the token, or raise `Invalid` without quoting it."""
     text = token.strip()
     if not (text.isascii() and text.isprintable()) or " " in text:
-        raise Invalid("the token has characters that no token has", hint="it looks like rota_…_…")
+        raise Invalid("the token contains invalid characters", hint="it looks like rota_…_…")
     return text
 
 
@@ -205,36 +215,36 @@ def _refused(status: int, body: bytes, headers: Mapping[str, str], where: str) -
     return error
 
 
-def _rest_after(error: Unavailable, rest: float | None) -> float | None:
-    """None: it is not asked again."""
-    if rest is None or (not isinstance(error, ServerTrouble) and error.code not in _PASSING):
+def _delay_after(error: Unavailable, pause: float | None) -> float | None:
+    """Return how long to rest before the next try; None: do not try again."""
+    if pause is None or (not isinstance(error, ServerTrouble) and error.code not in _TRANSIENT):
         return None
-    said: float | None = vars(error).get("retry_after")
-    return rest if said is None else said
+    retry_after_seconds: float | None = vars(error).get("retry_after")
+    return pause if retry_after_seconds is None else retry_after_seconds
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _written(query: Query | None) -> str:
+def _query_string(query: Query | None) -> str:
     pairs: list[tuple[str, str]] = []
     for name, value in (query or {}).items():
         values = value if isinstance(value, list | tuple) else [value]
-        pairs += [(name, _text(one)) for one in values if one is not None]
+        pairs += [(name, _text(item)) for item in values if item is not None]
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
 def _text(value: object) -> str:
-    """As JSON has it, without quotes."""
+    """Return the value as JSON, without quotes around text."""
     plain = msgspec.to_builtins(value)
     return plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
 
 
 async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
-    """Of any length: `readline` would refuse long ones."""
-    rest = b""
+    """Split the response into lines of any length; `readline` would refuse long ones."""
+    partial = b""
     async for chunk in response.content.iter_any():
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, partial = (partial + chunk).split(b"\n")
         for line in whole:
             yield line.rstrip(b"\r")

@@ -1,13 +1,13 @@
-"""The test kit: time that stands still, a database that goes away, workers driven by hand, jobs run on the spot.
+"""The test kit: a manual clock, database outages, workers driven by hand, jobs run inline.
 
-inline                                  enqueue means: call the handler now; no database
+inline                                  an enqueue calls the handler at once; no database
 assert_enqueued, assert_not_enqueued    was this job enqueued with that payload?
 drain, adrain                           run everything that is due, here and now, with the real worker
-Harness                                 an app on a database of its own, with every part of the engine a step at a time
-ManualClock                             time that moves only when told to
-assert_fires                            when does it fire? without a database, across changes of the clocks
+Harness                                 an app with its own database, whose engine is driven step by step
+ManualClock                             a clock that moves only when told to
+assert_fires                            when does a trigger fire? without a database, across changes of the clocks
 
-The names are loaded at their first use: the pytest plugin beside them costs whoever does not use it nothing.
+Names are imported at their first use, so that the pytest plugin beside them costs nothing if it is not used.
 """
 
 import importlib

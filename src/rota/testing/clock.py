@@ -1,4 +1,4 @@
-"""Time that moves only when a test moves it."""
+"""Manual clock: time moves only when a test moves it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _START = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 class ManualClock:
-    """Give it to a `Harness`, or to `open_store(url, manual_clock=clock)`: the database's statements use it too.
+    """Clock for a `Harness`, or for `open_store(url, manual_clock=clock)`: the database's statements use it, too.
 
     `ManualClock("2030-03-31 01:59", zone="Europe/Berlin")` starts a minute before the clocks are put forward there.
     """
@@ -41,7 +41,7 @@ class ManualClock:
         self._steady += passed
 
     def advance_to(self, at: Moment, *, zone: str = "UTC") -> None:
-        """Let time pass until a wall clock shows it: `clock.advance_to("2030-03-31 03:00", zone="Europe/Berlin")`."""
+        """Let time pass until a wall clock shows `at`: `clock.advance_to("2030-03-31 03:00", zone="Europe/Berlin")`."""
         wanted = moment(at, zone)
         if wanted < self._micros:
             raise Invalid(
@@ -50,5 +50,5 @@ class ManualClock:
         self.advance(timedelta(microseconds=wanted - self._micros))
 
     def jump(self, by: timedelta) -> None:
-        """Set the clock, forwards or backwards, without any time passing: the monotonic clock stays."""
+        """Set the clock forwards or backwards without letting time pass: the monotonic clock stays."""
         self._micros += in_micros(by)

@@ -1,4 +1,4 @@
-"""A database for each test: copied from one that was migrated once, which is many times faster than migrating each."""
+"""Provide a database for each test by copying a template, which is much faster than migrating each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from rota.store.databases.temporary import Server
 
 T = TypeVar("T")
 Copies = Callable[[Path], AbstractContextManager[str]]
-"""Given a folder of the test's own, the url of a database that is there for as long as the block lasts."""
+"""Context manager that takes the test's folder and yields the URL of a database that exists inside the block."""
 
 
 @contextmanager
 def copies(url: str | None, folder: Path) -> Iterator[Copies]:
-    """On the PostgreSQL server that `url` names, or files; `folder` is for the one that they are copied from."""
+    """Yield a factory of databases: on the PostgreSQL server of `url`, or as SQLite files.
+
+    `folder` holds the template.
+    """
     if url is not None and dialect_of(url) is POSTGRES:
         with _on_server(url) as found:
             yield found
@@ -65,7 +68,7 @@ async def _migrated(url: str) -> None:
 
 
 def complete(act: Coroutine[Any, Any, T]) -> T:
-    """On an event loop of its own: a fixture may be set up while another one runs."""
+    """Run `act` on an event loop of its own: a fixture may be set up while another loop runs."""
     loop = LoopThread()
     try:
         return loop.call(act)

@@ -1,6 +1,6 @@
-"""The pytest plugin: fixtures around your app, each test with a database and a clock of its own.
+"""The pytest plugin: fixtures for your app, each test with its own database and clock.
 
-Nothing of rota is imported before a fixture is asked for: whoever has it installed and does not use it pays nothing.
+Nothing of rota is imported before a fixture is requested, so that installing the plugin costs nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """An async test with a harness runs inside of it: on its own event loop, whichever plugin brings that."""
+    """Run an async test inside its harness, on whatever event loop the async plugin provides."""
     harness, test = item.stash.get(_opened, None), getattr(item, "obj", None)
     if harness is None or not inspect.iscoroutinefunction(test):
         result = yield
@@ -76,7 +76,7 @@ def _inside(harness: Harness, test: Callable[..., Any], marked: dict[str, Any]) 
             async with harness:
                 await test(*args, **kwargs)
         finally:
-            await harness.app.aclose()  # what an async fixture had opened before
+            await harness.app.aclose()  # a client that an async fixture opened before
         _complain(harness.left_over, marked)
 
     return inside
@@ -90,7 +90,7 @@ def _complain(left_over: Sequence[str], marked: dict[str, Any]) -> None:
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
-    """Of all its marks; the nearest counts."""
+    """Return the values of all `rota` marks of the test; the nearest mark wins."""
     known: dict[str, Any] = {"start": None, "zone": "UTC", "leaves": False}
     for mark in reversed(list(item.iter_markers("rota"))):
         if mark.args:
@@ -105,7 +105,7 @@ def _settings(item: pytest.Item) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def rota_app(request: pytest.FixtureRequest) -> Rota:
-    """The app that is tested: of the setting `rota_app`; or give a fixture of this name yourself."""
+    """The app under test, from the setting `rota_app`. Override this fixture to provide one yourself."""
     return load_app(str(request.config.getini("rota_app") or ""))
 
 
@@ -135,7 +135,7 @@ def _rota_copies(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture
 def rota_database_url(_rota_copies: Copies, tmp_path: Path) -> Iterator[str]:
-    """A database of this test's own, with its tables, and empty."""
+    """The URL of an empty, migrated database for this test."""
     folder = tmp_path / "rota-database"  # tests may count what is in `tmp_path` itself
     folder.mkdir()
     with _rota_copies(folder) as url:
@@ -155,12 +155,12 @@ def rota_clock(request: pytest.FixtureRequest) -> ManualClock:
 def rota_harness(
     request: pytest.FixtureRequest, rota_app: Rota, rota_database_url: str, rota_clock: ManualClock
 ) -> Iterator[Harness]:
-    """For async tests, which run inside of it; in others, open it yourself."""
+    """Harness for async tests, which run inside it. In other tests, open it yourself."""
     from rota.testing.harness.harness import Harness
 
     harness = Harness(rota_app, rota_database_url, rota_clock, **_settings(request.node))
     request.node.stash[_opened] = harness
-    with harness.diverting(rota_database_url):  # what other fixtures enqueue before the test comes here, too
+    with harness.diverting(rota_database_url):  # other fixtures may enqueue before the test begins
         yield harness
 
 
@@ -168,24 +168,24 @@ def rota_harness(
 def rota_blocking_harness(
     request: pytest.FixtureRequest, rota_app: Rota, rota_database_url: str, rota_clock: ManualClock
 ) -> Iterator[BlockingHarness]:
-    """For tests without an event loop."""
+    """Harness for tests without an event loop."""
     from rota.testing.harness.harness import Harness
 
     with Harness.blocking(rota_app, rota_database_url, rota_clock, **_settings(request.node)) as harness:
         yield harness
-    if request.node.stash.get(_passed, False):  # one that failed has more important things to say
+    if request.node.stash.get(_passed, False):  # a failed test has more important things to report
         _complain(harness.left_over, _marked(request.node))
 
 
 @pytest.fixture
 def rota_drain(rota_blocking_harness: BlockingHarness) -> Callable[[], Sequence[Run]]:
-    """A function that runs everything that is due, and returns the runs."""
+    """Function that runs everything that is due and returns the runs."""
     return rota_blocking_harness.drain
 
 
 @pytest.fixture
 def rota_inline(rota_app: Rota) -> Iterator[Inlined]:
-    """Enqueue means call, for the whole test; no database."""
+    """Inline mode for the whole test: an enqueue calls the handler, without a database."""
     from rota.testing.inline_mode.inline import inline
 
     with inline(rota_app) as inlined:

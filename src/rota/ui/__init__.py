@@ -1,4 +1,4 @@
-"""The dashboard: one page for every address, and the files that it is made of. What it shows comes from the API."""
+"""The dashboard: one page for every address, and its assets. Its data comes from the API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rota.api.operations.operation import operation
 from rota.api.operations.routing import declared
 from rota.ui.pages import asset, icon, page
 
-# What the dashboard itself makes of an address is in web/src/views; here is only that there is something.
+# The dashboard does its own routing (web/src/views). The server only needs to know which paths exist.
 ADDRESSES = (
     *("/", "/runs", "/runs/{id}", "/timeline", "/error-groups", "/error-groups/{id}", "/audit"),
     *("/schedules", "/schedules/{name}", "/schedules/{name}/edit", "/schedules:new"),

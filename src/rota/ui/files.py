@@ -1,4 +1,4 @@
-"""What the build left in `app/`: the page and its files, read once."""
+"""Files of the built dashboard in `app/`, read once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _TYPES = {
 
 
 class Asset(msgspec.Struct, frozen=True):
+    """A file of the dashboard, plain and gzipped."""
+
     content: bytes
     zipped: bytes
     media_type: str
@@ -29,7 +31,7 @@ def _app() -> Traversable:
 
 @cache
 def page_source() -> str | None:
-    """None if nobody has built it."""
+    """Return the page's HTML, or None if the dashboard is not built."""
     try:
         return (_app() / "index.html").read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -38,10 +40,10 @@ def page_source() -> str | None:
 
 @cache
 def assets() -> dict[str, Asset]:
-    """By name; a name that is not among them is no file of ours, whatever it says."""
+    """Return all assets by name. Looking names up here, not on disk, rules out path traversal."""
     folders = [_app() / "assets", _app()]
-    found = {file.name: file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.is_file()}
-    return {name: _asset(file) for name, file in found.items() if name.rpartition(".")[2] in _TYPES}
+    files = {file.name: file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.is_file()}
+    return {name: _asset(file) for name, file in files.items() if name.rpartition(".")[2] in _TYPES}
 
 
 def _asset(file: Traversable) -> Asset:

@@ -1,4 +1,4 @@
-"""Answers with the page and its files. The page holds no data, so everybody may have it."""
+"""Responses with the dashboard's page and assets. The page holds no data, so it needs no authentication."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.responses import HTMLResponse, Response
 from rota.api.operations.response import at
 from rota.ui.files import Asset, assets, page_source
 
-# `style-src` has no 'unsafe-inline': styles are set through the object model. `base-uri` is for a mount's path.
+# `style-src` needs no 'unsafe-inline', because styles are set through the CSSOM. `base-uri` allows the mount path.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'self'"
 )
 _BASE = '<base href="/" />'
-_FOR_EVER = "public, max-age=31536000, immutable"  # their names change with what is in them
+_FOR_EVER = "public, max-age=31536000, immutable"  # names contain a hash of the content
 _A_DAY = "public, max-age=86400"
 
 _NOT_BUILT = """<!doctype html>
@@ -46,10 +46,10 @@ async def icon(request: Request) -> Response:
 
 
 def _file(request: Request, name: str, caching: str) -> Response:
-    found = assets().get(name)
-    if found is None:
+    asset = assets().get(name)
+    if asset is None:
         raise HTTPException(404)
-    return _sent(found, caching, zipped="gzip" in request.headers.get("accept-encoding", ""))
+    return _sent(asset, caching, zipped="gzip" in request.headers.get("accept-encoding", ""))
 
 
 def _sent(asset: Asset, caching: str, *, zipped: bool) -> Response:

@@ -1,4 +1,4 @@
-"""Who did something: a person or a program by the name they give, or one of rota's own policies."""
+"""Actors: the name of a person or program that did something, or of one of rota's own policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ def is_policy(actor: str | None) -> bool:
 
 
 def checked_actor(actor: str | None) -> str | None:
-    """A caller that called itself a policy would be taken for one: what it cancels would be nobody's failure."""
+    """Return `actor`, or refuse one that looks like a policy.
+
+    What a policy cancels counts as nobody's failure, so a caller must not be able to pose as one.
+    """
     if is_policy(actor):
-        raise Invalid(f"actor must not begin with {POLICY!r}: {actor!r:.80}", hint="that is how rota's policies sign")
+        raise Invalid(f"actor must not begin with {POLICY!r}: {actor!r:.80}", hint="rota's own policies use it")
     return actor

@@ -1,4 +1,4 @@
-"""Time, injected. The database's clock decides; on SQLite that is this host's."""
+"""Injected clock. The database's clock decides; on SQLite that is this host's clock."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def micros(self) -> int:
-        """Microseconds since the epoch, UTC."""
+        """Return microseconds since the epoch, UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow, for measuring how long something took."""
+        """Return seconds that never go back, for measuring how long something took."""
 
 
 class HostClock:

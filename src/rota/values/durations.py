@@ -1,4 +1,4 @@
-"""Durations as people write them: `"90s"`, `"15m"`, `"1h30m"`; `timedelta` inside."""
+"""Durations as people write them (`"90s"`, `"15m"`, `"1h30m"`); `timedelta` inside."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def parse_duration(value: Duration, what: str | None = None) -> timedelta:
-    """A bare number is refused: nobody remembers whether it meant seconds or milliseconds.
+    """Parse a duration. A bare number is refused: nobody remembers whether it meant seconds or milliseconds.
 
-    With the key that it belongs to, `what`, an error begins with that.
+    `what` is the key that the value belongs to; the error message begins with it.
     """
     if isinstance(value, timedelta):
         span = value
@@ -43,16 +43,16 @@ def parse_duration(value: Duration, what: str | None = None) -> timedelta:
 
 
 def format_duration(span: timedelta) -> str:
-    """The shortest form that `parse_duration` reads back to the same span."""
-    rest = in_micros(span)
-    if rest == 0:
+    """Return the shortest text that `parse_duration` reads back as the same span."""
+    micros = in_micros(span)
+    if micros == 0:
         return "0s"
     out = ""
     for unit in ("d", "h", "m", "s", "ms"):
-        count, rest = divmod(rest, _MICROSECONDS[unit])
+        count, micros = divmod(micros, _MICROSECONDS[unit])
         if count:
             out += f"{count}{unit}"
-    return f"{out}{rest / 1_000:g}ms" if rest else out
+    return f"{out}{micros / 1_000:g}ms" if micros else out
 
 
 def in_micros(span: timedelta) -> int:
@@ -60,7 +60,7 @@ def in_micros(span: timedelta) -> int:
 
 
 def age(at: datetime, now: datetime) -> str:
-    """In one unit, for people: `5s ago`, `in 3h`."""
+    """Describe the distance between two instants in one unit, for people: `5s ago`, `in 3h`."""
     seconds = int(abs(now - at).total_seconds())
     if seconds == 0:
         return "now"
@@ -69,7 +69,7 @@ def age(at: datetime, now: datetime) -> str:
 
 
 def span(length: timedelta) -> str:
-    """In two units at most, for people: `340ms`, `1.2s`, `3m12s`, `2h5m`."""
+    """Describe a length in at most two units, for people: `340ms`, `1.2s`, `3m12s`, `2h5m`."""
     seconds = length.total_seconds()
     if seconds < 0.9995:
         return f"{max(0, round(seconds * 1000))}ms"
@@ -82,7 +82,7 @@ def span(length: timedelta) -> str:
 
 
 def worded(value: object) -> Any:
-    """Plain values, with `"90s"` for a timedelta, where msgspec alone would write `"PT90S"`."""
+    """Convert to plain JSON values, with `"90s"` for a timedelta where msgspec alone would write `"PT90S"`."""
     return _with_words(msgspec.to_builtins(value, builtin_types=(timedelta,)))
 
 

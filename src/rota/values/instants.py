@@ -1,4 +1,4 @@
-"""Instants as the tables keep them, microseconds since the epoch, and as people read them, aware UTC."""
+"""Instants: microseconds since the epoch in tables, aware UTC datetimes for people."""
 
 from __future__ import annotations
 

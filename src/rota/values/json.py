@@ -1,4 +1,4 @@
-"""What may be stored as JSON: its limits, and the path to whatever may not be stored."""
+"""Encode and decode JSON within limits; errors name the path to the value that cannot be stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from rota.errors import BadPayload, did_you_mean
 
 Json = Any
-"""JSON as it enters from or leaves to the outside."""
+"""JSON value that enters or leaves the process."""
 
 
 _to_json = msgspec.json.Encoder().encode
@@ -35,11 +35,11 @@ class Limits:
 
 
 def encode(value: object, limits: Limits) -> str:
-    """JSON text that `decode` accepts; whatever JSON would silently change or drop is refused."""
+    """Return JSON text that `decode` accepts; values that JSON would silently change or drop are refused."""
     try:
         raw = _to_json(value)
         _check_size(raw, limits)
-        # The cheap proof for plain values. What differs (NaN, which became null, but also a date) is looked at closely.
+        # Cheap check for plain values. If they differ (NaN became null, but a date became text), inspect each value.
         faithful = _from_json(raw) == value
     except _UNWRITABLE as failure:
         _inspect(value, "$", limits.max_depth)
@@ -50,7 +50,7 @@ def encode(value: object, limits: Limits) -> str:
 
 
 def decode(text: str | bytes, limits: Limits) -> object:
-    """The value of JSON from outside; of a key given twice the last counts."""
+    """Decode JSON from outside; the last of duplicate keys counts."""
     try:
         raw = text.encode() if isinstance(text, str) else text
         _check_size(raw, limits)
@@ -63,7 +63,7 @@ def decode(text: str | bytes, limits: Limits) -> object:
 
 
 def unreadable(failure: Exception, known: Iterable[str] = ()) -> BadPayload:
-    """A failure of msgspec to read JSON, with its path; `known` are the fields at the top."""
+    """Convert an msgspec decoding failure into a `BadPayload` with a path; `known` are the fields at the top level."""
     if isinstance(failure, RecursionError):
         return BadPayload("$", "is nested too deeply")
     if not isinstance(failure, msgspec.ValidationError):
@@ -78,7 +78,7 @@ def unreadable(failure: Exception, known: Iterable[str] = ()) -> BadPayload:
 
 
 def step(path: str, key: str | int) -> str:
-    """`path` one level down: `$.name`, `$[3]`, `$['not a name']`; printable whatever the key."""
+    """Return `path` extended by one level: `$.name`, `$[3]`, `$['not a name']`; printable whatever the key."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     short = _shortened(key, 80)
@@ -86,7 +86,7 @@ def step(path: str, key: str | int) -> str:
 
 
 def _shortened(text: str, size: int) -> str:
-    """Messages quote what came from outside, which may be long."""
+    """Cut `text` to `size` characters: messages quote input from outside, which may be long."""
     return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
@@ -95,7 +95,7 @@ def _check_size(raw: bytes, limits: Limits) -> None:
         raise BadPayload(
             "$",
             f"is {len(raw)} bytes of JSON, the limit is {limits.max_bytes}",
-            hint="store the data elsewhere and pass where it is",
+            hint="store the data elsewhere, and pass a reference to it",
         )
 
 
@@ -104,7 +104,10 @@ def _is_doubtful(raw: bytes, limits: Limits) -> bool:
 
 
 def _is_too_deep(raw: bytes, max_depth: int) -> bool:
-    """Takes the innermost pairs of brackets away, level by level: far cheaper than a walk in Python."""
+    """Return whether the nesting exceeds `max_depth`.
+
+    Removes innermost pairs of brackets level by level, which is far cheaper than a walk in Python.
+    """
     if raw.count(b"[") + raw.count(b"{") <= max_depth:
         return False
     outside_strings = raw.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
@@ -117,7 +120,7 @@ def _is_too_deep(raw: bytes, max_depth: int) -> bool:
 
 
 def _inspect(value: object, path: str, room: int) -> None:
-    """Raises at the first thing JSON cannot hold; `room` is how many levels may still follow."""
+    """Raise at the first value that JSON cannot represent; `room` is how many more levels are allowed."""
     if type(value) is str:
         _inspect_text(value, path)
     elif type(value) is float:
@@ -134,11 +137,11 @@ def _inspect(value: object, path: str, room: int) -> None:
 
 def _inspect_text(text: str, path: str) -> None:
     if "\0" in text:
-        raise BadPayload(path, "has a NUL character", hint="encode binary data, for example as base64")
+        raise BadPayload(path, "contains a NUL character", hint="encode binary data, for example as base64")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadPayload(path, "has half a surrogate pair, which is no character") from None
+        raise BadPayload(path, "contains an unpaired surrogate") from None
 
 
 def _inspect_leaf(value: object, path: str, room: int) -> None:
@@ -154,7 +157,7 @@ def _inspect_leaf(value: object, path: str, room: int) -> None:
 
 
 def _parts(value: object, path: str) -> Iterator[tuple[str, object]] | None:
-    """What `value` contains, each with its path; None if it is not a container."""
+    """Yield the members of `value`, each with its path; None if it is not a container."""
     if isinstance(value, dict):
         return _entries(value, path)
     if isinstance(value, list | tuple | set | frozenset):
@@ -166,7 +169,7 @@ def _parts(value: object, path: str) -> Iterator[tuple[str, object]] | None:
 def _entries(value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
     names = [key if type(key) is str else _key_text(key, path) for key in value]
     if len(set(names)) < len(names):
-        raise BadPayload(path, "two keys are the same once they are text", hint="JSON keys are strings")
+        raise BadPayload(path, "two keys become the same string", hint="JSON keys are strings")
     for name, item in zip(names, value.values(), strict=True):
         where = step(path, name)
         _inspect_text(name, where)
@@ -183,7 +186,7 @@ def _key_text(key: object, path: str) -> str:
 
 
 def _fields(kind: type) -> dict[str, str] | None:
-    """Attribute → name in JSON, for structs, dataclasses and attrs classes."""
+    """Map attributes to their names in JSON, for structs, dataclasses and attrs classes."""
     if issubclass(kind, msgspec.Struct):
         return dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     if (declared := getattr(kind, "__dataclass_fields__", None)) is not None:

@@ -1,4 +1,4 @@
-"""Whom a run is for: (kind, id); `global/global` when nobody in particular."""
+"""Scope of a run, (kind, id): the tenant or resource that it is for; `global/global` without one."""
 
 from __future__ import annotations
 

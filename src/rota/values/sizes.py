@@ -1,4 +1,7 @@
-"""Sizes as people write them: `"512MB"`, `"1.5GB"`; bytes inside. 1 MB is 1024 × 1024 bytes, as in `memory_peak_mb`."""
+"""Sizes as people write them (`"512MB"`, `"1.5GB"`); bytes inside.
+
+1 MB is 1024 × 1024 bytes, as in `memory_peak_mb`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _WHOLE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMGT]?)I?B", re.IGNORECA
 
 
 def parse_size(value: object, what: str) -> int:
-    """A bare number is bytes."""
+    """Return the size in bytes; a bare number is bytes."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     match = _WHOLE.fullmatch(value.strip()) if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""Who may use the server: every route and every role, tokens, sessions, and what strangers are told."""
+"""Access control: every route with every role, tokens, sessions, and error responses to strangers."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -73,7 +73,7 @@ def test_only_these_are_open_to_everybody() -> None:
 
 @pytest.mark.parametrize("role", [None, *Role], ids=lambda role: role.value if role else "nobody")
 async def test_every_route_knows_every_role(app: Rota, http: httpx2.AsyncClient, role: Role | None) -> None:
-    """Whoever may not gets 401 or 403; whoever may gets something else, be it 404 or 422."""
+    """A role that is too low gets 401 or 403; a sufficient one gets something else, even if it is 404 or 422."""
     headers = bearing(await token(app, role)) if role else {}
     for method, path, route in served():
         needed = route.operations[method].role
@@ -93,7 +93,7 @@ async def test_every_route_knows_every_role(app: Rota, http: httpx2.AsyncClient,
 
 
 def allowed(role: Role, needed: Role) -> bool:
-    """Said in another way than the program says it."""
+    """Independent statement of which role may use what; the program's own is not consulted."""
     if role is Role.ADMIN or role is needed:
         return True
     if role is Role.OPERATOR and needed is Role.ENQUEUE:
@@ -107,9 +107,9 @@ async def nothing(request: Request) -> Response:
 
 def test_a_route_that_does_not_say_who_may_use_it_is_not_served(sqlite_url: str) -> None:
     app = Rota(sqlite_url)
-    with pytest.raises(TypeError, match="does not say"):
+    with pytest.raises(TypeError, match="does not declare"):
         api.asgi(app, [*ui.routes(), Route("/forgotten", nothing)])
-    with pytest.raises(TypeError, match="does not say"):
+    with pytest.raises(TypeError, match="does not declare"):
         require_declared([Mount("/below", routes=[declared("/a", GET=operation(None)(nothing)), Route("/b", nothing)])])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rota.app import Rota
 from rota.store import Store, open_database
-from tests.support.receivers import Hook, hook
+from tests.support.servers.notification_receivers import Hook, hook
 
 API = "/api/v1"
 

@@ -1,4 +1,4 @@
-"""The server as an attacker looks at it: cookies, origins, hosts, redirects, and what is kept by caches."""
+"""Attacks on the server: cookies, origins, hosts, redirects and caches."""
 
 from collections.abc import AsyncIterator
 
@@ -67,7 +67,7 @@ async def test_two_sessions_differ_and_end_apart(app: Rota, http: httpx2.AsyncCl
 async def test_a_session_ends_with_its_token(app: Rota, http: httpx2.AsyncClient) -> None:
     await signed_in(app, http, Role.VIEWER)
     await (await app.connect()).tokens.revoke("viewer")
-    keeper = http._transport.app.state.doorkeeper  # type: ignore[attr-defined]
+    keeper = http._transport.app.state.authenticator  # type: ignore[attr-defined]
     keeper._known.clear()  # as after two seconds
     assert (await http.get("/api/v1/runs")).status_code == 401
 
@@ -90,7 +90,7 @@ async def test_a_wrong_header_is_not_forgiven_for_a_good_cookie(app: Rota, http:
 async def test_nobody_is_signed_in_by_another_site(
     app: Rota, http: httpx2.AsyncClient, headers: dict[str, str]
 ) -> None:
-    """Or they would work, unaware, in an account of somebody else."""
+    """Login CSRF: otherwise victims would work in the attacker's account without noticing."""
     text = await secret(app)
     for answer in (
         await http.post("/api/v1/session", json={"token": text}, headers=headers),
@@ -116,7 +116,7 @@ async def test_methods_are_what_they_are(app: Rota, http: httpx2.AsyncClient) ->
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Client-IP", "CF-Connecting-IP"])
 async def test_an_address_is_not_what_the_caller_says(app: Rota, name: str) -> None:
-    """Whoever is no proxy that is trusted; what of those is believed is tested with them."""
+    """Callers that are no trusted proxies; test_proxies.py covers those that are."""
     transport = httpx2.ASGITransport(app=asgi(app), client=("192.0.2.7", 5))
     async with httpx2.AsyncClient(transport=transport, base_url=BASE) as http:
         for number in range(10):

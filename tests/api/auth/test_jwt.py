@@ -1,4 +1,4 @@
-"""JSON Web Tokens: who is let in by them, and a table of what was tried elsewhere to be let in without."""
+"""JSON Web Tokens: which are accepted, and a table of known attacks on other implementations."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from joserfc import jws
 from joserfc.jwk import RSAKey
 
 from rota.api.auth.identity import Authenticator
-from rota.api.auth.jwt import vouched
+from rota.api.auth.jwt import jwt_verifier
 from rota.app import Rota
 from rota.config import Config, load_config
 from rota.errors import BadConfig
@@ -61,7 +61,7 @@ def part(value: object) -> str:
 
 
 def by_secret(content: object, secret: str | bytes = SECRET, **header: Any) -> str:
-    """Put together by hand: a library would refuse to make most of these."""
+    """Build a token by hand: a library would refuse to make most of these."""
     text = f"{part({'alg': 'HS256', 'typ': 'JWT', **header})}.{part(content)}"
     raw = secret.encode() if isinstance(secret, str) else secret
     return f"{text}.{part(hmac.new(raw, text.encode(), hashlib.sha256).digest())}"
@@ -175,9 +175,9 @@ async def test_nobody_comes_in_by_an_attack(http: httpx2.AsyncClient, now: int) 
 
 
 def forgive(http: httpx2.AsyncClient) -> None:
-    """Or the eleventh attack would be refused for the ten before it."""
+    """Reset the rate limit; otherwise the eleventh attack would be refused because of the ten before."""
     state = http._transport.app.state  # type: ignore[attr-defined]
-    state.doorkeeper = Authenticator(time.monotonic, vouched(state.rota.config))
+    state.authenticator = Authenticator(time.monotonic, jwt_verifier(state.rota.config))
 
 
 async def test_what_is_refused_counts_as_a_try(http: httpx2.AsyncClient, now: int) -> None:

@@ -54,7 +54,7 @@ async def bearing(app: Rota, role: Role) -> Headers:
 
 @pytest.fixture
 async def runs(app: Rota) -> list[str]:
-    """One that went well, and one that did not."""
+    """One run that succeeded, and one that failed."""
     client = await app.connect()
     engine = Engine(client.store, app.registry, app.config, working=True)
     await engine.start()
@@ -68,7 +68,7 @@ async def runs(app: Rota) -> list[str]:
 
 
 async def told(http: httpx2.AsyncClient, runs: list[str], headers: Headers) -> dict[str, str]:
-    """Everything that can be read."""
+    """Return everything that can be read."""
     paths = ["/api/v1/runs", "/api/v1/jobs/crawl/runs", "/api/v1/jobs/crawl/executions", "/api/v1/export/runs",
              "/api/v1/export/attempts", "/api/v1/export/events", "/api/v1/audit", "/api/v1/schedules", "/",
              "/api/v1/schedules/news", "/api/v1/schedules/news/events", "/api/v1/jobs", "/api/v1/error-groups",
@@ -149,7 +149,7 @@ async def test_what_operators_do_tells_none(app: Rota, http: httpx2.AsyncClient,
 async def test_only_admins_can_look_for_a_secret(
     app: Rota, http: httpx2.AsyncClient, runs: list[str], name: str
 ) -> None:
-    """Whoever may not see it could try out what it is."""
+    """A filter would let others guess the value."""
     value = {"login.password": SECRET, "api_key": SECRET[::-1]}.get(name, "x")
     bulk = {"action": "retry", "filter": {"payload": {name: value}}, "dry_run": True}
     for role, status in ((Role.VIEWER, 403), (Role.OPERATOR, 403), (Role.ADMIN, 200)):
@@ -164,7 +164,7 @@ async def test_only_admins_can_look_for_a_secret(
 async def test_a_secret_that_turns_up_elsewhere_cannot_be_tried_out(
     app: Rota, http: httpx2.AsyncClient, runs: list[str]
 ) -> None:
-    """By the text of an error, letter by letter, or as a value under a harmless name."""
+    """Guesses fail letter by letter in the text of an error, and as a value under a harmless name."""
     client = await app.connect()
     await client.enqueue(Order("crawl", {**PAYLOAD, "url": SECRET}))
     ways = ({"error": f"ada:{SECRET[:3]}"}, {"payload.url": SECRET})
@@ -190,7 +190,7 @@ async def test_a_secret_that_turns_up_elsewhere_cannot_be_tried_out(
 async def test_a_bulk_command_does_not_tell_whether_a_hidden_text_matches(
     app: Rota, http: httpx2.AsyncClient, runs: list[str], lines: bool
 ) -> None:
-    """Whoever expects none would be told if there is one."""
+    """The refusal of `expected=0` would reveal that there is a match."""
     client = await app.connect()
     waits = await client.enqueue(Order("crawl", {**PAYLOAD, "url": SECRET}))
     operator, admin = await bearing(app, Role.OPERATOR), await bearing(app, Role.ADMIN)

@@ -1,6 +1,6 @@
-"""A scope is a wall: two tenants, and every field of every route in which one of them could name what is the other's.
+"""Isolation of scopes: two tenants, and every field of every route in which one could name something of the other.
 
-What there is to try is read off the routes: a new one, or a new field, fails here until somebody has said what it is.
+The fields are read from the routes: a new route or field fails here until it is classified.
 """
 
 import base64
@@ -72,8 +72,8 @@ FIELDS = {
         ANYTHING,
     ),
 }  # fmt: skip
-BODIES: dict[str, dict[str, Any]] = {"enqueue": {"job": "work"}, "restrict_run": {"only_workers": None}}
-"""What an operation needs at least."""
+BODIES: dict[str, dict[str, Any]] = {"enqueue_run": {"job": "work"}, "restrict_run": {"only_workers": None}}
+"""The smallest body of an operation."""
 
 Routes = list[tuple[str, str, Declared]]
 Send = Callable[..., Awaitable[httpx2.Response]]
@@ -106,7 +106,7 @@ async def client(app: Rota) -> Client:
 
 @pytest.fixture
 async def theirs(app: Rota, client: Client) -> dict[str, str]:
-    """Runs of both tenants in every state that matters; those of the second, by what they are."""
+    """Create runs of both tenants in every relevant state; return those of the second, by what they are."""
     made: dict[str, str] = {}
     for scope in (ONE, TWO):
         own = {"scope": scope, "tags": [f"tag-{scope.id}"]}
@@ -151,7 +151,7 @@ def document() -> dict[str, Any]:
 
 
 def fields_of(method: str, path: str) -> Iterator[tuple[str, str]]:
-    """Where each is, and its name: with dots, if it lies inside of another."""
+    """Return where each field is, and its name; dotted if it is nested."""
     one = document()["paths"][API + path][method.lower()]
     yield from ((given["in"], given["name"].removesuffix(".{path}")) for given in one["parameters"])
     if "requestBody" in one:
@@ -178,7 +178,7 @@ def parts_of(run_id: str) -> list[str]:
 
 
 def told(answer: httpx2.Response, sent: str) -> tuple[int, dict[str, str], str]:
-    """What an answer says, whatever was sent, whichever ids were new, and whenever it was."""
+    """Return an answer without what varies: the value sent, new ids, and times."""
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", answer.text.replace(sent, "SENT"))
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?", "THEN", text)
     kept = {name: value for name, value in answer.headers.items() if name in ("content-type", "retry-after")}
@@ -222,7 +222,7 @@ async def test_what_knows_no_scopes_is_refused_whatever_it_names(
 
 
 async def test_a_run_of_another_is_none(one: Send, client: Client, theirs: dict[str, str]) -> None:
-    """Each field that takes an id or a part of one says of theirs what it says of one that never was."""
+    """Each field that takes an id or a part of one treats a run of the other tenant like one that never existed."""
     before = await everything_of(client, TWO)
     tried = 0
     for method, path, route in scoped():
@@ -243,7 +243,7 @@ async def test_a_run_of_another_is_none(one: Send, client: Client, theirs: dict[
 async def ask(
     send: Send, method: str, path: str, route: Declared, where: str, name: str, value: Any
 ) -> httpx2.Response:
-    """With that one field, and what the operation needs besides."""
+    """Send a request with that field, and what the operation needs besides."""
     body = BODIES.get(route.operations[method].name)
     address, query, headers = path, "", {}
     match where:
@@ -312,7 +312,7 @@ async def test_own_runs_are_found_by_any_part(one: Send, client: Client, theirs:
 
 
 async def test_a_key_of_another_is_free(one: Send, two: Send, client: Client, theirs: dict[str, str]) -> None:
-    """Each tenant's request is done, and known again, whatever the other one called its own."""
+    """Each tenant's request is executed and recognised when repeated, whatever keys the other uses."""
     failed = {"1": (await client.list(RunFilter(scope=ONE, error="red-1")))[0].id, "2": theirs["failed"]}
     requests: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {
         "one": lambda who: ("/runs", {"job": "work", "payload": {"n": int(who)}}),
@@ -366,7 +366,7 @@ async def test_unique_is_within_a_scope(one: Send, two: Send, client: Client) ->
 async def test_what_is_looked_for_is_looked_for_among_own_runs(
     one: Send, client: Client, theirs: dict[str, str]
 ) -> None:
-    """By what is theirs, nothing is found: as by what nobody has."""
+    """A filter by the other tenant's values finds nothing, like one by values that nobody has."""
     faults = (await client.list(RunFilter(scope=TWO, error="red-2")))[0]
     assert faults.error is not None
     fingerprint = faults.error.fingerprint or ""
@@ -414,12 +414,12 @@ async def test_the_scope_of_another_cannot_be_named(one: Send, client: Client, t
 
 
 async def test_links_that_somebody_else_made_are_not_told(one: Send, client: Client, theirs: dict[str, str]) -> None:
-    """Whoever sees everything may let runs of two scopes follow each other."""
+    """A caller who sees all scopes may let runs of two scopes depend on each other."""
     mine = await client.enqueue(Order("work", {}, {"scope": ONE, "after": [theirs["waits"]]}))
     await client.enqueue(Order("work", {}, {"scope": TWO, "after": [mine.id]}))
     others = {run.id: run.id for run in await client.list(RunFilter(scope=TWO))}
     paths = ["", "/parents", "/children", "/events", "/explain"]
-    assert "not of its scope" in (await one("GET", f"/runs/{mine.id}/explain")).text
+    assert "of other scopes" in (await one("GET", f"/runs/{mine.id}/explain")).text
     waiting = [await one("GET", f"/runs/{mine.id}{path}") for path in paths]
     await client.cancel(theirs["waits"])
     ended = [await one("GET", f"/runs/{mine.id}{path}") for path in paths]
@@ -451,7 +451,7 @@ async def test_a_log_goes_on_where_it_was(one: Send, client: Client, theirs: dic
 async def test_what_one_tenant_does_leaves_the_other_alone(
     one: Send, two: Send, client: Client, theirs: dict[str, str]
 ) -> None:
-    """Each with the other's key, at the same time: both are answered as if they were alone."""
+    """Both use the other's key at the same time, and get answers as if they were alone."""
     body = {"job": "work", "key": "same", "delay": "1h"}
     made = [await send("POST", "/runs", {"Idempotency-Key": "same"}, json=body) for send in (one, two, one, two)]
     assert [answer.status_code for answer in made] == [201, 201, 200, 200]

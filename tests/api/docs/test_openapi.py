@@ -1,4 +1,4 @@
-"""The API's own description: whole, true, and shown without help from elsewhere."""
+"""The OpenAPI document: complete, true, and shown without external resources."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The worker protocol over HTTP, on both databases: claims, what is said under a fence, and what an old one is told."""
+"""The worker protocol over HTTP, on both databases: claims, reports under a fence, and refusal of stale fences."""
 
 import asyncio
 from collections.abc import AsyncIterator, MutableMapping
@@ -13,8 +13,8 @@ from rota.client.client import Client
 from rota.core.states import Outcome
 from rota.server import asgi
 from rota.store import Store, open_database
-from tests.support.accounts import rows
-from tests.support.waiting import until
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until
 
 API = "/api/v1"
 VERBS: dict[str, dict[str, Any]] = {
@@ -119,7 +119,7 @@ async def everything(client: Client) -> list[Any]:
 async def test_an_old_fence_is_refused_and_nothing_is_written(
     http: httpx2.AsyncClient, client: Client, verb: str
 ) -> None:
-    """P10 through HTTP: the lease was handed back, and somebody else has the run."""
+    """P10 over HTTP: the lease was handed back, and another worker has the run."""
     await enqueue(http)
     (old,) = await claim(http, "scanner@1")
     await claim(http, "scanner@1", held=[], jobs=["label"])  # gets it again, under a new fence
@@ -188,7 +188,7 @@ async def test_an_unknown_job_is_named(http: httpx2.AsyncClient) -> None:
 
 
 async def test_a_caller_that_has_gone_keeps_no_run(app: Rota, http: httpx2.AsyncClient, client: Client) -> None:
-    """It asked, and was not there any more when the answer came: no attempt is lost with it."""
+    """The caller disconnected before the response: no attempt is lost."""
     run_id = await enqueue(http)
     body = b'{"worker": "scanner@1"}'
     asked = [{"type": "http.request", "body": body, "more_body": False}]

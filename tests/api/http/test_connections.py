@@ -1,4 +1,4 @@
-"""The server on a real socket: large, slow, endless and broken requests hurt nobody but whoever sends them."""
+"""The server on a real socket: large, slow, endless and malformed requests only hurt their sender."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ async def server(sqlite_url: str) -> AsyncIterator[Address]:
 
 
 async def said(server: Address, *parts: bytes, eof: bool = False) -> bytes:
-    """All that is answered until the server closes; a connection that is reset has answered what it had."""
+    """Return everything received until the server closes; a reset connection counts as closed."""
     reader, writer = await asyncio.open_connection(*server)
     heard = bytearray()
     try:

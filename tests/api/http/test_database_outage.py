@@ -1,4 +1,4 @@
-"""While the database is away, callers are told so, and when to come back; afterwards all is as before."""
+"""Database outage: callers get 503 with `Retry-After`; afterwards everything works as before."""
 
 import socket
 from typing import Any
@@ -8,7 +8,7 @@ import httpx2
 from rota.app import Rota
 from rota.server import asgi
 from rota.store import Store, open_database
-from tests.support.proxy import proxy_to
+from tests.support.databases.network_proxy import proxy_to
 
 ASKED: list[tuple[str, str, Any]] = [
     ("GET", "/runs", None), ("POST", "/runs", {"job": "hello"}), ("GET", "/jobs", None), ("GET", "/schedules", None),

@@ -1,4 +1,4 @@
-"""Who may ask at all, what every answer carries, and what happens when something breaks."""
+"""The guard: hosts, origins, headers of every response, and unexpected errors."""
 
 import json
 import logging
@@ -130,7 +130,7 @@ async def test_a_database_without_tables_is_not_ready(new_postgres_url: str) -> 
 
 
 async def test_a_request_is_a_line_of_the_log(http: httpx2.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
-    """For programs, too; and nothing of what stands behind the question mark, which may be a secret."""
+    """The line is machine-readable, and leaves out the query string, which may contain a secret."""
     with caplog.at_level(logging.DEBUG, "rota.access"):
         found = await http.get("/api/v1/queues", headers={"X-Request-Id": "a-1"})
         refused = await http.get("/api/v1/runs?nosuch=hunter2", headers={"Host": "elsewhere"})

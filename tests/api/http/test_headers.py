@@ -1,4 +1,4 @@
-"""How answers leave: whole where the server takes them so, piece by piece otherwise, always with our headers."""
+"""Sending responses: in one piece where the server supports it, otherwise in parts; always with our headers."""
 
 import pytest
 from starlette.types import Message
@@ -10,7 +10,7 @@ LENGTH = (b"content-length", b"2")
 
 
 class Server:
-    """Takes whole answers, unless it is not the `moment`."""
+    """Server that accepts whole responses, unless it is not the `moment`."""
 
     def __init__(self, *, moment: bool = True) -> None:
         self.moment = moment

@@ -1,4 +1,4 @@
-"""Inside another application: addresses below its path, and nobody from elsewhere unless they say who they are."""
+"""Mounted inside another application: paths below its own, and no remote callers without authentication."""
 
 from collections.abc import AsyncIterator
 

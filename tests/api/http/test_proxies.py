@@ -1,4 +1,4 @@
-"""Whose word is taken for who calls: trusted proxies', from the right; and where they show the server."""
+"""Trusted proxies: callers read from the right of `X-Forwarded-For`, and the path below which they show the server."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rota.config import Config
 from rota.errors import BadConfig, NotSignedIn, TooManyTries
 from rota.remote import RemoteClient
 from rota.server import Web, asgi
-from tests.support.commands import refused
-from tests.support.reverse_proxy import Manner, certified, in_front_of
+from tests.support.processes.command_line import refused
+from tests.support.servers.reverse_proxy import Manner, certified, in_front_of
 
 Headers = list[tuple[str, str]]
 CALLER = "203.0.113.9"
@@ -159,7 +159,7 @@ def test_a_prefix_that_a_header_says_was_taken_away() -> None:
 
 
 async def test_no_header_leads_to_an_address_by_another_path(sqlite_url: str) -> None:
-    """A proxy that keeps callers from an address, and passes on whatever header they send, still does."""
+    """A proxy that blocks a path and passes on any header still blocks it."""
     app, _ = await with_job(sqlite_url)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url="http://127.0.0.1") as http:
         for path in ("/x/healthz", "/x/api/v1/time"):
@@ -178,7 +178,7 @@ def test_a_prefix_that_is_no_path_is_ignored(prefix: str) -> None:
 def test_a_prefix_that_our_own_addresses_begin_with_was_taken_away() -> None:
     scope, _ = seen([("X-Forwarded-Prefix", "/jobs")], path="/jobs/hello", own=("jobs",))
     assert (scope["root_path"], scope["path"]) == ("/jobs", "/jobs/jobs/hello")
-    with pytest.raises(BadConfig, match="begins as addresses of the server itself do"):
+    with pytest.raises(BadConfig, match="collides with paths of the server itself"):
         asgi(Rota("sqlite:///unused.db", base_path="/jobs"))
 
 
@@ -192,7 +192,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, str]) -> None
 
 def test_a_server_that_could_not_be_found_does_not_start(sqlite_url: str) -> None:
     words = refused(78, "server", "--base-path", "/jobs/x", "--port", "0", "--database", sqlite_url)
-    assert "base_path '/jobs/x' begins as addresses of the server itself do" in words
+    assert "base_path '/jobs/x' collides with paths of the server itself" in words
 
 
 async def test_it_says_where_it_is(sqlite_url: str) -> None:
@@ -203,7 +203,7 @@ async def test_it_says_where_it_is(sqlite_url: str) -> None:
 
 @asynccontextmanager
 async def served(app: Rota) -> AsyncIterator[int]:
-    """By the server's own class; the port it listens on."""
+    """Serve with the server's own class; yield its port."""
     listener = socket.create_server(("127.0.0.1", 0))
     web = Web(asgi(app), listener)
     web.start()
@@ -216,7 +216,7 @@ async def served(app: Rota) -> AsyncIterator[int]:
 
 
 async def with_job(url: str, **config: Any) -> tuple[Rota, str]:
-    """And the text of a token."""
+    """Declare a job; return the app and the secret of a token."""
     app = Rota(url, auth=True, **config)
 
     @app.job(name="mail/send")
@@ -300,7 +300,7 @@ async def test_ten_wrong_tokens_are_counted_by_the_caller_whatever_it_invents(sq
 
 
 async def test_a_proxy_that_tells_a_new_caller_each_time_comes_to_an_end(sqlite_url: str) -> None:
-    """A program on this machine is believed like a proxy: it may guess ten times as often, and no more."""
+    """A local program is trusted like a proxy: it may guess ten times as often, and no more."""
     own = {"Origin": "http://127.0.0.1:7682"}
     app, token = await with_job(sqlite_url)
     async with httpx2.AsyncClient(
@@ -341,7 +341,7 @@ async def test_guesses_of_others_behind_a_proxy_keep_out_nobody_who_was_let_in(s
 
 
 async def test_two_below_one_another_keep_their_sessions_apart(tmp_path: Path) -> None:
-    """A browser sends the cookies of both, that of the longer path first."""
+    """A browser sends both cookies, the one with the longer path first."""
     apps = {path: await with_job(f"sqlite:///{tmp_path / name}.db", base_path=path) for path, name in PLACES.items()}
     cookies: list[str] = []
     for app, token in reversed(apps.values()):
@@ -416,7 +416,7 @@ async def test_nobody_comes_to_this_machine_by_a_header(sqlite_url: str) -> None
 async def test_a_host_that_a_proxy_tells_must_be_ours_and_so_must_the_one_that_it_calls(
     sqlite_url: str, host: str, told: str, status: int
 ) -> None:
-    """A page that lets its own name point to this machine may send any header that it likes."""
+    """A page that rebinds its own name to this machine can send any header."""
     app = Rota(sqlite_url, allowed_hosts="rota.example", auth=True)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url="http://127.0.0.1") as http:
         answer = await http.get("/healthz", headers={"Host": host, "X-Forwarded-Host": told})

@@ -1,4 +1,4 @@
-"""Jobs that are data, over HTTP: made with or without a schedule, changed under an ETag, dropped."""
+"""Data jobs over HTTP: created with or without a schedule, changed under an ETag, deleted."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -112,7 +112,7 @@ async def test_a_job_may_come_with_its_schedule(http: httpx2.AsyncClient) -> Non
 
 @pytest.mark.parametrize("how", ["/jobs/ping", "/jobs/ping?force=true"])
 async def test_a_job_that_is_dropped_takes_its_own_schedule_along(http: httpx2.AsyncClient, how: str) -> None:
-    """The same request makes both again: the job goes on with its versions, and its schedule is a new one."""
+    """A repeated request creates both again: the job continues its versions, and its schedule is a new one."""
     words = {"interval_minutes": 30, "interval_type": "minutes", "schedule_enabled": True}
     first = await make(http, **words)
     assert (await http.delete(how)).status_code == 204
@@ -197,7 +197,7 @@ async def test_without_an_interval_it_may_run_once_and_now(http: httpx2.AsyncCli
     ids=str,
 )  # fmt: skip
 async def test_what_cannot_be_scheduled_is_not_made(http: httpx2.AsyncClient, wrong: dict[str, Any]) -> None:
-    """All or nothing: also where only the job itself shows that its schedule cannot be."""
+    """All or nothing, even where only the job itself shows that its schedule is invalid."""
     refused = await http.post("/jobs", json={**PING, **wrong})
     assert refused.status_code in (404, 409, 422), refused.text
     assert (await http.get("/jobs/ping")).status_code == 404
@@ -219,7 +219,7 @@ async def test_code_and_data_do_not_overwrite_each_other(http: httpx2.AsyncClien
 
 
 async def test_how_many_at_once_is_one_limit(http: httpx2.AsyncClient) -> None:
-    """However it is said, and how often it is changed; other limits stay."""
+    """`max_concurrency` stays one limit, however it is written and changed; other limits stay."""
     await make(http, max_concurrency=2, limit=[{"max": 1, "by": ["scope"]}])
     for changes, left in (
         ({"max_concurrency": 5}, [(1, ["scope"]), (5, [])]),

@@ -1,4 +1,4 @@
-"""Whoever changes something over HTTP signs it: a walk over every route that operators and admins have."""
+"""Every change over HTTP records its actor: a walk over all routes of operators and admins."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from rota.core.access.roles import Role
 from rota.core.calendar.triggers import every
 from rota.server import asgi
 from rota.testing import adrain
-from tests.support.runs import WORKER
+from tests.support.runs.runs import WORKER
 
 API = "/api/v1"
 HOUR = timedelta(hours=1)
@@ -46,7 +46,7 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
 
 
 async def furnish(app: Rota, client: Client) -> list[tuple[str, str, Any]]:
-    """Something to change with each route, in an order that makes sense."""
+    """Create something to change with each route, in a sensible order."""
     failed = [(await client.enqueue(Order("boom", {}))).id for _ in range(3)]
     await adrain(app)
     now = datetime.now(UTC)
@@ -101,7 +101,7 @@ async def furnish(app: Rota, client: Client) -> list[tuple[str, str, Any]]:
 
 
 def changing(application: Any) -> set[tuple[str, str]]:
-    """Routes by which people, and not workers, change something."""
+    """Return the routes by which people, not workers, change something."""
     return {
         (method, path.removeprefix(API))
         for path, route in walk(application.routes)

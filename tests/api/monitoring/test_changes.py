@@ -1,4 +1,4 @@
-"""Server-sent events: hints of what changed, and logs as they grow; on both databases."""
+"""Server-sent events: change hints, and logs as they grow; on both databases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from rota.client.client import Order
 from rota.server import asgi
 from rota.store import Store, open_database
 from rota.testing.harness.manual_worker import HandWorker
-from tests.support.runs import WORKER
+from tests.support.runs.runs import WORKER
 
 Event = dict[str, Any]
 
@@ -42,7 +42,7 @@ def served(app: Rota) -> ASGIApp:
 
 
 class Listener:
-    """A caller that reads as it comes, and hangs up when it has heard enough."""
+    """A caller that reads events as they come, and disconnects when it has enough."""
 
     def __init__(self, served: ASGIApp, path: str, headers: dict[str, str] | None = None) -> None:
         self.status: int | None = None

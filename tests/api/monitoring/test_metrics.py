@@ -1,4 +1,4 @@
-"""`/metrics`: text that Prometheus reads, also where there is nothing else to serve."""
+"""`/metrics`: valid Prometheus text, also in processes that serve nothing else."""
 
 from collections.abc import AsyncIterator
 

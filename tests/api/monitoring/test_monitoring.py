@@ -1,4 +1,4 @@
-"""What people look at, over HTTP and through a client of a server, on both databases."""
+"""Overview, series and timeline over HTTP and through a remote client, on both databases."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from rota.remote import RemoteClient
 from rota.store import open_database
 from rota.store.store import Store
 from rota.testing import adrain
-from tests.support.serving import Site, serving
+from tests.support.servers.http_server import Site, serving
 
 API = "/api/v1"
 

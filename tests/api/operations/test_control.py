@@ -10,7 +10,7 @@ import pytest
 from rota.app import Rota
 from rota.core.calendar.triggers import every
 from rota.store import Store, open_database
-from tests.support.runs import LEASE_MICROS, WORKER
+from tests.support.runs.runs import LEASE_MICROS, WORKER
 
 API = "/api/v1"
 NEWS = {"name": "news", "job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}}

@@ -1,4 +1,4 @@
-"""Hostile values on every route that takes any: in its address, behind the question mark, in its body."""
+"""Hostile values on every route: in its path, query and body."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from rota.api.docs.openapi import described
 from rota.app import Rota
 from rota.server import asgi
 from rota.store import Store, open_database
-from tests.support.runs import LEASE_MICROS, WORKER
+from tests.support.runs.runs import LEASE_MICROS, WORKER
 
 JSON = {"Content-Type": "application/json"}
 DEEP = 100_000
@@ -44,7 +44,7 @@ SCHEDULE = [
     "overlap", "catch_up", "queue", "priority", "tags", "max_attempts", "timeout", "metadata", "enabled", "scope",
     "scopes", "failure", "calendar", "key",
 ]  # fmt: skip
-ENDLESS = ("stream",)
+ENDLESS = ("stream_changes",)
 OURS: dict[str, Any] = {"job": "greet", "payload": {"name": "Ada"}, "names": ["news"]}
 
 
@@ -67,7 +67,7 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
 
 @pytest.fixture
 async def there(http: httpx2.AsyncClient) -> dict[str, str]:
-    """Something for every path to lead to."""
+    """Create something for every path to lead to."""
     run = (await http.post("/api/v1/runs", json={"job": "greet", "delay": "1h"})).json()
     made = await http.post("/api/v1/schedules", json={"name": "news", "job": "greet", "every": "1h"})
     assert made.status_code == 201, made.text
@@ -164,7 +164,7 @@ async def test_every_field_of_every_body(http: httpx2.AsyncClient, there: dict[s
 
 
 def fields_of(schema: dict[str, Any], shapes: dict[str, Any]) -> list[str]:
-    """By name; a schedule's document is not described by its fields."""
+    """Return fields by name; a schedule's document is not described by fields."""
     if "$ref" in schema:
         return fields_of(shapes[schema["$ref"].rpartition("/")[2]], shapes)
     if "anyOf" in schema:
@@ -181,7 +181,7 @@ async def test_odd_methods(http: httpx2.AsyncClient, method: str) -> None:
 
 
 async def test_cron_that_is_large(http: httpx2.AsyncClient, there: dict[str, str]) -> None:
-    """A megabyte of it, a range of a hundred million days: refused at once."""
+    """A megabyte of cron, or a range of a hundred million days, is refused at once."""
     for cron in (
         "0 0 1-100000000 * *",
         "0 " * 400_000,

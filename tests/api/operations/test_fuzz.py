@@ -1,6 +1,6 @@
-"""The API does what its description says, whatever is sent: no 5xx, and answers that fit their shapes.
+"""The API behaves as its description says, whatever is sent: no 5xx, and answers that fit their schemas.
 
-`ROTA_FUZZ_EXAMPLES=200` looks longer than the suite has time for.
+`ROTA_FUZZ_EXAMPLES=200` tries more than the suite has time for.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from rota.core.calendar.triggers import cron
 from rota.engine.engine import Engine
 from rota.server import asgi
 from rota.store import Store, open_database
-from tests.support.runs import LEASE_MICROS, WORKER
+from tests.support.runs.runs import LEASE_MICROS, WORKER
 
 BASE = "http://127.0.0.1:7682"
 EXAMPLES = int(os.environ.get("ROTA_FUZZ_EXAMPLES", "2"))
-ENDLESS = {"stream"}
+ENDLESS = {"stream_changes"}
 LENGTH = "content-length"
 CHECKS = [
     checks.not_a_server_error,
@@ -50,7 +50,7 @@ SETTINGS = hypothesis.settings(
 
 
 class World:
-    """A server with something of everything, driven from code that is not asynchronous."""
+    """A server with one of everything, driven from synchronous code."""
 
     def __init__(self, url: str, *, auth: bool) -> None:
         self._runner = asyncio.Runner()
@@ -184,7 +184,7 @@ def told(error: BaseException) -> str:
 
 
 def known(world: World, path: str) -> list[dict[str, str]]:
-    """What is there, beside what is generated: or most answers would be that nothing is."""
+    """Return existing values to use beside generated ones; otherwise most answers would be 404."""
     if "{" not in path:
         return [{}]
     kind = path.removeprefix("/api/v1/").partition("/")[0]

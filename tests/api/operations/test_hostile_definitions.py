@@ -1,4 +1,4 @@
-"""Hostile documents of schedules, jobs, policies and workers: never a 5xx, limits kept, nothing written."""
+"""Hostile documents of schedules, jobs, policies and workers: never a 5xx, limits enforced, nothing written."""
 
 import itertools
 from collections.abc import AsyncIterator

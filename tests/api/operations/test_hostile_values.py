@@ -1,4 +1,4 @@
-"""Whatever is sent, it is the sender's mistake: never a 5xx, and nothing is written."""
+"""Hostile values are the sender's mistake: never a 5xx, and nothing is written."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
@@ -74,7 +74,7 @@ async def http(database_url: str) -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture
 async def http_without_jobs(http: httpx2.AsyncClient, database_url: str) -> AsyncIterator[httpx2.AsyncClient]:
-    """Knows the jobs from the database alone."""
+    """HTTP client of a server that knows the jobs from the database only."""
     async with client_to(Rota(database_url)) as client:
         yield client
 
@@ -122,7 +122,7 @@ async def test_keys(http: httpx2.AsyncClient, http_without_jobs: httpx2.AsyncCli
 
 
 def bodies_with(key: str) -> list[dict[str, object]]:
-    """`key` wherever a body may have names."""
+    """Return bodies with `key` wherever they may have names."""
     run: dict[str, object] = {"job": "greet", "payload": {"name": "Ada"}}
     wrong: list[dict[str, object]] = [
         run | {key: 1},

@@ -1,4 +1,4 @@
-"""Commands that are sent again after a lost answer do nothing twice: by their key, or by themselves."""
+"""Commands repeated after a lost response do nothing twice: by their key, or by nature."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -67,7 +67,7 @@ async def test_a_retry_that_keeps_steps(http: httpx2.AsyncClient, client: Client
 
 
 async def test_the_retry_of_a_job(app: Rota, http: httpx2.AsyncClient, client: Client, failed: str) -> None:
-    """By then its newest run is the retry itself, which may even have failed again."""
+    """The newest run is then the retry itself, which may even have failed again."""
     first = await http.post("/jobs/boom/retry", headers=ONCE)
     again = await http.post("/jobs/boom/retry", headers=ONCE)
     await adrain(app)
@@ -79,7 +79,7 @@ async def test_the_retry_of_a_job(app: Rota, http: httpx2.AsyncClient, client: C
 
 
 async def test_a_trigger(http: httpx2.AsyncClient, client: Client) -> None:
-    """The overlap policy would forbid a second one."""
+    """The overlap policy would forbid a second run."""
     scopes: list[Any] = [("tenant", name) for name in "abc"]
     await client.schedules.create("news", "boom", every("1h"), overlap="skip", scopes=scopes)
     await client.schedules.create("other", "boom", every("1h"))

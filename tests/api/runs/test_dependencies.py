@@ -1,4 +1,4 @@
-"""Runs that follow others, from the command line and over REST."""
+"""Dependent runs, on the command line and over REST."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from rota.api import asgi
 from rota.app import Rota
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 def app_on(url: str) -> Rota:

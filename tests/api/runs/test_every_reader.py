@@ -1,4 +1,4 @@
-"""Every question about a run, by every way in, has an answer for every kind of run in every state."""
+"""Every query about a run, through every interface, works for every kind of run in every state."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rota.core.states import RunState
 from rota.remote import RemoteClient
 from rota.server import asgi
 from rota.testing import Harness
-from tests.support.commands import rota
-from tests.support.kinds import Life
-from tests.support.serving import serving
+from tests.support.processes.command_line import rota
+from tests.support.runs.run_states import Life
+from tests.support.servers.http_server import serving
 
 QUESTIONS = (
     *("get", "attempts", "steps", "logs", "parents", "children", "replicas", "explain", "events"),
@@ -50,7 +50,7 @@ async def all_runs(harness: Harness) -> list[Run]:
 async def unanswered(
     runs: list[Run], ask: Callable[[Run, str], Awaitable[Any]], questions: tuple[str, ...]
 ) -> list[str]:
-    """All of them at once: which kinds are concerned says more than the first."""
+    """Return all failures at once: which kinds they concern says more than the first."""
     broken = []
     for run in runs:
         for question in questions:
@@ -86,6 +86,4 @@ async def test_whoever_asks_is_answered(lived: Harness, database_url: str) -> No
         done = await asyncio.to_thread(rota, *command.split(), run.id, "--database", database_url)
         assert done.exit_code == 0, done.output
 
-    assert (
-        await unanswered(one_of_each(some, lambda run: (run.state, run.worker_id is None)), show, ("run show",)) == []
-    )
+    assert await unanswered(one_of_each(some, lambda run: (run.state, run.worker_id is None)), show, ("run get",)) == []

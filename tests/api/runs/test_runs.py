@@ -1,4 +1,4 @@
-"""Runs over HTTP: enqueue, list, look at, cancel and retry, on both databases."""
+"""Runs over HTTP: enqueue, list, get, cancel and retry, on both databases."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -107,7 +107,7 @@ async def test_a_repeated_request_gets_the_first_answer(http: httpx2.AsyncClient
 
 
 async def test_one_key_sent_by_many_at_once_is_one_run(http: httpx2.AsyncClient) -> None:
-    """P8, with every answer lost but the last."""
+    """P8, with every response lost but the last."""
     body, key = {"job": "greet", "payload": {"name": "Ada"}}, {"Idempotency-Key": "order-18"}
     answers = await asyncio.gather(*[http.post("/api/v1/runs", json=body, headers=key) for _ in range(20)])
     assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
@@ -223,7 +223,7 @@ async def test_filters(http: httpx2.AsyncClient) -> None:
         ("limit=0", "Expected `int` >= 1"),
         ("limit=many", "Expected `int`, got `str`"),
         ("job=a&job=b", "give it once"),
-        ("cursor=abc", "take next_cursor of the page before"),
+        ("cursor=abc", "use next_cursor of the previous page"),
         ("scope=account", "write kind/id, for example account/42"),
         ("retried=yes", "Expected `bool | null`, got `str`"),
         ("created_after=yesterday", "write a time with a zone: 2026-01-31T08:00:00Z"),

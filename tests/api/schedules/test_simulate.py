@@ -1,4 +1,4 @@
-"""Schedules found by name and state, and tried out before they are stored, over HTTP."""
+"""Schedules listed by name and state, and simulated before they are stored, over HTTP."""
 
 from collections.abc import AsyncIterator
 

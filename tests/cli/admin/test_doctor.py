@@ -1,4 +1,4 @@
-"""`rota doctor`: what is wrong is a line and the exit code."""
+"""`rota doctor`: a line for each problem, and the exit code."""
 
 import asyncio
 import json
@@ -26,12 +26,12 @@ from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from rota.store.monitoring.doctor import file_vitals, server_vitals
 from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
-from tests.support.runs import LEASE_MICROS, WORKER, claim, put, tell
-from tests.support.schedules import make_schedule, minutes, plan
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, put, tell
+from tests.support.schedules.schedules import make_schedule, minutes, plan
 
 
 def past() -> ManualClock:
-    """An hour ago, so that what happens then is old now."""
+    """Set the clock an hour back, so that what happens is old afterwards."""
     clock = ManualClock()
     clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) - timedelta(hours=1))
     return clock
@@ -67,7 +67,7 @@ def test_a_healthy_installation(database_url: str) -> None:
     code, found = lines(database_url)
     assert code == 0
     assert {level for level, _ in found.values()} == {"ok"}
-    assert found["queues"][1] == "nothing is queued that a worker should take"
+    assert found["queues"][1] == "no run waits for a worker"
     kind = "postgres" if database_url.startswith("postgres") else "sqlite"
     assert list(found) == [
         "database", kind, "versions", "zones", "disk", *(["vacuum"] if kind == "postgres" else []), "clock", "settings",
@@ -125,7 +125,7 @@ def test_a_damaged_ledger_is_told(database_url: str) -> None:
         code, found = lines(database_url, *options)
         assert code == 1
         told = doctor(database_url, *options).stdout
-        assert "problem\tledger\tschedule 's': revision 1 named 3 plan times for global/global, and 2 are" in told
+        assert "problem\tledger\tschedule 's': revision 1: 3 plan times for global/global, but 2 are" in told
         assert found["ledger"][0] == "ok"  # the last line, which says how much was looked at
 
 
@@ -157,12 +157,12 @@ def test_many_schedules_are_verified_in_part(sqlite_url: str, monkeypatch: pytes
     code, found = lines(sqlite_url)
     assert code == 0
     assert found["ledger"][0] == "warning"
-    assert "1 more were not looked at" in found["ledger"][1]
+    assert "1 more were not checked" in found["ledger"][1]
     assert lines(sqlite_url, "--all")[1]["ledger"][0] == "ok"
 
 
 def test_runs_that_have_begun_and_are_called_skipped(database_url: str) -> None:
-    """As an older version of rota ended them."""
+    """Skip runs that had started, as an older version of rota did."""
     ended = []
 
     async def work(store: Store, _clock: ManualClock) -> None:
@@ -179,7 +179,7 @@ def test_runs_that_have_begun_and_are_called_skipped(database_url: str) -> None:
 
     prepared(database_url, work)
     _, found = lines(database_url)
-    assert found["skipped"] == ("warning", f"1 run is called skipped, and has attempts: {ended[0]}")
+    assert found["skipped"] == ("warning", f"1 run is marked as skipped, but has attempts: {ended[0]}")
 
 
 def test_signals_that_nobody_takes_up(database_url: str) -> None:
@@ -189,7 +189,7 @@ def test_signals_that_nobody_takes_up(database_url: str) -> None:
     prepared(database_url, signalled)
     code, found = lines(database_url)
     assert code != 0
-    assert found["signals"] == ("problem", "1 signal waits for longer than a minute: nobody is told")
+    assert found["signals"] == ("problem", "1 signal waits for longer than a minute: notifications are not sent")
 
 
 def test_notifications_that_nobody_sends(database_url: str) -> None:
@@ -243,7 +243,7 @@ def test_a_full_disk_is_told(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("shutil.disk_usage", lambda _path: shutil._ntuple_diskusage(10, 10, 1 << 20))
     code, found = lines(sqlite_url)
     assert (code, found["disk"][0]) == (1, "problem")
-    assert "room for 1 MB more" in found["disk"][1]
+    assert "1 MB of disk space free" in found["disk"][1]
 
 
 async def test_a_schema_may_have_any_name(new_postgres_url: str) -> None:

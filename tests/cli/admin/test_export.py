@@ -1,4 +1,4 @@
-"""`rota export`: everything of a kind, a document on each line, however many pages that are."""
+"""`rota export`: all runs, attempts or events as JSON lines, over several pages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rota.app import Rota
 from rota.client import export
 from rota.core.progress.control_flow import Fail
 from rota.testing import drain
-from tests.support.commands import refused, rota
+from tests.support.processes.command_line import refused, rota
 
 
 @pytest.fixture
 def ids(database_url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of three runs, the oldest first; the last one fails. Two of them make a page."""
+    """Return the ids of three runs, oldest first; the last one fails. A page has two runs."""
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     monkeypatch.setattr(export, "MOST_LISTED", 2)
     app = Rota(database_url)

@@ -1,4 +1,4 @@
-"""`rota migrate` where versions meet: whom the new tables serve, whom they leave behind, and how that is told."""
+"""`rota migrate` with several versions: which programs the new tables support, and how that is reported."""
 
 import asyncio
 from datetime import timedelta
@@ -9,7 +9,7 @@ from rota.core.workers.worker import Pace, WorkerInfo
 from rota.store import Store, open_database
 from rota.store.databases.statements import Dialect, Migration, migrations, schema_version
 from rota.store.schema import migrate
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 NEWEST = schema_version()
 ADDS = Migration(NEWEST + 1, "adds", "create table added (n integer)", NEWEST)
@@ -41,7 +41,7 @@ def test_it_says_whom_the_tables_serve(database_url: str, monkeypatch: pytest.Mo
     assert rota("migrate", "--check", "--database", database_url).exit_code == 0
     assert answer("migrate", "--database", database_url) == {"applied": [], "version": NEWEST + 1, "serves": NEWEST}
     assert (
-        f"at schema {NEWEST + 1}, which serves this version ({NEWEST})"
+        f"at schema {NEWEST + 1}, which supports this version ({NEWEST})"
         in rota("doctor", "--database", database_url).stdout
     )
 

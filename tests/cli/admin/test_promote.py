@@ -1,4 +1,4 @@
-"""`rota promote` as people and scripts meet it."""
+"""`rota promote` on a terminal, in a pipe and with --json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TokensClient from the command line, on both databases."""
+"""Tokens from the command line, on both databases."""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from rota.client.access.tokens import TokensClient
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 async def checked(url: str, secret: str) -> str | None:
-    """The role of a token, if it is good."""
+    """Return the role of a token, if it is valid."""
     store = Store(open_database(url))
     await store.migrate()
     token = await TokensClient(store).check(secret)
@@ -34,7 +34,7 @@ def test_a_token_is_made_shown_once_and_revoked(url: str) -> None:
     (listed,) = answer("token", "ls")
     assert (listed["name"], listed["role"], listed["scope"]) == ("ci", "enqueue", {"kind": "tenant", "id": "42"})
     assert secret not in rota("token", "ls").stdout
-    assert "good" in rota("token", "ls").stdout
+    assert "valid" in rota("token", "ls").stdout
     assert answer("token", "revoke", "ci")["revoked_by"].startswith("cli")
     assert asyncio.run(checked(url, secret)) is None
     assert "revoked" in rota("token", "ls").stdout

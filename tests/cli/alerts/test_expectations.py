@@ -1,4 +1,4 @@
-"""Expectations from the command line, on both databases: set, told, removed; and the exit code of what is breached."""
+"""Expectations from the command line, on both databases: set, listed, deleted; and the exit code for breaches."""
 
 import asyncio
 import json
@@ -11,9 +11,9 @@ from rota.core.jobs.job import JobDefinition
 from rota.store import Store, open_database
 from tests.cli.admin.test_doctor import past
 from tests.support.clock import MINUTE, ManualClock
-from tests.support.commands import rota
-from tests.support.runs import put
-from tests.support.schedules import make_schedule
+from tests.support.processes.command_line import rota
+from tests.support.runs.runs import put
+from tests.support.schedules.schedules import make_schedule
 
 Prepare = Callable[[Store, ManualClock], Awaitable[None]]
 
@@ -44,7 +44,7 @@ def told(*arguments: str) -> Any:
 
 
 async def late(store: Store, clock: ManualClock) -> None:
-    """A run that has been due for ten minutes, and a watchman that has seen it."""
+    """Create a run that has been due for ten minutes, and check expectations once."""
     await store.expectations.update("job", "work", {"start_within": "1m"}, "ann")
     await put(store)
     clock.advance(10 * MINUTE)
@@ -102,19 +102,19 @@ def test_of_a_schedule(known_url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["set", "--start-within", "5m"], 2, "of whom?"),
-        (["set", "--job", "work", "--schedule", "news", "--start-within", "5m"], 2, "of whom?"),
-        (["set", "--job", "work"], 2, "nothing is to be changed"),
-        (["set", "--job", "wrok", "--start-within", "5m"], 4, "wrok"),
-        (["set", "--schedule", "news", "--start-within", "5m"], 4, "news"),
-        (["set", "--job", "work", "--start-within", "5"], 2, "5"),
-        (["set", "--job", "work", "--max-failures", "some"], 2, "whole number"),
-        (["set", "--job", "work", "--start-within", "5m", "--finish-within", "1m"], 2, "shorter than"),
-        (["rm"], 2, "of whom?"),
+        (["update", "--start-within", "5m"], 2, "give --job or --schedule"),
+        (["update", "--job", "work", "--schedule", "news", "--start-within", "5m"], 2, "give --job or --schedule"),
+        (["update", "--job", "work"], 2, "nothing to change"),
+        (["update", "--job", "wrok", "--start-within", "5m"], 4, "wrok"),
+        (["update", "--schedule", "news", "--start-within", "5m"], 4, "news"),
+        (["update", "--job", "work", "--start-within", "5"], 2, "5"),
+        (["update", "--job", "work", "--max-failures", "some"], 2, "whole number"),
+        (["update", "--job", "work", "--start-within", "5m", "--finish-within", "1m"], 2, "shorter than"),
+        (["rm"], 2, "give --job or --schedule"),
         (["rm", "--job", "wrok"], 4, "wrok"),
     ],
 )
 def test_what_is_refused(known_url: str, arguments: list[str], code: int, says: str) -> None:
-    done = rota("expect", *arguments)
+    done = rota("expectation", *arguments)
     assert done.exit_code == code
     assert says in done.stderr

@@ -43,8 +43,8 @@ def rota(url: str, *words: str, code: int = 0, given: str | None = None, **envir
 def test_made_shown_and_removed(url: str) -> None:
     rota(
         url,
-        "notify",
-        "add",
+        "notification",
+        "create",
         "ops",
         "--to",
         "https://me:hunter2@example.com/?k=hunter2",
@@ -92,7 +92,7 @@ def test_what_is_refused(url: str) -> None:
     ).output
     assert "NOT_SET_HERE is not set here" in note
     note = rota(url, "notification", "create", "z", "--to", "https://example.com", "--job", "lod").output
-    assert "no job is called lod yet" in note
+    assert "there is no job named lod yet" in note
     rota(url, "notification", "create", "x", "--to", "https://example.com", "--on", "success", code=6)
     said = rota(url, "notification", "create", "y", "--to", "https://example.com", "--on", "fail", code=2).output
     assert "did you mean 'failure'" in said
@@ -110,7 +110,7 @@ def test_a_schedule_that_follows(url: str) -> None:
     assert "after each end of extract" in rota(url, "schedule", "get", "after").output
     assert json.loads(rota(url, "schedule", "preview", "after", "--json").stdout)["fires"] == []
     definition = define(LOAD, following("extract"), {}, name="after", now=0)
-    assert _why_none(definition) == "it runs after each success of extract: it has no times of its own"
+    assert _why_none(definition) == "it has no times of its own: it runs after each success of extract"
     rota(url, "schedule", "simulate", "after", "--json")
     document = json.loads(rota(url, "schedule", "get", "after", "--json").stdout)
     assert document["state"] == "active"

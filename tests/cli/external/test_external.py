@@ -1,4 +1,4 @@
-"""Runs in other hands, from the command line: shown, completed, failed; on both databases."""
+"""External runs from the command line, on both databases: shown, completed, failed."""
 
 import asyncio
 import json
@@ -9,13 +9,13 @@ import pytest
 
 from rota import Context, Rota
 from rota.testing import adrain
-from tests.support.commands import answer, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, rota
+from tests.support.wait import until
 
 
 @pytest.fixture
 def waiting(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The id of a run that was handed over."""
+    """Return the id of a run that an external worker has claimed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     assert rota("migrate").exit_code == 0

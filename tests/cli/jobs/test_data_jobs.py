@@ -1,4 +1,4 @@
-"""`rota job create|update|rm` on both databases."""
+"""`rota job create|update|delete` on both databases."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rota.store import Store, open_database
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 
 async def _migrate(url: str) -> None:
@@ -115,7 +115,7 @@ def test_a_change_is_a_new_version() -> None:
 def test_dropping() -> None:
     assert answer("job", "create", "review", "--external")["kind"] == "external"
     rota("run", "enqueue", "review")
-    assert "is needed by 0 schedules and 1 live runs" in refused("job", "rm", "review")
+    assert "is used by 0 schedules and 1 live runs" in refused("job", "rm", "review")
     assert "there is no terminal" in refused("job", "rm", "review", "--force")
     assert answer("job", "rm", "review", "--force", "--yes") == {"job": "review", "dropped": True}
     assert "no job is called 'review'" in refused("job", "get", "review")
@@ -127,14 +127,14 @@ def test_dropping() -> None:
     [
         ([], "give one of --url, --command and --external"),
         (["--url", "https://example.com", "--external"], "give one of"),
-        (["--url", "file:///etc/passwd"], "no absolute http or https url"),
+        (["--url", "file:///etc/passwd"], "not an absolute http or https url"),
         (["--url", "https://example.com", "--header", "X"], "'X' has no :"),
         (["--url", "https://example.com", "--header", "Host: x"], "is set by rota itself"),
         (["--url", "https://example.com", "--env", "A=b"], "has no option 'env'"),
         (["--url", "https://example.com", "--set", "steps=[]"], "has no option 'steps'"),
         (["--url", "https://example.com", "--set", "priority"], "has no ="),
         (["--url", "https://example.com", "--body", "@missing"], "cannot read missing"),
-        (["--url", "https://example.com", "--payload-schema", "{"], "is no JSON"),
+        (["--url", "https://example.com", "--payload-schema", "{"], "is not JSON"),
         (["--url", "https://example.com", "--payload-schema", '{"type": 5}'], "not a JSON Schema"),
         (["--command"], "a command is a list"),
     ],

@@ -16,7 +16,7 @@ from rota.core.jobs.status import JobState
 from rota.core.states import RunState
 from rota.errors import Conflict, Invalid, NothingToRetry, UnknownJob
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 def app_on(url: str) -> Rota:
@@ -41,7 +41,7 @@ async def introduce(url: str) -> None:
 
 
 async def work(url: str, *jobs: str) -> list[RunState]:
-    """A run of each, to its end."""
+    """Run each job once, to its end."""
     async with app_on(url).running() as client:
         runs = [await client.enqueue(Order(job, {})) for job in jobs]
         return [(await client.wait(run.id, "20s")).state for run in runs]
@@ -103,7 +103,7 @@ def test_retry_and_stats(known_url: str) -> None:
 
 
 @pytest.mark.usefixtures("known_url")
-@pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "stats", "show"])
+@pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "stats", "get"])
 def test_an_unknown_job_exits_4(verb: str) -> None:
     done = rota("job", verb, "gret")
     assert done.exit_code == 4

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 @pytest.fixture(autouse=True)

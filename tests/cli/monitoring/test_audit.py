@@ -9,7 +9,7 @@ import pytest
 from rota.app import Rota
 from rota.cli.connect import actor
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 async def introduce(url: str) -> None:

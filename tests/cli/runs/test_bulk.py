@@ -1,4 +1,4 @@
-"""Many runs from the command line: counted, asked about, cancelled and retried, on both databases."""
+"""Bulk commands for runs, on both databases: count, confirm, cancel and retry."""
 
 import asyncio
 import os
@@ -12,8 +12,8 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.store import Store, open_database
 from tests.cli.terminal.test_terminal import rest_of
-from tests.support.commands import answer, rota
-from tests.support.runs import claim, make, put_and_claim, tell
+from tests.support.processes.command_line import answer, rota
+from tests.support.runs.runs import claim, make, put_and_claim, tell
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_without_a_terminal_it_wants_to_be_told_yes(verb: str) -> None:
         (["cancel"], "which run?"),
         (["retry", "--yes"], "which run?"),
         (["cancel", "abcd", "--job", "work"], "not both"),
-        (["cancel", "--all", "--job", "work"], "does not go with"),
+        (["cancel", "--all", "--job", "work"], "not both"),
         (["retry", "--job", "work", "--wait", "--yes"], "one run only"),
         (["cancel", "--state", "failed", "--yes"], "is failed cannot be cancelled"),
         (["retry", "--state", "running", "--yes"], "is running cannot be retried"),

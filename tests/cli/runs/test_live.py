@@ -1,4 +1,4 @@
-"""A long run on a terminal: drawn in place, with shapes and words, whatever the words are."""
+"""The live view of a run on a terminal, whatever texts the run contains."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ async def test_watch_ends_when_told_and_tells_how(sqlite_url: str) -> None:
         await line_with(child, "Parse it")
         child.send_signal(signal.SIGINT)
         _, complaints = await child.communicate()
-        assert (child.returncode, complaints.strip()) == (130, b"error: interrupted; the run goes on")
+        assert (child.returncode, complaints.strip()) == (130, b"error: interrupted; the run continues")
         watching = asyncio.create_task(crawling.rota("run", "watch", id))
         assert (await crawling.rota("run", "cancel", id, "--reason", "enough")).code == 0
         done = await watching
@@ -201,13 +201,13 @@ async def test_following_a_log_misses_nothing_that_was_said_before_the_end(datab
 
 
 async def test_the_state_is_looked_at_before_the_log_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a line that is written between the two would be missed."""
+    """A line that is written between reading the log and the run's state must not be missed."""
     monkeypatch.setattr(logs, "_EVERY", 0.0)
     said: list[LogLine] = []
     states = [RunState.RUNNING, RunState.RUNNING, RunState.SUCCEEDED]
 
     class Racing:
-        """Each look at the log is followed by a line, and by a step of the run towards its end."""
+        """Write a line, and advance the run, after each read of the log."""
 
         state = RunState.QUEUED
 
@@ -238,7 +238,7 @@ async def test_ctrl_c_ends_following_and_not_the_run(sqlite_url: str) -> None:
         await line_with(child, "fetching")
         child.send_signal(signal.SIGINT)
         _, complaints = await child.communicate()
-        assert (child.returncode, complaints) == (130, b"error: interrupted; the run goes on\n")
+        assert (child.returncode, complaints) == (130, b"error: interrupted; the run continues\n")
 
 
 async def test_steps_are_listed_and_shown_with_their_run(database_url: str) -> None:
@@ -308,7 +308,7 @@ async def test_a_database_that_is_away_for_a_moment_is_waited_for(
 
     patient = Patience()
     assert [await patient.ask(question), await patient.ask(question)] == [1, 2]
-    assert capsys.readouterr().err == "note: no connection; trying again\n"
+    assert capsys.readouterr().err == "note: no connection; retrying\n"
     answers.append(SchemaOutdated(1, 2))
     with pytest.raises(SchemaOutdated):
         await patient.ask(question)

@@ -19,8 +19,8 @@ from rota.core.states import FINAL_STATES, RunState
 from rota.engine.handlers.context import Context
 from rota.errors import RunNotFinal
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, rota
+from tests.support.wait import until
 
 RUN_FIELDS = {"id", "job", "state", "scope", "payload", "result", "error", "attempt", "max_attempts", "fence", "tags"}
 
@@ -48,7 +48,7 @@ def app_on(url: str) -> Rota:
 
 
 async def introduce(url: str) -> Rota:
-    """The database knows the jobs, but nobody works."""
+    """A database that knows the jobs, without a worker."""
     app = app_on(url)
     store = Store(open_database(url))
     await store.migrate()
@@ -295,7 +295,7 @@ def test_queues_are_paused_and_resumed() -> None:
 
 
 def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, wait, held_back = asyncio.Event(), Client.wait, wait_command._held_back
+    told, wait, held_back = asyncio.Event(), Client.wait, wait_command._stuck_reason
 
     async def tell(client: Client, run: Run) -> str | None:
         why = await held_back(client, run)
@@ -306,23 +306,23 @@ def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.Monke
         await told.wait()
         return await wait(client, id, timeout)
 
-    monkeypatch.setattr(wait_command, "_LOOK", 0.01)
-    monkeypatch.setattr(wait_command, "_held_back", tell)
+    monkeypatch.setattr(wait_command, "_INTERVAL", 0.01)
+    monkeypatch.setattr(wait_command, "_stuck_reason", tell)
     monkeypatch.setattr(Client, "wait", wait_until_told)
     id = answer("run", "enqueue", "boom")["id"]
     waited = rota("run", "wait", id, "--timeout", "50ms")
     assert waited.exit_code == 75
-    assert waited.stderr.count("note: it waits: No worker is alive: start one with `rota worker`.") == 1
+    assert waited.stderr.count("note: the run waits: No worker is alive: start one with `rota worker`.") == 1
 
 
 def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
+    monkeypatch.setattr("rota.cli.terminal.wait._INTERVAL", 0.01)
     id = answer("run", "enqueue", "boom", "--delay", "1h")["id"]
     assert "note" not in rota("run", "wait", id, "--timeout", "200ms").stderr
 
 
 def test_a_payload_that_does_not_fit_says_where_to_look(known_url: str) -> None:
-    assert "hint: `rota job get greet` tells what it takes" in rota("run", "enqueue", "greet").stderr
+    assert "hint: `rota job get greet` shows what it takes" in rota("run", "enqueue", "greet").stderr
     assert "hint: did you mean 'times'?" in rota("run", "enqueue", "greet", '{"name": "Ada", "tmies": 2}').stderr
 
 
@@ -330,5 +330,5 @@ def test_an_option_before_its_command_is_shown_its_place() -> None:
     for option in ("--database", "--json"):
         found = rota(option, "run", "ls")
         assert found.exit_code == 2
-        assert f"it goes behind the command: rota run ls {option}" in found.stderr
-    assert "hint: see `rota run ls --help`" in rota("run", "ls", "--xyzzy").stderr
+        assert f"put it after the command: rota run list {option}" in found.stderr
+    assert "hint: see `rota run list --help`" in rota("run", "ls", "--xyzzy").stderr

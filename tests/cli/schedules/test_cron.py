@@ -76,7 +76,7 @@ def test_h_depends_on_the_name_of_the_schedule() -> None:
         (["*/15 * * * *", "--fold", "last"], "fold: means nothing: the minute begins with *"),
         (["@dayly"], "did you mean '@daily'?"),
         (["0 9 * * *", "--tz", "Europe/Berlim"], "did you mean 'Europe/Berlin'?"),
-        (["0 9 * * *", "--after", "2026-01-01"], "has no zone"),
+        (["0 9 * * *", "--after", "2026-01-01"], "has no time zone"),
         (["0 9 * * *", "--after", "1960-01-01T00:00:00Z"], "is before 1970"),
         (["0 9 * * *", "-n", "0"], "0 is not in the range"),
         ([], "missing argument"),

@@ -1,4 +1,4 @@
-"""`rota schedule plan|apply`: what a file may delete without asking, and what tells a program that it would."""
+"""`rota schedule plan|apply`: which deletions need confirmation, and the exit code for CI."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ import pytest
 from rota.app import Rota
 from rota.cli.servers.server import announce
 from rota.store import Store, open_database
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 ONE = '[[schedule]]\nname = "{}"\njob = "crawl"\nevery = "30m"\n'
 
@@ -102,4 +102,4 @@ def test_the_exit_code_of_plan_tells_whether_something_would_change() -> None:
 
 def test_dev_names_the_list_of_schedules_among_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     announce(Rota(), "http://localhost", as_json=False)
-    assert " schedule ls" in capsys.readouterr().out
+    assert " schedule list" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What the command line tells of a schedule's past and health, with the columns that a terminal has room for."""
+"""`rota schedule occurrences|verify|backfill`, `rota explain` and their columns on a terminal."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ from rota.store import Store, open_database
 from rota.values.clock import HostClock
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.commands import answer, rota
-from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
+from tests.support.processes.command_line import answer, rota
+from tests.support.schedules.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
 
 
 def on_terminal(*arguments: str, columns: int = 80) -> str:
@@ -40,7 +40,7 @@ def on_terminal(*arguments: str, columns: int = 80) -> str:
 def an_hour_ago(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Callable[[Store, ManualClock], Awaitable[None]]], None]:
-    """Lets things happen from then on."""
+    """Return a function that runs a callback against a store whose clock starts an hour ago."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
 
@@ -77,7 +77,7 @@ def test_the_newest_occurrences_are_shown(an_hour_ago: Prepare) -> None:
         newest = answer("schedule", "occurrences", "often", *span, "--limit", str(limit))
         assert (newest["items"], newest["truncated"]) == (whole["items"][-limit:], True)
     told = rota("schedule", "occurrences", "often", *span, "--limit", "5")
-    assert "note: these are the newest 5" in told.stderr
+    assert "note: only the newest 5 are listed" in told.stderr
     assert [len(line.split("\t")) for line in told.stdout.splitlines()] == [8] * 5
     assert rota("schedule", "occurrences", "often", "--limit", "0").exit_code == 2
 
@@ -116,9 +116,9 @@ def test_the_run_that_made_up_for_a_skipped_one_is_named(an_hour_ago: Prepare) -
     made = rota("schedule", "backfill", "twice", *span, "--ran", "failed", "--yes").stdout.strip()
     (line,) = rota("schedule", "occurrences", "twice", *span).stdout.splitlines()
     assert line.split("\t")[2] == "skipped"
-    assert line.endswith(f" is not over; run {made}, made in its place, is queued")
+    assert line.endswith(f" is not over; run {made}, created in its place, is queued")
     assert answer("schedule", "occurrences", "twice", *span)["items"][0]["again"] == {"run_id": made, "state": "queued"}
-    assert f"Run {made}, made in its place, is queued." in rota("explain", "twice").stdout
+    assert f"Run {made}, which replaces it, is queued." in rota("explain", "twice").stdout
 
 
 def test_the_newest_plan_time_is_explained_though_the_schedule_has_ended(an_hour_ago: Prepare) -> None:
@@ -145,7 +145,7 @@ def test_columns_of_ranges_are_left_out_where_there_are_none(an_hour_ago: Prepar
     an_hour_ago(work)
     end = datetime.now(UTC) - timedelta(minutes=58)
     header = on_terminal("schedule", "occurrences", "often", "--to", end.isoformat(), columns=140).splitlines()[0]
-    assert header.split()[:2] == ["from", "what"]
+    assert header.split()[:2] == ["from", "outcome"]
 
 
 def test_a_schedule_whose_provider_nobody_has_is_in_trouble(an_hour_ago: Prepare) -> None:
@@ -172,9 +172,9 @@ def test_rm_says_when_it_comes_back(an_hour_ago: Prepare) -> None:
     an_hour_ago(work)
     notes = {name: rota("schedule", "rm", name, "--yes").stderr for name in ("code", "cli", "mine")}
     assert notes == {
-        "code": "note: it belongs to code and comes back at the next start unless it is removed there\n",
+        "code": "note: it is declared in code, and comes back at the next start unless it is removed there\n",
         "cli": "",
-        "mine": "note: it belongs to test and comes back when that file is applied again\n",
+        "mine": "note: it belongs to test, and comes back when that file is applied again\n",
     }
 
 

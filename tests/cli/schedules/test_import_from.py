@@ -13,7 +13,7 @@ from rota.core.formats.crontab import even_interval, read_crontab
 from rota.core.formats.interval_jobs import read_intervals
 from rota.errors import Invalid
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 async def introduce(url: str) -> None:
@@ -91,7 +91,7 @@ def test_lines_that_cannot_be_schedules_are_listed() -> None:
     assert "minute: '61' is out of range" in found[15]
     assert "too few fields" in found[16]
     assert "braces" in found[17]
-    assert "which nothing fills" in found[18]
+    assert "unknown placeholder" in found[18]
 
 
 def test_what_never_fires_is_listed() -> None:
@@ -184,7 +184,10 @@ def test_from_stdin_it_needs_an_owner_to_be_applied() -> None:
     assert (refused.exit_code, "--owner" in refused.stderr) == (2, True)
     assert rota("import", "crontab", "-", "--apply", "--owner", "cron", stdin=entry).stdout.startswith("create\tx\t")
     unknown = rota("import", "crontab", "-", "--apply", "--owner", "cron", "--job", "run_comand", stdin=entry)
-    assert (unknown.exit_code, "did you mean 'run_command'?; or name another with --job" in unknown.stderr) == (4, True)
+    assert (unknown.exit_code, "'run_command'?; or give another one with --job" in unknown.stderr) == (
+        4,
+        True,
+    )
 
 
 def test_without_a_zone_times_are_taken_as_utc_and_that_is_said(
@@ -192,7 +195,7 @@ def test_without_a_zone_times_are_taken_as_utc_and_that_is_said(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     entry = "0 9 * * * /bin/x\n"
-    note = "note: times are taken as UTC; cron takes the machine's zone: --tz\n"
+    note = "note: times are read as UTC, but cron uses the machine's time zone: set it with --tz\n"
     assert rota("import", "crontab", "-", stdin=entry).stderr == note
     assert rota("import", "crontab", "-", stdin=f"CRON_TZ=Asia/Tokyo\n{entry}").stderr == ""
     assert rota("import", "crontab", "-", stdin=f"{entry}CRON_TZ=Asia/Tokyo\n").stderr == note

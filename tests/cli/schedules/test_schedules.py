@@ -23,8 +23,8 @@ from rota.core.schedules.documents import document_of
 from rota.core.schedules.schedule import Schedule, define
 from rota.errors import Conflict, Invalid
 from rota.store import Store, open_database
-from tests.support.commands import answer, refused, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, refused, rota
+from tests.support.wait import until
 
 
 def app_on(url: str) -> Rota:
@@ -134,13 +134,13 @@ def test_what_cannot_be_is_told_with_a_hint() -> None:
     assert "backoff: 5 is not a duration" in refused(2, *add, "--every", "1h", "--set", "backoff=5")
     assert "max_concurrency must be" in refused(2, *add, "--every", "1h", "--max-concurrency", "0")
     assert "has no =" in refused(2, *add, "--every", "1h", "--set", "priority")
-    assert "is no JSON" in refused(2, *add, "--every", "1h", "--set", "catch_up={mode}")
+    assert "is not JSON" in refused(2, *add, "--every", "1h", "--set", "catch_up={mode}")
     assert "--scope or --scopes" in refused(2, *add, "--every", "1h", "--scope", "a/b", "--scopes", "p")
     assert "payload at $.link" in refused(2, "schedule", "create", "news", "crawl", '{"link": 1}', "--every", "1h")
     assert "did you mean 'crawl'?" in refused(4, "schedule", "create", "news", "crwl", "--every", "1h")
     assert rota(*add, "--every", "1h").exit_code == 0
     assert "there is a schedule 'news' already" in refused(6, *add, "--every", "1h")
-    for verb in ("show", "edit", "pause", "resume", "enable", "disable", "trigger", "preview", "simulate"):
+    for verb in ("get", "update", "pause", "resume", "enable", "disable", "trigger", "preview", "simulate"):
         assert "did you mean 'news'?" in refused(4, "schedule", verb, "nws")
     assert "did you mean 'news'?" in refused(4, "schedule", "rm", "nws", "--yes")
 
@@ -160,7 +160,7 @@ def test_edit_changes_what_is_given_and_says_what_that_does() -> None:
         "--set",
         "queue=mail",
     )
-    assert "nothing was to be changed" in rota("schedule", "update", "news").stderr
+    assert "nothing changes" in rota("schedule", "update", "news").stderr
     looked = answer("schedule", "update", "news", "--every", "15m", "--dry-run")
     assert (looked["applied"], looked["schedule"]["revision"]) == (False, 1)
     done = answer("schedule", "update", "news", "--cron", "0 9 * * *", "--tz", "Asia/Tokyo", "--set", "queue=null")
@@ -279,9 +279,9 @@ def test_simulate_says_how_far_it_got() -> None:
     assert (whole["truncated"], whole["events_truncated"], len(whole["events"])) == (False, False, 12)
     many = answer(*ask, "100d")
     assert (many["truncated"], many["events_truncated"], len(many["events"])) == (False, True, 1_000)
-    assert "these are the first 1000" in rota(*ask, "100d").stderr
+    assert "only the first 1000 are listed" in rota(*ask, "100d").stderr
     told = rota(*ask, "1000d", "--every", "1s")
-    assert "1000d has more in it than a simulation decides: it ends at 2026-06-01T" in told.stderr
+    assert "1000d is too long for one simulation: it ends at 2026-06-01T" in told.stderr
     assert answer(*ask, "1000d", "--every", "1s")["truncated"]
 
 
@@ -317,7 +317,7 @@ def test_explain_a_plan_time_or_a_run() -> None:
     assert verdict == answer("explain", id)["verdict"]
     assert words
     assert answer("explain", "news")["facts"]["at"] == next_plan  # none has come yet
-    assert "no run and no schedule is called 'nobody'" in refused(4, "explain", "nobody")
+    assert "there is no run and no schedule 'nobody'" in refused(4, "explain", "nobody")
     assert "did you mean 'news'?" in refused(4, "explain", "nws", "--at", next_plan)
 
 
@@ -484,7 +484,7 @@ def test_what_a_person_sees() -> None:
     assert "skipped" in tried
     meant, _ = on_terminal("cron", "30 2 * * *", "--tz", "Europe/Berlin", "--after", "2027-03-27T12:00:00Z", "-n", "1")
     assert meant.startswith("every day at 02:30, Europe/Berlin\n")
-    assert "moved out of a gap" in meant
+    assert "moved: clocks skip the time" in meant
 
 
 @pytest.mark.usefixtures("with_news")
@@ -500,8 +500,8 @@ def test_on_a_terminal_rm_asks(said: bytes, code: int, left: int) -> None:
 def test_on_a_terminal_backfill_tells_the_count_and_asks() -> None:
     span = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-03T00:00:00Z")
     shown, exit_code = on_terminal("schedule", "backfill", "news", *span, answered=b"y\n")
-    assert "2 runs of news: make them?" in shown
-    assert "2 runs of news: made" in shown
+    assert "2 runs of news: create them?" in shown
+    assert "2 runs of news: created" in shown
     assert (exit_code, len(answer("run", "ls")["items"])) == (0, 2)
     told, _ = on_terminal("schedule", "occurrences", "news", *span)
     assert "2026-01-01 02:30 CET" in told

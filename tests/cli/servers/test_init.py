@@ -1,4 +1,4 @@
-"""`rota init`: what it writes works as it is, and it never writes over anything."""
+"""`rota init`: its files work unchanged, and it never overwrites any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees: tables and colours on a terminal, and none of them where they are not wanted."""
+"""Output on a terminal: tables and colours, and neither where they are unwanted."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ def run_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
     @app.job(max_attempts=1)
     async def boom(ctx: Context) -> None:
-        """Always fails, and does so with a message that no terminal is wide enough for."""
+        """Fail with a message that is wider than any terminal."""
         ctx.count("pages", 3)
         raise ValueError("\x1b]0;a new title\x07 " + "word " * 40)
 
@@ -40,7 +40,7 @@ def run_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def on_terminal(*arguments: str, columns: int = 120, **environment: str) -> str:
-    """All that the program writes to a terminal of that width."""
+    """Return what the program writes to a terminal of that width."""
     pid, terminal = pty.fork()
     if pid == 0:
         values = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **environment}
@@ -94,7 +94,7 @@ def test_a_column_that_does_not_fit_is_cut_or_named_but_never_dropped_silently(r
     assert set(on_terminal("run", "ls", NO_COLOR="1").split()) >= set(RUN_COLUMNS.titles)
     header, row, *_ = on_terminal("job", "ls", columns=80, NO_COLOR="1").splitlines()
     assert "description" in header
-    assert "Always fails" in row
+    assert "Fail with a message" in row
     assert row.endswith("…")
 
 
@@ -123,8 +123,8 @@ def test_a_workers_id_stays_whole_whatever_is_asked_of_it(sqlite_url: str) -> No
     shown = on_terminal("workers", "update", id, *set_more, columns=80, NO_COLOR="1")
     header, row, asked, note = shown.splitlines()
     assert row.split()[0] == id
-    assert header.split()[:3] == ["id", "state", "held"]
-    assert asked.strip() == "asked: slots 3, queues critical:4,default:1, heartbeat 5s, poll 500ms"
+    assert header.split()[:3] == ["id", "state", "runs"]
+    assert asked.strip() == "requested: slots 3, queues critical:4,default:1, heartbeat 5s, poll 500ms"
     assert note.startswith("too narrow for: host")
     assert id in on_terminal("workers", "ls", columns=50, NO_COLOR="1")
 
@@ -160,7 +160,7 @@ def test_wait_shows_its_progress_and_wipes_it(run_id: str) -> None:
     assert shown.rpartition("\x1b[K")[2].startswith("error: run")
 
 
-@pytest.mark.parametrize("command", [["wait"], ["add", "boom", "--delay", "1h", "--wait"]], ids=["wait", "add"])
+@pytest.mark.parametrize("command", [["wait"], ["enqueue", "boom", "--delay", "1h", "--wait"]], ids=["wait", "enqueue"])
 def test_ctrl_c_ends_waiting_with_130(run_id: str, command: list[str]) -> None:
     id = on_terminal("run", "enqueue", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
     pid, terminal = pty.fork()
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_waiting_with_130(run_id: str, command: list[str]) -> None:
     while "scheduled" not in os.read(terminal, 4096).decode():
         pass
     os.write(terminal, b"\x03")
-    assert "error: interrupted; the run goes on" in rest_of(terminal)
+    assert "error: interrupted; the run continues" in rest_of(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
 
 

@@ -1,4 +1,4 @@
-"""`rota top` while it stays: on a real terminal, which it gives back as it was, and with a database that goes away."""
+"""`rota top` on a real terminal, which it restores, and with a database that becomes unavailable."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from rota.cli.top.screen import FullScreen
 from rota.errors import SchemaOutdated, Unavailable
 from tests.cli.runs.test_live import Terminal, on_terminal
 from tests.cli.runs.test_long_runs import at_work
-from tests.support.commands import answer, refused, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, refused, rota
+from tests.support.wait import until
 
 TAKEN, GIVEN_BACK = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -45,7 +45,7 @@ async def test_a_run_is_chosen_shown_and_cancelled(sqlite_url: str) -> None:
             press(screen, "q?")
             await screen.until("as `rota run get` does")
             press(screen, "qc")
-            await screen.until(f"press y to cancel run {run.id[-8:]} of many,")
+            await screen.until(f"cancel run {run.id[-8:]} of many?")
             press(screen, "y")
             await screen.until(f"run {run.id[-8:]} is cancel")
             fcntl.ioctl(screen.end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -73,7 +73,7 @@ async def test_a_signal_leaves_the_terminal_as_it_was(sqlite_url: str, number: i
 
 
 def settings(screen: Terminal) -> int:
-    """Whether typed lines are edited and echoed."""
+    """Return whether the terminal edits and echoes typed lines."""
     local: int = termios.tcgetattr(screen.end)[3]
     return local & (termios.ICANON | termios.ECHO)
 
@@ -85,7 +85,7 @@ def test_an_error_leaves_the_terminal_too(capfd: pytest.CaptureFixture[str]) -> 
 
 
 class Watched:
-    """A screen without a terminal: what is drawn, and whatever keys a test wants."""
+    """A screen without a terminal, for tests: records what is drawn, and presses keys."""
 
     size = (100, 30)
 
@@ -111,7 +111,7 @@ class Watched:
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> timedelta:
-    """Looks again at once."""
+    """Refresh without a pause."""
     for module in (data, loop):
         monkeypatch.setattr(module, "SHORTEST", timedelta(milliseconds=10))
     return timedelta(milliseconds=20)
@@ -126,20 +126,20 @@ async def test_it_goes_on_trying_while_the_database_is_away(
         async def shaky(client: Client) -> Any:
             if trouble:
                 raise trouble[0]
-            return await data.glance(client)
+            return await data.read_snapshot(client)
 
-        monkeypatch.setattr(loop, "glance", shaky)
+        monkeypatch.setattr(loop, "read_snapshot", shaky)
         overseer = TopLoop(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
         staying = asyncio.create_task(overseer.stay())
-        await screen.until("nothing runs")
+        await screen.until("no runs")
         trouble.append(Unavailable("nobody is there"))
-        await screen.until("trying again: nobody is there")
-        assert "nothing runs" in screen.shown  # what was seen last
+        await screen.until("retrying: nobody is there")
+        assert "no runs" in screen.shown  # what was seen last
         trouble.clear()
         await screen.until("UTC  every 20ms")
         for key in "jkr":
             screen.press(key)
-        await screen.until("choose a run first")
+        await screen.until("select a run first")
         trouble.append(SchemaOutdated(1, 2))
         with pytest.raises(SchemaOutdated):
             await staying
@@ -175,6 +175,6 @@ def test_once(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments in (["top", "--once"], ["top"]):  # without a terminal it is the same
         done = rota(*arguments)
         assert (done.exit_code, done.stdout.count("\x1b")) == (0, 0)
-        assert "going on 0  nothing runs" in done.stdout
+        assert "running 0  no runs" in done.stdout
     assert "at least 500ms" in refused(2, "top", "--every", "100ms")
     assert "is not a duration" in refused(2, "top", "--every", "often")

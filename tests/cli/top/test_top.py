@@ -1,4 +1,4 @@
-"""`rota top` as a picture: whatever is to be told, and however small the screen is, it fits and obeys nobody."""
+"""The picture of `rota top`: it fits any screen, and texts cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rota.cli.connect import without_password
 from rota.cli.terminal.progress import RunSnapshot
-from rota.cli.top.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
+from rota.cli.top.canvas import Frame, picture, rebucketed, run_picture, shares, whole_picture
 from rota.cli.top.data import QueueNow, Snapshot
 from rota.cli.top.keys import PANES, Action, Row, View, pressed
 from rota.cli.top.panes import rows_of
@@ -111,7 +111,7 @@ def no_commands(lines: list[Text]) -> bool:
 VIEWS = [
     *(View(pane=pane) for pane in PANES),
     View(helping=True),
-    View(said=HOSTILE),
+    View(message=HOSTILE),
     View(asking=Action("cancel", name=HOSTILE)),
 ]
 
@@ -136,13 +136,13 @@ def test_everything_is_there(width: int, height: int) -> None:
     for words in (
         "postgresql://rota@db/rota", "08:00:00 UTC  every 2s",
         "▶ 3 running of 10", "7 queued (oldest 12.0s)", "! 1 late", "1 worker",
-        "435 succeeded", "30 went wrong", "█",
+        "435 succeeded", "30 failed", "█",
         "needs attention 1", "! crawl", "9.0s",
-        "▸ going on 3", "00000002", "▶ running", "1m2s", "████░░░░░░ 42 %", "web@aa11",
-        "went wrong 3", "✗ failed", "ValueError: crawl",
+        "▸ running 3", "00000002", "▶ running", "1m2s", "████░░░░░░ 42 %", "web@aa11",
+        "failed 3", "✗ failed", "ValueError: crawl",
         "queues 1", "12.0s", "⏸ paused",
         "workers 1", "▶ working", "2/10", "3s ago",
-        "next fires 1", "in 1m30s", "every minute",
+        "next runs 1", "in 1m30s", "every minute",
         "q quit",
     ):  # fmt: skip
         assert words in shown, words
@@ -150,17 +150,17 @@ def test_everything_is_there(width: int, height: int) -> None:
 
 def test_bars_tell_all_that_was_counted() -> None:
     for most in range(1, 40):
-        parts = gathered(range(30), most)
+        parts = rebucketed(range(30), most)
         assert sum(parts) == sum(range(30))
         assert len(parts) <= most
-    assert gathered([1, 2, 3, 4, 5], 3) == [1, 5, 9]
-    assert gathered([1, 2], 5) == [1, 2]
-    assert gathered([], 5) == []
+    assert rebucketed([1, 2, 3, 4, 5], 3) == [1, 5, 9]
+    assert rebucketed([1, 2], 5) == [1, 2]
+    assert rebucketed([], 5) == []
 
 
 def test_what_there_is_not_is_said_in_a_word() -> None:
     shown = plain(picture(EMPTY, NOW, View(), FRAME, 80, 24))
-    for words in ("needs attention 0  nothing", "going on 0  nothing runs", "start `rota dev`", "no schedule has one"):
+    for words in ("needs attention 0  nothing", "running 0  no runs", "start `rota dev`", "next runs 0  none"):
         assert words in shown
 
 
@@ -179,7 +179,7 @@ def test_the_chosen_row_is_always_on_the_screen() -> None:
             shown = plain(picture(found, NOW, view, FRAME, width, height))
             assert f"› {run_id[-8:]}" in shown
     small = plain(picture(found, NOW, View(chosen={"runs": found.runs[99].id}), FRAME, 80, 12))
-    assert re.search(r"^▸ going on 100 .*↑97$", small, re.MULTILINE)
+    assert re.search(r"^▸ running 100 .*↑97$", small, re.MULTILINE)
 
 
 @pytest.mark.parametrize("room", range(40))
@@ -206,7 +206,7 @@ def test_a_runs_own_page_is_scrolled() -> None:
     top = run_picture(lines, View(), FRAME, 60, 20)
     end = run_picture(lines, View(offset=1 << 30), FRAME, 60, 20)
     assert len(top) == len(end) == 20
-    assert no_commands(run_picture(lines, View(said=HOSTILE), Frame(where=HOSTILE, away=HOSTILE), 60, 20))
+    assert no_commands(run_picture(lines, View(message=HOSTILE), Frame(where=HOSTILE, away=HOSTILE), 60, 20))
     assert "crawl (version 1)" in plain(top)
     assert "↓" in top[-1].plain
     assert lines[-1].plain in plain(end)
@@ -248,7 +248,7 @@ def test_rows_are_chosen() -> None:
 def test_cancelling_asks_and_only_y_says_yes() -> None:
     asking, wish = typed(View(), "j j c", ROWS)
     assert wish is None
-    assert f"press y to cancel run {SECOND[-8:]} of crawl," in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
+    assert f"cancel run {SECOND[-8:]} of crawl?" in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
     assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Action("cancel", SECOND, "crawl"))
     for other in ("n", "q", "enter", "c", "escape"):
         assert typed(asking, other, ROWS) == (asking.changed(asking=None), None)
@@ -263,7 +263,7 @@ def test_nothing_is_done_to_a_row_that_slipped_away() -> None:
         assert wish is None
         assert view.asking is None
         assert view.shown is None
-        assert "choose a run" in view.said
+        assert "select a run" in view.message
     assert pressed(View(pane="queues", chosen={"queues": "crawl"}), "c", rows_of("queues", seen()))[1] is None
 
 

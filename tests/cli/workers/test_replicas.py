@@ -1,4 +1,4 @@
-"""Who may have a run, and the replicas of one, from the command line."""
+"""Restricted runs and replicas from the command line."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from rota.app import Rota
 from rota.client.client import Order
 from rota.testing import drain
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 @pytest.fixture

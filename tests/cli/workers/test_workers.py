@@ -1,4 +1,4 @@
-"""Workers from the command line, on both databases: who they are, and what is asked of them."""
+"""Workers from the command line, on both databases: lists and requests."""
 
 import asyncio
 from datetime import timedelta
@@ -13,8 +13,8 @@ from rota.cli.options import queues_of
 from rota.core.workers.worker import OperatorRequest, Pace, WorkerSettings, WorkerState, read_asked
 from rota.errors import AmbiguousWorker, Invalid, UnknownWorker
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
-from tests.support.runs import LEASE_MICROS, WORKER, claim, put
+from tests.support.processes.command_line import answer, rota
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, put
 
 PACE = Pace(heartbeat=timedelta(seconds=10), poll=timedelta(seconds=1), lease=timedelta(seconds=30))
 
@@ -82,7 +82,7 @@ def test_several_are_stopped_with_consent_only(url: str) -> None:
     asyncio.run(beat(url, "web@cc33"))
     refused = rota("workers", "stop", "web")
     assert refused.exit_code == Invalid.exit_code
-    assert "stop 2 workers called web, which hold 0 runs" in refused.stderr
+    assert "stop 2 workers named web, which execute 0 runs" in refused.stderr
     assert asyncio.run(beat(url, "web@aa11")) == OperatorRequest()
     assert answer("workers", "stop", "mail")["items"][0]["asked"]["state"] == "stopping"
     assert len(answer("workers", "stop", "web", "--yes")["items"]) == 2

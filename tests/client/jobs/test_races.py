@@ -1,4 +1,5 @@
-"""Jobs made, dropped, scheduled and run by two programs at once: nothing is half-made, or left without its job."""
+"""Races between two programs that create, delete, schedule and run jobs: nothing is half-made, or left without its
+job."""
 
 import asyncio
 import random
@@ -84,7 +85,7 @@ ACTS: tuple[Act, ...] = (*DROPPING, *MAKING, *OTHERS)
 
 @pytest.fixture
 async def clients(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[Client]]:
-    """Two programs, and two callers of each. A deadlock is an error: transactions are not tried again."""
+    """Two programs, with two callers each. A deadlock is an error: transactions are not retried."""
     monkeypatch.setattr(postgres, "_TRIES", 1)
     store = Store(open_database(database_url))
     await store.migrate()
@@ -97,7 +98,7 @@ async def clients(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
 
 async def all_at_once(clients: list[Client], job: str, acts: list[Act]) -> list[Any]:
-    """What each was answered; what may be refused is refused with a word that says why."""
+    """Run all at once; return each answer. Refusals must be of the expected kinds."""
     acting = [act(client, job) for act, client in zip(acts, clients, strict=False)]
     answers = await asyncio.gather(*acting, return_exceptions=True)
     for answer in answers:
@@ -228,7 +229,7 @@ async def test_with_one_key_all_are_answered_with_the_same_retry(clients: list[C
 
 
 async def test_one_that_is_gone_does_not_spoil_it_for_others(clients: list[Client]) -> None:
-    """Runs that are enqueued at the same moment share a transaction; each is answered on its own."""
+    """Runs enqueued at the same moment share a transaction, but each gets its own answer."""
     client = clients[0]
     await add(client, "ping")
     await add(client, "pong")

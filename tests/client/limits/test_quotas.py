@@ -1,4 +1,4 @@
-"""Quotas as code declares them and people change them: over enqueues, retries by hand, and many at once."""
+"""Quotas declared in code and changed by people: with enqueue, manual retry, and batches."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Runs as they were made: what is said of them without asking is what the database would say."""
+"""Runs returned without reading them equal what the database has."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A manual retry: a new run of the same work that keeps its ways, and respects who else is at it."""
+"""Manual retry: a new run of the same work with the same options, which respects unique keys."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`client.schedules` on what became of plan times: the verbs, and what they refuse."""
+"""Verbs of `client.schedules` about past plan times, and what they refuse."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -76,7 +76,7 @@ async def test_outages_are_written_as_on_the_command_line() -> None:
         for wrong in unlike:
             with pytest.raises(Invalid):
                 await schedules.simulate("s", "3h", SimulationOptions(outages=[wrong]))
-        with pytest.raises(Invalid, match="longer than 0s"):
+        with pytest.raises(Invalid, match="must be positive, not 0s"):
             await schedules.simulate("s", "0s")
 
 
@@ -87,5 +87,5 @@ async def test_how_long_a_planner_may_be_silent_is_configured() -> None:
         await harness.worker().heartbeat()
         harness.clock.advance("1h")
         told = await harness.client.schedules.explain("s", harness.clock.now())
-        assert "1 worker is alive, and plans besides" in str(told)
+        assert "1 worker is alive, and plans other schedules" in str(told)
         assert "No worker is alive" not in str(told)

@@ -1,4 +1,4 @@
-"""Providers of scopes are asked before a schedule is stored with them, and when one is triggered."""
+"""Scope providers are asked before a schedule with one is stored, and when it is triggered."""
 
 import logging
 from typing import Any
@@ -47,7 +47,7 @@ async def test_one_that_is_in_trouble_is_refused_and_nothing_is_stored(bad: str,
 
 
 async def test_a_program_starts_whatever_its_providers_do() -> None:
-    """Planning asks again until one answers: its schedules must be there by then."""
+    """Planning asks until one answers; its schedules must exist by then."""
     app = app_with(RuntimeError("no connection"))
     app.schedule("s", "work", every("1h"), scopes="tenants")
     async with Harness(app) as harness:

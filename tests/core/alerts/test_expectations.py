@@ -1,4 +1,4 @@
-"""What is expected, as people write it; and which of it is not met, at the very microsecond."""
+"""Expectations: parsing, and breaches to the microsecond."""
 
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,7 @@ def facts(**known: Any) -> Facts:
 
 
 def ends(word: str) -> list[End]:
-    """`+` went well, `-` did not; the newest first, a minute apart."""
+    """Return ends, the newest first, a minute apart: `+` succeeded, `-` failed."""
     return [End(NOW - place * MINUTE, sign == "+") for place, sign in enumerate(word, 1)]
 
 
@@ -100,12 +100,12 @@ def test_a_breach_says_since_when_and_what_is_wrong() -> None:
     known = facts(waiting=due(6 * MINUTE), last_success=NOW - 61 * MINUTE, ends=ends("---+"))
     late, silent, failing = breaches(expect, known, NOW)
     assert (late.since, silent.since, failing.since) == (NOW - MINUTE, NOW - MINUTE, NOW - 2 * MINUTE)
-    assert late.message == "run r1 is due for 6m0s, and has not begun; start_within is 5m"
+    assert late.message == "run r1 was due 6m0s ago, and has not begun; start_within is 5m"
     assert late.details == {"run_id": "r1", "value": "6m0s", "limit": "5m"}
     assert silent.message == "no run has succeeded for 1h1m; success_every is 1h"
     assert failing.message == "the last 3 runs failed; max_consecutive_failures is 1"
     (planned,) = breaches(expectations_of(FIVE), facts(waiting=Since(NOW - 6 * MINUTE)), NOW)
-    assert planned.message.startswith("a plan time is due for 6m0s")
+    assert planned.message.startswith("a plan time was due 6m0s ago")
 
 
 def test_how_far_back_it_looks() -> None:
@@ -122,10 +122,10 @@ def test_a_rate_is_a_share_or_a_percentage(rate: Any) -> None:
     ("value", "says"),
     [
         ("5m", "expect must be a table"),
-        ({}, "expect says nothing"),
-        ({"start_within": None}, "expect says nothing"),
+        ({}, "expect is empty"),
+        ({"start_within": None}, "expect is empty"),
         ({"starts_within": "5m"}, "did you mean 'start_within'"),
-        ({"start_within": "0s"}, "longer than nothing"),
+        ({"start_within": "0s"}, "longer than zero"),
         ({"start_within": 5}, "5"),
         ({"start_within": "-5m"}, "-5m"),
         ({"start_within": timedelta(seconds=-1)}, "negative"),
@@ -172,7 +172,7 @@ def test_only_what_is_given_changes() -> None:
     assert written(changed(expect, {"start_within": "6m"})) == {**written(expect), "start_within": "6m"}
     assert written(changed(expect, {"min_success_rate": None})) == {"start_within": "5m"}
     assert written(changed(None, {"success_every": "1h"})) == {"success_every": "1h"}
-    with pytest.raises(Invalid, match="says nothing"):
+    with pytest.raises(Invalid, match="expect is empty"):
         changed(expectations_of({"start_within": "5m"}), {"start_within": None})
 
 

@@ -1,4 +1,4 @@
-"""Notifications as values: what is accepted, whom a signal concerns, what is told, and how often."""
+"""Notifications as values: parsing, which signals they match, the messages, and the hourly limit."""
 
 from typing import Any
 
@@ -17,6 +17,7 @@ from rota.core.alerts.notifications import (
     shown_to,
 )
 from rota.core.alerts.signals import Signal, is_followed
+from rota.core.calendar.triggers.job_end import FollowedEnd
 from rota.core.jobs.retry import TryAgain, after_failure
 from rota.errors import Invalid, UnknownOption
 
@@ -43,8 +44,8 @@ def signal(what: str = "failed", job: str = "crawl", schedule: str | None = None
         ({"to": HOOK, "jobs": 5}, "must be a list"),
         ({"to": HOOK, "at_most": 0}, "from 1 up"),
         ({"to": HOOK, "secret": ""}, "must be text"),
-        ({"to": HOOK, "secret": "env:not a name"}, "names no variable"),
-        ({"to": "mailto:a@example.com", "secret": "s"}, "means nothing"),
+        ({"to": HOOK, "secret": "env:not a name"}, "environment variable"),
+        ({"to": "mailto:a@example.com", "secret": "s"}, "has no meaning"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], said: str) -> None:
@@ -154,4 +155,4 @@ def test_subjects(what: str, subject: str) -> None:
     ],
 )  # fmt: skip
 def test_which_ends_are_followed(on: str, state: str, wanted: bool) -> None:
-    assert is_followed(on, state) is wanted
+    assert is_followed(FollowedEnd(on), state) is wanted

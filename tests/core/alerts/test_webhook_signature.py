@@ -1,4 +1,4 @@
-"""Signatures after the Standard Webhooks."""
+"""Webhook signatures (Standard Webhooks)."""
 
 import base64
 import hashlib

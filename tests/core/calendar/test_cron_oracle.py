@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from rota.core.calendar.cron_times import FoldMode, GapMode
 from rota.core.calendar.rules import Rule, Times, compiled
 from rota.core.calendar.triggers import Cron
 from tests.simulation.checks.cron_oracle import CronOracle, Walk
@@ -85,7 +86,7 @@ def weekday_field(draw: random.Random, around: datetime) -> str:
 
 
 def expression(draw: random.Random, around: datetime) -> str:
-    """Hours lean to the small ones, where zones change."""
+    """Draw an expression; small hours are more likely, since zones change there."""
     hour = draw.choice(["*", "*/2", "0", "1", "2", "3", "1-3", "0,2", "23", field(draw, 0, 23, 0.2)])
     minute = draw.choice(["*", "0", "30", "*/15", "0,30", "59", field(draw, 0, 59, 0.2)])
     month = draw.choice(["*", "*", "*", str(around.month), f"{around:%b}", field(draw, 1, 12, 0.3)])
@@ -96,7 +97,7 @@ def expression(draw: random.Random, around: datetime) -> str:
 
 
 def check_case(draw: random.Random, times: Times, fires: list[int], walk: Walk) -> None:
-    """From every kind of instant: on, just before and just after fires, anywhere, with and without fractions."""
+    """Search from every kind of instant: on, just before and just after fires, anywhere, with and without fractions."""
     some = [at + near for at in draw.sample(fires, min(6, len(fires))) for near in (-1, 0, 1)]
     anywhere = [draw.randint(walk.first, walk.last) for _ in range(12)]
     for at in (at for at in some + anywhere if walk.first <= at <= walk.last):
@@ -123,15 +124,15 @@ def test_random_expressions_in_many_zones(seed: int) -> None:
         place = draw.randrange(len(PLACES))
         name, day = PLACES[place]
         around = datetime.fromisoformat(day)
-        text, gap = expression(draw, around), draw.choice(["after", "after", "skip"])
-        fold = draw.choice(["first", "first", "last", "both"])
+        text, gap = expression(draw, around), draw.choice([GapMode.AFTER, GapMode.AFTER, GapMode.SKIP])
+        fold = draw.choice([FoldMode.FIRST, FoldMode.FIRST, FoldMode.LAST, FoldMode.BOTH])
         walk = walk_of(place)
         fires = CronOracle(text, gap, fold).fires(walk)
         fired += bool(fires)
         try:
             check_case(draw, compiled(Rule(Cron(text, name, gap=gap, fold=fold)), ""), fires, walk)
         except AssertionError as failure:
-            raise AssertionError(f"cron({text!r}, {name!r}, gap={gap!r}, fold={fold!r}) near {day}") from failure
+            raise AssertionError(f"cron({text!r}, {name!r}, gap={gap}, fold={fold}) near {day}") from failure
     assert fired > CASES / 3  # the cases are worth something
 
 
@@ -145,7 +146,7 @@ def test_every_place_with_expressions_that_fire_there(place: int, text: str) -> 
 
 
 def test_a_union_and_its_windows_count_what_they_list() -> None:
-    """The ways to count, day by day as bits and one by one, against the plain list."""
+    """Compare the ways to count, day by day as bits and one by one, with the plain list."""
     draw = random.Random(7)
     for _ in range(60):
         place, other = draw.randrange(len(PLACES)), draw.choice(["UTC", "Asia/Kathmandu", "America/New_York"])

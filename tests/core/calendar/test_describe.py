@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rota.core.calendar.cron_times import FoldMode
 from rota.core.calendar.describe import describe
 from rota.core.calendar.rules import Rule, Window
 from rota.core.calendar.triggers import Cron, Either, Trigger, after, cron, every, once
@@ -104,7 +105,7 @@ def test_cron(expression: str, words: str) -> None:
          "every day at 02:00, Europe/Berlin (left out when clocks skip it and twice when clocks repeat it)"),
         (Rule(cron("0 2 * * *", "Europe/Berlin", fold="last")),
          "every day at 02:00, Europe/Berlin (on the second pass when clocks repeat it)"),
-        (Rule(Cron("0 * * * *", "Europe/Berlin", fold="last")), "every hour, Europe/Berlin"),
+        (Rule(Cron("0 * * * *", "Europe/Berlin", fold=FoldMode.LAST)), "every hour, Europe/Berlin"),
         (Rule(cron("*/5 * * * *", "Asia/Taipei"), windows=(OFFICE,), timezone="Asia/Taipei"),
          "every 5 minutes, Asia/Taipei; only 09:00-17:00 mon-fri"),
         (Rule(every("5m"), windows=(OFFICE, Window("22:00", "02:00", ("sat", "mon")))),

@@ -5,18 +5,20 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgspec
 import pytest
 
+from rota.core.calendar.cron_times import FoldMode, GapMode
 from rota.core.calendar.triggers import (
+    KINDS,
     After,
     Cron,
     Either,
     Every,
     Once,
     Trigger,
+    TriggerKind,
     after,
     cron,
     every,
     once,
-    started,
     validate,
 )
 from rota.errors import BadDuration, BadTrigger
@@ -30,8 +32,11 @@ TAIPEI = timezone(timedelta(hours=8))
 @pytest.mark.parametrize(
     ("made", "meant"),
     [
-        (cron("0 9 * * *"), Cron("0 9 * * *", "UTC", "after", "first")),
-        (cron("0 9 * * *", "Asia/Taipei", gap="skip", fold="both"), Cron("0 9 * * *", "Asia/Taipei", "skip", "both")),
+        (cron("0 9 * * *"), Cron("0 9 * * *", "UTC", GapMode.AFTER, FoldMode.FIRST)),
+        (
+            cron("0 9 * * *", "Asia/Taipei", gap="skip", fold="both"),
+            Cron("0 9 * * *", "Asia/Taipei", GapMode.SKIP, FoldMode.BOTH),
+        ),
         (every("15m"), Every(timedelta(minutes=15))),
         (every(timedelta(seconds=1)), Every(SECOND)),
         (every("1d", anchor=NINE), Every(timedelta(days=1), NINE_MICROS)),
@@ -49,14 +54,14 @@ def test_what_people_write(made: Trigger, meant: Trigger) -> None:
 
 def test_an_anchor_at_the_start_is_where_its_schedule_starts() -> None:
     hourly, half_past = every("1h", anchor="start"), NINE_MICROS + 1_800_000_000
-    assert started(hourly, half_past) == Every(timedelta(hours=1), half_past)
-    assert started(hourly, half_past - 1) == Every(timedelta(hours=1), half_past), "times are whole seconds"
-    assert started(hourly | once(NINE), 0) == Either((Every(timedelta(hours=1), 0), Once(NINE_MICROS)))
-    assert started(every("1h", anchor=NINE), half_past) == every("1h", anchor=NINE)
+    assert hourly.started(half_past) == Every(timedelta(hours=1), half_past)
+    assert hourly.started(half_past - 1) == Every(timedelta(hours=1), half_past), "times are whole seconds"
+    assert (hourly | once(NINE)).started(0) == Either((Every(timedelta(hours=1), 0), Once(NINE_MICROS)))
+    assert every("1h", anchor=NINE).started(half_past) == every("1h", anchor=NINE)
     with pytest.raises(BadTrigger, match=r"anchor: there is no start_at \(say start_at, from which it counts\)"):
-        started(hourly, None)
+        hourly.started(None)
     with pytest.raises(BadTrigger, match="anchor: is not within the years"):
-        started(hourly, -2_000_000)
+        hourly.started(-2_000_000)
     with pytest.raises(BadTrigger, match="anchor: cannot be 'begin'"):
         every("1h", anchor="begin")
 
@@ -125,8 +130,10 @@ def test_what_decides_nothing_about_gaps_and_folds(expression: str, field: str, 
         cron(expression, **{field: word})
     assert refused.value.field == field
     assert cron(expression) == Cron(expression)
-    assert cron(expression, gap="skip", fold="both") == Cron(expression, "UTC", "skip", "both"), "what it does anyway"
-    validate(Cron(expression, fold="last"))  # as it may be stored
+    assert cron(expression, gap="skip", fold="both") == Cron(expression, "UTC", GapMode.SKIP, FoldMode.BOTH), (
+        "what it does anyway"
+    )
+    validate(Cron(expression, fold=FoldMode.LAST))  # as it may be stored
 
 
 @pytest.mark.parametrize(
@@ -200,7 +207,8 @@ def test_a_trigger_survives_json(trigger: Trigger) -> None:
 @pytest.mark.parametrize(
     "trigger",
     [
-        Cron("61 * * * *"), Cron("0 9 * * *", "Nowhere"), Cron("0 9 * * *", gap="x"), Cron("0 9 * * *", fold="x"),
+        Cron("61 * * * *"), Cron("0 9 * * *", "Nowhere"),
+        Cron("0 9 * * *", gap="x"), Cron("0 9 * * *", fold="x"),  # type: ignore[arg-type]
         Every(timedelta(0)), Every(-SECOND), Every(SECOND / 2), Every(SECOND, -1), Every(SECOND, 5),
         After(SECOND * 1.5), Every(SECOND, True), Once(-1), Once(1), Once(10**20), "cron", None, 5,
     ],
@@ -223,3 +231,16 @@ def test_what_came_in_as_json_is_checked_alike(trigger: Trigger) -> None:
 def test_json_of_another_shape_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(text, type=Trigger)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_provides_all_that_depends_on_it(kind: type[TriggerKind]) -> None:
+    for name in ("validate", "source", "describe", "parse", "document"):
+        assert getattr(kind, name) is not getattr(TriggerKind, name), f"{kind.__name__} has no {name}"
+    assert kind.__struct_config__.tag == kind.key
+    assert {option.key for option in kind.options} <= {kind.key, *kind.details}
+
+
+def test_no_two_kinds_share_a_key() -> None:
+    keys = [key for kind in KINDS for key in (kind.key, *kind.details, *kind.other_keys)]
+    assert len(keys) == len(set(keys))

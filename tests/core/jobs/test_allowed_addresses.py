@@ -1,4 +1,4 @@
-"""Which addresses requests may go to."""
+"""Allowlist of addresses for outgoing requests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""HTTP jobs as values: what may be declared, how it is filled, what answers mean."""
+"""HTTP jobs as values: what may be declared, how it is filled, what responses mean."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,7 +65,7 @@ def test_options_that_are_refused(options: dict[str, Any]) -> None:
 
 
 def test_without_a_url_there_is_nothing_to_send() -> None:
-    with pytest.raises(Invalid, match="has a url"):
+    with pytest.raises(Invalid, match="needs a url"):
         request_of({})
 
 

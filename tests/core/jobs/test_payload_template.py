@@ -1,4 +1,4 @@
-"""Payloads with places to fill."""
+"""Placeholders in payloads."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_whether_there_is_a_place_to_fill(payload: Any, places: bool) -> None:
     ],
 )
 def test_a_word_that_is_almost_one_of_ours_is_a_mistake(text: str, hint: str) -> None:
-    with pytest.raises(Invalid, match=f"which nothing fills .*{hint}"):
+    with pytest.raises(Invalid, match=f"unknown placeholder .*{hint}"):
         check_template({"deep": [{"er": f"a {text} b"}]})
 
 

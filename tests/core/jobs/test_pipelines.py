@@ -1,4 +1,4 @@
-"""What a part of a pipeline is given, and what its steps are called."""
+"""Pipelines: the payload of a part, and the names of its steps."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again."""
+"""Retry policies: when a failed attempt is retried."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What is shown of jobs that are data."""
+"""Masking of secrets in data jobs."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Which enqueues mean the same piece of work."""
+"""Unique keys: which enqueues are the same work."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Trails from facts: also from what older programs left, of which nothing is made up."""
+"""Audit trails derived from facts, also from records of older programs; nothing is invented."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ S = 1_000_000
 
 
 def facts(**known: Any) -> RunFacts:
-    """Of a run that was made at 0."""
+    """Return the facts of a run that was created at 0."""
     blank: dict[str, Any] = {
         "id": "a", "made_by": "client", "created_at": 0, "run_at": 0, "made_of": {}, "state": None, "fence": None,
         "finished_at": None, "reason": None, "cancelled_by": None, "waits_as": None, "tried": (), "notes": (),
@@ -28,7 +28,7 @@ def told(events: list[Event]) -> list[tuple[str, str | None, str | None]]:
 
 
 def test_an_attempt_whose_end_an_older_program_recorded() -> None:
-    """What a lost one left behind is certain; whether a failed one had to wait for its next try is not."""
+    """Conclude the state after a lost attempt; whether a failed one waited for its retry stays unknown."""
     lost = Tried(1, 1, "w", 1, 2 * S, Outcome.LOST)
     failed = Tried(3, 2, "w", 3 * S, 4 * S, Outcome.FAILED)
     running = Tried(4, 3, "w", 5 * S)

@@ -1,4 +1,4 @@
-"""Explanations, pure: what holds a plan time to come, and what a run waits for."""
+"""Explanations as pure functions: why a plan time will or will not run, and what a run waits for."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,7 +14,7 @@ from rota.core.ledger.explain_run import WAITS_FOR_RUNS, LiveWorker, RunFacts, e
 from rota.core.ledger.verify import History, Range
 from rota.core.planning.overlap_and_failure import Lane, LiveRun
 from rota.core.runs.run import Run
-from rota.core.schedules.policies import Failure, Overlap
+from rota.core.schedules.policies import Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.revisions import Revision
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.core.states import RunState
@@ -58,10 +58,14 @@ FAILED = Lane(failed=True, failures=2, finished_at=NOW)
     ("lane", "options", "words"),
     [
         (BUSY, {}, "it would be skipped: overlap: run r1 is not over"),
-        (BUSY, {"overlap": Overlap(mode="queue_all")}, "it would wait for run r1"),
-        (Lane(live=(LiveRun("r1"),)), {"overlap": Overlap(mode="cancel_previous")}, "run r1 would give way to it"),
-        (FAILED, {"failure": Failure(mode="pause")}, "the schedule would be paused: failure"),
-        (FAILED, {"failure": Failure(mode="backoff")}, "it would be skipped: failure: 2 failures in a row"),
+        (BUSY, {"overlap": Overlap(mode=OverlapMode.QUEUE_ALL)}, "it would wait for run r1"),
+        (
+            Lane(live=(LiveRun("r1"),)),
+            {"overlap": Overlap(mode=OverlapMode.CANCEL_PREVIOUS)},
+            "it would supersede run r1",
+        ),
+        (FAILED, {"failure": Failure(mode=FailureMode.PAUSE)}, "the schedule would be paused: failure"),
+        (FAILED, {"failure": Failure(mode=FailureMode.BACKOFF)}, "it would be skipped: failure: 2 failures in a row"),
         (FAILED, {}, None),
     ],
 )
@@ -86,7 +90,7 @@ def test_ranges_that_hold_it(kind: str) -> None:
 def test_explanations_of_plan_times_that_are_switched_off() -> None:
     on = facts(NOW + MINUTE)
     off = msgspec.structs.replace(on, schedule=msgspec.structs.replace(on.schedule, enabled=False))
-    assert "As things are, it will not run." in explain_plan_time(off).words
+    assert "Unless that changes, it will not run." in explain_plan_time(off).words
     until = msgspec.structs.replace(on.schedule, paused_at=instant(0), resume_at=instant(NOW + 1))
     assert "It will be planned at" in " ".join(explain_plan_time(msgspec.structs.replace(on, schedule=until)).words)
 
@@ -146,7 +150,7 @@ def test_who_waits_for_it() -> None:
 
 def test_a_run_whose_time_came() -> None:
     late = run(RunState.SCHEDULED, run_at=instant(NOW) - timedelta(seconds=1))
-    assert "Its time came at" in explain_run(RunFacts(run=late, now=instant(NOW), hold=1)).words[0]
+    assert "It was due at" in explain_run(RunFacts(run=late, now=instant(NOW), hold=1)).words[0]
 
 
 MAIL, OTHER_MAIL = LiveWorker("m", ("mail",), ("work",)), LiveWorker("n", ("mail",), ("work",))
@@ -158,8 +162,8 @@ WORKING = LiveWorker("w", ("default",), ("work",))
 @pytest.mark.parametrize(
     ("workers", "words"),
     [
-        ([MAIL], ["The only worker that is alive does not take runs of queue 'default'."]),
-        ([MAIL, OTHER_MAIL], ["None of the 2 workers that are alive takes runs of queue 'default'."]),
+        ([MAIL], ["The only live worker does not take runs of queue 'default'."]),
+        ([MAIL, OTHER_MAIL], ["None of the 2 live workers takes runs of queue 'default'."]),
         ([MAIL, DRAINING], ["Worker d would take it, but is draining: `rota workers resume d`."]),
         ([STOPPING], ["Worker s would take it, but is stopping."]),
         ([DRAINING, WORKING], ["Nothing holds it back: the next free worker takes it."]),

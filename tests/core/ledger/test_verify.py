@@ -1,4 +1,4 @@
-"""The ledger, pure: stretches, lanes, accounting, and what does not add up."""
+"""Ledger as pure functions: stretches, lanes, accounting, and inconsistencies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -124,7 +124,7 @@ def test_counts_of_ranges_and_covers() -> None:
     ("at", "reason"),
     [
         (5 * MINUTE, None),
-        (5 * MINUTE + 1, "did not name it"),
+        (5 * MINUTE + 1, "does not have this plan time"),
         (15 * MINUTE, "was not active"),
         (101 * MINUTE, "not decided yet"),
         (0, "before the schedule"),
@@ -134,7 +134,7 @@ def test_where_no_run_can_be(at: int, reason: str | None) -> None:
     found = check_plan_time(PAUSED_BETWEEN, at)
     assert (found is None) if reason is None else (found is not None and reason in found)
     assert check_scope(PAUSED_BETWEEN, GLOBAL, at) == found
-    assert check_scope(PAUSED_BETWEEN, A, 5 * MINUTE) == "the schedule was not for shop/a then"
+    assert check_scope(PAUSED_BETWEEN, A, 5 * MINUTE) == "the schedule did not apply to shop/a then"
 
 
 def test_the_plan_times_that_nothing_is_known_of() -> None:
@@ -159,7 +159,7 @@ def told(
     room: int | None = None,
     next_plan: int | None = None,
 ) -> list[Occurrence]:
-    """As the store asks: so many of the runs as a page has room for, and of a pause all that have one."""
+    """Query as the store does: as many runs as fit on a page, and all plan times of a pause that have one."""
     held = [
         (stretch, [(run.scope, run.plan_time) for run in runs if stretch.after < run.plan_time <= stretch.until])
         for stretch in resting(history, wanted, now=now, active=True)
@@ -195,7 +195,7 @@ def test_a_pause_is_told_without_what_was_backfilled(limit: int, expected: list[
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 8])
 def test_pages_tell_together_what_one_page_tells(limit: int) -> None:
-    """Also of a pause: one of its scopes got runs for some plan times on one page, the other on the next."""
+    """Include a pause: one of its scopes got runs for some plan times on one page, the other on the next."""
     held = revision(2, 5, active=False, scopes=(A, B))
     past, end = history(revision(1, 0, scopes=(A, B)), held, revision(3, 20, scopes=(A, B))), 30 * MINUTE
     runs = [run(minute, scope) for minute in (2, 3, 22) for scope in (A, B)]

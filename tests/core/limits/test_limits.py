@@ -1,4 +1,4 @@
-"""Limits: what people may write, the gates of a run, who is admitted, who gets a slot."""
+"""Limits: parsing, the gates of a run, admission, and who gets a slot."""
 
 from datetime import timedelta
 
@@ -44,7 +44,7 @@ def test_what_people_write(written: object, meant: Limit) -> None:
         ({"max": 5, "per": "0s"}, "more than 0s"),
         ({"max": 5, "per": "31d"}, "at most 30d"),
         ({"max": 100_001, "per": "1d"}, "at most 100000"),
-        ({"max": 5, "per": "1m", "when_full": "skip"}, "only lets runs wait"),
+        ({"max": 5, "per": "1m", "when_full": "skip"}, "supports only"),
     ],
 )
 def test_what_is_refused(written: object, told: str) -> None:
@@ -121,7 +121,7 @@ def test_who_is_admitted(gates: list[Gate], live: dict[str, int], decision: Admi
 
 
 def waiting(**names: str) -> dict[str, list[Candidate]]:
-    """`a="12"` means: under a, run 1 and then run 2; `a="1x 2y"`: they need the wider x and y."""
+    """Build candidates: `a="12"` is run 1, then run 2 under a; in `a="1x 2y"` they also need the wider x and y."""
     found: dict[str, list[Candidate]] = {}
     for key, text in names.items():
         words = text.split() if text[-1:].isalpha() else list(text)

@@ -1,4 +1,4 @@
-"""Quotas: the gates that they are, and what people may write."""
+"""Quotas: parsing, and the gates that they become."""
 
 import pytest
 

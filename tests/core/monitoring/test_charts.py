@@ -1,4 +1,4 @@
-"""Charts: which stretch in which steps, and what each step tells."""
+"""Charts: the range and its steps, and the content of each step."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What is counted for charts: merged, told apart by minute and hour, and never twice."""
+"""Counters for charts: merged, kept by minute and hour, and never counted twice."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_it_counts_for_its_minute_and_for_its_hour() -> None:
 
 @pytest.mark.parametrize("back", [1, MINUTE, 2 * HOUR])
 def test_a_clock_that_goes_back_begins_no_row_anew(back: int) -> None:
-    """It may have been written and forgotten: what is written then would replace it."""
+    """Keep the newest row: an older one may have been written and forgotten, and would be overwritten."""
     rows: Rows = newest(added({}, ONE, NOON))
     assert added(rows, ONE, NOON - back) == {key: merged([ONE, ONE]) for key in rows}
 

@@ -1,4 +1,4 @@
-"""What surrounds an installation: when it is well, when it is worrying, and what to do then."""
+"""Checks of an installation's environment: when they warn, and the hints."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,7 +65,7 @@ def test_the_disk_of_a_file(room: int, size: int, wal: int, level: str) -> None:
 @pytest.mark.parametrize(
     ("facts", "level", "words"),
     [
-        ({}, OK, "nothing holds it up"),
+        ({}, OK, "nothing blocks it"),
         ({"autovacuum": False}, PROBLEM, "off for the server"),
         ({"unvacuumed": ["rota_run"]}, PROBLEM, "off for rota_run"),
         ({"oldest": Transaction(7, "psql", "idle in transaction", timedelta(minutes=11))}, WARNING, "open for 11m0s"),

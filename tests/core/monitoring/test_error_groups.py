@@ -1,4 +1,4 @@
-"""Faults in groups: by job and fingerprint, with a histogram."""
+"""Error groups: by job and fingerprint, with a histogram."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What needs attention, as the facts tell it."""
+"""Attention items derived from facts."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The last runs of a schedule: which, how late, how long."""
+"""Recent runs of a schedule: which, how late, how long."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SECOND = 1_000_000
 
 
 def run(no: int, took: int | None = 1, *, began: int | None = None, state: str = "succeeded") -> Planned:
-    """Planned at second `no`, started a tenth later."""
+    """Return a run planned at second `no`, started a tenth later."""
     started = no * SECOND + 100_000
     finished = None if took is None else started + took * SECOND
     return Planned(f"r{no}", no * SECOND, no * SECOND, state, began, started, finished)

@@ -1,4 +1,4 @@
-"""Lanes of attempts: which bar is in which, what overlaps, what is to come."""
+"""Timeline: the lanes of attempts, overlaps, and coming plan times."""
 
 from datetime import UTC, datetime
 
@@ -19,7 +19,7 @@ ASKED = Asked(NOW - HOUR, NOW, "schedule", 500)
 
 
 def bar(no: int, start: int = 0, end: int | None = 1, schedule: str | None = "s", worker: str = "w@1") -> Bar:
-    """From second `start` to second `end` of the hour."""
+    """Return an attempt from second `start` to second `end` of the hour."""
     begin = NOW - HOUR
     ended = None if end is None else begin + end * SECOND
     state = "running" if end is None else "succeeded"

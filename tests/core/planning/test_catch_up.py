@@ -1,4 +1,4 @@
-"""Of the plan times that are due: which get a run, which are covered by one, which are missed."""
+"""Catch-up: plan times that get a run, are covered by one, or are missed."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -13,7 +13,9 @@ from rota.core.calendar.rules import Rule, compiled
 from rota.core.calendar.triggers import cron
 from rota.core.planning.catch_up import Due, Gap, PlanTimes, choose
 from rota.core.schedules.policies import CatchUp, catch_up_of
-from tests.support.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, Steady
+from tests.support.schedules.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, Steady
+from rota.core.schedules.policies import CatchUp, CatchUpMode, catch_up_of
+from tests.support.schedules.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, Steady
 
 TEN = 10 * HOUR
 NOON = 12 * HOUR
@@ -68,11 +70,11 @@ def test_one_that_is_alone_covers_nothing() -> None:
     ],
 )
 def test_nothing_is_due(mode: str, times: PlanTimes, cursor: int, horizon: int) -> None:
-    assert choose(CatchUp(mode=mode), times, cursor, horizon) == Due((), cursor)
+    assert choose(CatchUp(mode=CatchUpMode(mode)), times, cursor, horizon) == Due((), cursor)
 
 
 def test_latest_only_ignores_what_is_older_than_the_window() -> None:
-    """Plan times of each hour, a window of three hours, ten hours of outage."""
+    """Catch up hourly plan times with a window of three hours after ten hours of outage."""
     policy = catch_up_of({"mode": "latest", "window": "3h"})
     due = choose(policy, Steady(HOUR), TEN, TEN + 10 * HOUR)
     assert due.kept == (TEN + 10 * HOUR,)
@@ -82,7 +84,7 @@ def test_latest_only_ignores_what_is_older_than_the_window() -> None:
 
 @pytest.mark.parametrize("mode", ["latest", "all"])
 def test_the_window_holds_the_plan_time_at_its_edge(mode: str) -> None:
-    policy = CatchUp(mode=mode, window=timedelta(hours=1))
+    policy = CatchUp(mode=CatchUpMode(mode), window=timedelta(hours=1))
     assert choose(policy, Listed([TEN]), 0, TEN + HOUR).kept == (TEN,)
     beyond = choose(policy, Listed([TEN]), 0, TEN + HOUR + 1)
     assert beyond == Due((), TEN, missed=(Gap(TEN, TEN, 1, OLD),))
@@ -133,17 +135,17 @@ def test_without_catch_up_the_newest_runs_within_its_grace(late: int, grace: str
 
 
 def test_a_window_longer_than_time_is_no_trouble() -> None:
-    due = choose(CatchUp(mode="all", window=timedelta(days=36_500)), Steady(HOUR), 0, 2 * HOUR)
+    due = choose(CatchUp(mode=CatchUpMode.ALL, window=timedelta(days=36_500)), Steady(HOUR), 0, 2 * HOUR)
     assert due.kept == (HOUR, 2 * HOUR)
 
 
 @pytest.mark.parametrize("mode", ["none", "latest", "all"])
 def test_without_room_nothing_is_decided(mode: str) -> None:
-    assert choose(CatchUp(mode=mode), Steady(), TEN, TEN + SECOND, room=0) == Due((), TEN)
+    assert choose(CatchUp(mode=CatchUpMode(mode)), Steady(), TEN, TEN + SECOND, room=0) == Due((), TEN)
 
 
 def test_no_more_than_there_is_room_for() -> None:
-    due = choose(CatchUp(mode="all"), Steady(), TEN, TEN + 10 * SECOND, room=3)
+    due = choose(CatchUp(mode=CatchUpMode.ALL), Steady(), TEN, TEN + 10 * SECOND, room=3)
     assert seconds_past_ten(due.kept) == [1, 2, 3]
 
 
@@ -170,7 +172,7 @@ def test_a_year_of_outage_costs_what_is_kept_not_what_is_missed(policy: Any, kep
 
 @pytest.mark.parametrize("policy", ["none", "latest", "all", {"mode": "all", "keep": 10, "window": "36500d"}])
 def test_a_cron_of_each_second_after_a_year_of_outage(policy: Any) -> None:
-    """With a zone that changes its offset in between; the bound is for a busy machine."""
+    """Include a zone that changes its offset in between; the bound is for a busy machine."""
     times = compiled(Rule(trigger=cron("* * * * * *", "Europe/Berlin")), "")
     cursor = 54 * YEAR
     began = perf_counter()
@@ -181,7 +183,7 @@ def test_a_cron_of_each_second_after_a_year_of_outage(policy: Any) -> None:
 
 
 def covered_by(due: Due) -> int:
-    """How many plan times it decides."""
+    """Count the plan times that it decides."""
     return len(due.kept) + due.covered + sum(gap.count for gap in due.missed)
 
 

@@ -1,4 +1,4 @@
-"""Every combination of overlap, failure, concurrency and misfire: the simulation tells what the words say."""
+"""Every combination of overlap, failure, concurrency and misfire, simulated and compared with its description."""
 
 import pytest
 from hypothesis import given
@@ -9,14 +9,14 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import Delays, RetryPolicy
 from rota.core.limits.limits import Limit
 from rota.core.schedules.schedule import define
-from tests.support.seed_policies import CASES, MOST_ATTEMPTS, STORIES, Case, Story, as_told, expected
-from tests.support.simulated_stories import simulated
+from tests.support.schedules.policy_oracle import CASES, MOST_ATTEMPTS, STORIES, Case, Story, as_told, expected
+from tests.support.schedules.simulated_scenarios import simulated
 
 RETRY = RetryPolicy(MOST_ATTEMPTS, Delays(()))
 
 
 def as_simulated(case: Case, story: Story, *, of_job: bool) -> list[str]:
-    """`of_job`: it is the job's limit, instead of the schedule's."""
+    """Simulate a case; `of_job`: the limit is the job's instead of the schedule's."""
     limit = Limit(max=1, when_full=case.concurrency.lower())
     job = JobDefinition(name="demo", limits=(limit,) if of_job else ())
     own = {} if of_job else {"max_concurrency": 1, "when_full": limit.when_full}

@@ -1,4 +1,4 @@
-"""A schedule over a span of virtual time."""
+"""Simulations of a schedule over a span of virtual time."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,11 +17,20 @@ from rota.core.limits.limits import Limit
 from rota.core.planning.overlap_and_failure import Lane, LiveRun
 from rota.core.planning.simulate import Assumptions, SimulatedEvent, Simulation, simulate
 from rota.core.planning.tick import ScheduleState
-from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap
+from rota.core.schedules.policies import (
+    FAILURE,
+    OVERLAP,
+    CatchUp,
+    CatchUpMode,
+    Failure,
+    FailureMode,
+    Overlap,
+    OverlapMode,
+)
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import Invalid
 from rota.values.scope import GLOBAL, Scope
-from tests.support.plan_times import DAY, SECOND, Listed, Steady, standing
+from tests.support.schedules.plan_times import DAY, SECOND, Listed, Steady, standing
 
 ONCE = RetryPolicy(max_attempts=1)
 A, B = Scope("account", "a"), Scope("account", "b")
@@ -36,12 +45,12 @@ def at(*seconds: int) -> frozenset[int]:
 
 
 def each(step: int, until: int, assuming: Assumptions, retry: RetryPolicy = ONCE, **policies: Any) -> Simulation:
-    """A schedule of each `step` seconds, from 0 up to `until` seconds."""
+    """Simulate a schedule of every `step` seconds, from 0 up to `until` seconds."""
     return simulate(standing(Steady(step * SECOND), **policies), retry, 0, until * SECOND, assuming)
 
 
 def story(simulation: Simulation) -> list[tuple[object, ...]]:
-    """In seconds: runs with their start and end, everything else with its plan times."""
+    """Return the events in seconds: runs with their start and end, all others with their plan times."""
     return [told(event) for event in simulation.events]
 
 
@@ -88,11 +97,11 @@ def test_what_goes_on_at_the_end_has_no_end() -> None:
     ],
 )
 def test_runs_that_are_too_long_overlap(overlap: str, expected: list[tuple[object, ...]]) -> None:
-    assert story(each(10, 45, lasting(25), overlap=Overlap(mode=overlap))) == expected
+    assert story(each(10, 45, lasting(25), overlap=Overlap(mode=OverlapMode(overlap)))) == expected
 
 
 def test_no_more_than_so_many_in_parallel() -> None:
-    simulation = each(10, 45, lasting(25), overlap=Overlap(mode="parallel", max_overlap=2))
+    simulation = each(10, 45, lasting(25), overlap=Overlap(mode=OverlapMode.PARALLEL, max_overlap=2))
     assert story(simulation) == [("run", 10, 10, 35), ("run", 20, 20, 45), ("skipped", 30), ("run", 40, 40, None)]
 
 
@@ -100,9 +109,9 @@ def test_no_more_than_so_many_in_parallel() -> None:
     ("catch_up", "expected"),
     [
         (CatchUp(), [("covered", 20, 50, 4), ("run", 60, 65, 66)]),
-        (CatchUp(mode="none", grace=timedelta(seconds=5)), [("missed", 20, 50, 4), ("run", 60, 65, 66)]),
-        (CatchUp(mode="none", grace=timedelta(seconds=4)), [("missed", 20, 60, 5)]),
-        (CatchUp(mode="all", keep=2), [("missed", 20, 40, 3), ("run", 50, 65, 66), ("run", 60, 66, 67)]),
+        (CatchUp(mode=CatchUpMode.NONE, grace=timedelta(seconds=5)), [("missed", 20, 50, 4), ("run", 60, 65, 66)]),
+        (CatchUp(mode=CatchUpMode.NONE, grace=timedelta(seconds=4)), [("missed", 20, 60, 5)]),
+        (CatchUp(mode=CatchUpMode.ALL, keep=2), [("missed", 20, 40, 3), ("run", 50, 65, 66), ("run", 60, 66, 67)]),
         (
             CatchUp(window=timedelta(seconds=30)),
             [("missed", 20, 30, 2), ("covered", 40, 50, 2), ("run", 60, 65, 66)],
@@ -110,7 +119,7 @@ def test_no_more_than_so_many_in_parallel() -> None:
     ],
 )
 def test_an_outage_is_caught_up(catch_up: CatchUp, expected: list[tuple[object, ...]]) -> None:
-    overlap = Overlap(mode="queue_all")
+    overlap = Overlap(mode=OverlapMode.QUEUE_ALL)
     simulation = each(10, 75, lasting(1, outages=((15 * SECOND, 65 * SECOND),)), catch_up=catch_up, overlap=overlap)
     assert story(simulation) == [("run", 10, 10, 11), *expected, ("run", 70, 70, 71)]
 
@@ -129,17 +138,17 @@ def test_a_schedule_that_is_late_at_the_start_catches_up_first() -> None:
     ("failure", "expected"),
     [
         (Failure(), ["run", "run", "run", "run", "run"]),
-        (Failure(mode="skip"), ["run", "skipped", "run", "run", "run"]),
+        (Failure(mode=FailureMode.SKIP), ["run", "skipped", "run", "run", "run"]),
         (
-            Failure(mode="backoff", backoff=Delays((timedelta(seconds=25),))),
+            Failure(mode=FailureMode.BACKOFF, backoff=Delays((timedelta(seconds=25),))),
             ["run", "skipped", "skipped", "run", "run"],
         ),
-        (Failure(mode="half_open", threshold=2), ["run", "run", "run", "run", "run"]),
+        (Failure(mode=FailureMode.HALF_OPEN, threshold=2), ["run", "run", "run", "run", "run"]),
         (
-            Failure(mode="half_open", threshold=1, cooldown=timedelta(seconds=15)),
+            Failure(mode=FailureMode.HALF_OPEN, threshold=1, cooldown=timedelta(seconds=15)),
             ["run", "skipped", "run", "run", "run"],
         ),
-        (Failure(mode="pause"), ["run", "skipped", "paused"]),
+        (Failure(mode=FailureMode.PAUSE), ["run", "skipped", "paused"]),
     ],
 )
 def test_a_failure_has_the_consequences_of_its_policy(failure: Failure, expected: list[str]) -> None:
@@ -150,7 +159,9 @@ def test_a_failure_has_the_consequences_of_its_policy(failure: Failure, expected
 
 
 def test_retries_by_the_schedule_count_their_attempts() -> None:
-    simulation = each(10, 65, lasting(1, fail_at=at(10, 20, 30, 40)), RetryPolicy(3), failure=Failure(mode="retry"))
+    simulation = each(
+        10, 65, lasting(1, fail_at=at(10, 20, 30, 40)), RetryPolicy(3), failure=Failure(mode=FailureMode.RETRY)
+    )
     assert [event.attempt for event in simulation.events] == [1, 2, 3, 1, 2, 1]
 
 
@@ -164,7 +175,7 @@ def test_retries_of_its_own_make_a_run_longer() -> None:
 
 def test_a_run_that_backs_off_is_superseded() -> None:
     retry = RetryPolicy(2, Delays((timedelta(seconds=60),)))
-    simulation = each(10, 25, lasting(1, fail_at=at(10)), retry, overlap=Overlap(mode="cancel_previous"))
+    simulation = each(10, 25, lasting(1, fail_at=at(10)), retry, overlap=Overlap(mode=OverlapMode.CANCEL_PREVIOUS))
     assert [event.kind for event in simulation.events] == ["cancelled", "run"]
     assert simulation.events[0].reason == "superseded by run #2"
 
@@ -172,8 +183,8 @@ def test_a_run_that_backs_off_is_superseded() -> None:
 def test_a_run_that_gave_way_does_not_end_a_row_of_failures() -> None:
     assuming = Assumptions(duration=lambda n: timedelta(seconds=99 if n == 2 else 1), fail_at=at(10, 30))
     policies: dict[str, Any] = {
-        "overlap": Overlap(mode="cancel_previous"),
-        "failure": Failure(mode="half_open", threshold=2),
+        "overlap": Overlap(mode=OverlapMode.CANCEL_PREVIOUS),
+        "failure": Failure(mode=FailureMode.HALF_OPEN, threshold=2),
     }
     kinds = [event.kind for event in each(10, 45, assuming, **policies).events]
     assert kinds == ["run", "cancelled", "run", "skipped"]
@@ -221,14 +232,14 @@ def test_delay_and_jitter_are_kept() -> None:
     ],
 )
 def test_the_schedules_own_limit_decides_among_its_runs(limit: Limit, expected: list[str]) -> None:
-    simulation = each(10, 45, lasting(25), overlap=Overlap(mode="allow"), limit=limit)
+    simulation = each(10, 45, lasting(25), overlap=Overlap(mode=OverlapMode.ALLOW), limit=limit)
     assert [event.kind for event in simulation.events] == expected
     assert most_at_once(simulation) <= limit.max
 
 
 def test_the_schedules_own_rate_delays_its_runs() -> None:
     slow = Limit(max=2, per=timedelta(seconds=30))
-    simulation = each(5, 60, lasting(1), overlap=Overlap(mode="allow"), rate=slow)
+    simulation = each(5, 60, lasting(1), overlap=Overlap(mode=OverlapMode.ALLOW), rate=slow)
     begun = [event.started_at for event in simulation.events if event.started_at is not None]
     assert len(begun) >= 4
     assert all(later - first >= 30 * SECOND for first, later in zip(begun, begun[2:], strict=False))
@@ -244,7 +255,7 @@ def most_at_once(simulation: Simulation) -> int:
 
 def test_a_limit_sees_what_the_same_look_has_decided() -> None:
     outage = lasting(25, outages=((5 * SECOND, 45 * SECOND),))
-    policies: dict[str, Any] = {"catch_up": CatchUp(mode="all"), "overlap": Overlap(mode="allow")}
+    policies: dict[str, Any] = {"catch_up": CatchUp(mode=CatchUpMode.ALL), "overlap": Overlap(mode=OverlapMode.ALLOW)}
     skipping = each(10, 46, outage, limit=Limit(max=2, when_full="skip"), **policies)
     assert [event.kind for event in skipping.events] == ["run", "run", "skipped", "skipped"]
     cancelling = each(10, 46, outage, limit=Limit(max=2, when_full="cancel_oldest"), **policies)
@@ -252,13 +263,13 @@ def test_a_limit_sees_what_the_same_look_has_decided() -> None:
 
 
 def test_the_sample_configuration() -> None:
-    """Each five seconds, eight seconds long, planner away for 27 seconds: never two at once."""
+    """Plan runs of eight seconds every five, with an outage of 27 seconds: never two at once."""
     definition = ScheduleDefinition(
         job="demo",
         rule=Rule(trigger=cron("*/5 * * * * *")),
-        catch_up=CatchUp(mode="all", keep=3),
-        overlap=Overlap(mode="cancel_previous"),
-        failure=Failure(mode="retry"),
+        catch_up=CatchUp(mode=CatchUpMode.ALL, keep=3),
+        overlap=Overlap(mode=OverlapMode.CANCEL_PREVIOUS),
+        failure=Failure(mode=FailureMode.RETRY),
         limit=Limit(max=1, when_full="skip"),
     )
     demo = ScheduleState("s1", "demo-task", definition, 0, 5 * SECOND)
@@ -297,7 +308,7 @@ def test_after_so_many_runs_it_is_over() -> None:
 
 def test_live_runs_at_the_start_are_in_the_way_but_in_no_count() -> None:
     lanes = {GLOBAL: Lane((LiveRun("a", True, True, True), LiveRun("b", followed=True), LiveRun("c")))}
-    schedule = standing(Steady(10 * SECOND), overlap=Overlap(mode="queue_all"))
+    schedule = standing(Steady(10 * SECOND), overlap=Overlap(mode=OverlapMode.QUEUE_ALL))
     simulation = simulate(schedule, ONCE, 0, 35 * SECOND, lasting(8), lanes=lanes)
     assert story(simulation) == [("run", 10, 24, 32), ("run", 20, 32, None), ("run", 30, None, None)]
     assert counts(simulation) == {"run": 3}
@@ -306,7 +317,7 @@ def test_live_runs_at_the_start_are_in_the_way_but_in_no_count() -> None:
 def test_a_policy_is_tried_by_changing_the_definition() -> None:
     schedule = standing(Steady(10 * SECOND))
     other = msgspec.structs.replace(
-        schedule, definition=msgspec.structs.replace(schedule.definition, overlap=Overlap(mode="allow"))
+        schedule, definition=msgspec.structs.replace(schedule.definition, overlap=Overlap(mode=OverlapMode.ALLOW))
     )
     before, then = (simulate(s, ONCE, 0, 100 * SECOND, lasting(15)) for s in (schedule, other))
     assert (counts(before), counts(then)) == ({"run": 5, "skipped": 5}, {"run": 10})

@@ -1,21 +1,21 @@
-"""Reasons as they are told to people, and what kind of reason each of them is."""
+"""Tallies: the words of each reason for a skip or a miss, and the kind of that reason."""
 
 from rota.core.planning.catch_up import choose
 from rota.core.planning.overlap_and_failure import Lane, LiveRun, Skip, decide
 from rota.core.planning.tally import MISSED, SKIPPED, Tally, missed_kind, skip_kind
 from rota.core.planning.tick import Planned
-from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
 from rota.values.scope import GLOBAL
-from tests.support.plan_times import Steady
+from tests.support.schedules.plan_times import Steady
 
 SECOND = 1_000_000
 
 
 def test_every_way_of_missing_has_its_kind() -> None:
     policies = [
-        CatchUp(mode="none"),
-        CatchUp(mode="all", keep=2),
-        CatchUp(mode="latest"),
+        CatchUp(mode=CatchUpMode.NONE),
+        CatchUp(mode=CatchUpMode.ALL, keep=2),
+        CatchUp(mode=CatchUpMode.LATEST),
     ]
     day = 86_400 * SECOND
     found = {
@@ -28,8 +28,8 @@ def test_every_way_of_missing_has_its_kind() -> None:
 
 def test_every_way_of_skipping_has_its_kind() -> None:
     busy, failed = Lane((LiveRun("r"),)), Lane((), failed=True, failures=1)
-    by_overlap = decide(Overlap(mode="skip"), Failure(), busy, 0, 1)
-    by_failure = decide(Overlap(mode="skip"), Failure(mode="skip"), failed, 0, 1)
+    by_overlap = decide(Overlap(mode=OverlapMode.SKIP), Failure(), busy, 0, 1)
+    by_failure = decide(Overlap(mode=OverlapMode.SKIP), Failure(mode=FailureMode.SKIP), failed, 0, 1)
     assert isinstance(by_overlap, Skip)
     assert isinstance(by_failure, Skip)
     kinds = [skip_kind(by_overlap), skip_kind(by_failure), skip_kind(Skip("job 'a' is disabled"))]

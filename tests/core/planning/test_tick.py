@@ -1,4 +1,4 @@
-"""A schedule, its lanes and an instant become runs, skips, gaps, and where to look next."""
+"""Ticks: a schedule, its lanes and an instant become runs, skips, gaps, and where to look next."""
 
 from datetime import timedelta
 from functools import partial
@@ -17,11 +17,21 @@ from rota.core.planning import tick as ticks
 from rota.core.planning.catch_up import Gap
 from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Skip
 from rota.core.planning.tick import Refuse, ScheduleState, Tick, following_plan, no_limits, tick
-from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, catch_up_of
+from rota.core.schedules.policies import (
+    FAILURE,
+    OVERLAP,
+    CatchUp,
+    CatchUpMode,
+    Failure,
+    FailureMode,
+    Overlap,
+    OverlapMode,
+    catch_up_of,
+)
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.values.durations import parse_duration
 from rota.values.scope import GLOBAL, Scope
-from tests.support.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, StandingOn, Steady, standing
+from tests.support.schedules.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, StandingOn, Steady, standing
 
 NOON = 1_767_268_800 * SECOND  # 2026-01-01T12:00:00Z
 A, B = Scope("account", "a"), Scope("account", "b")
@@ -63,7 +73,10 @@ def test_what_is_not_due_stays() -> None:
 @pytest.mark.parametrize("mode", ["none", "latest", "all"])
 def test_with_a_delay_the_noon_plan_is_eligible_at_five_past(mode: str) -> None:
     schedule = standing(
-        Steady(HOUR), cursor=NOON - HOUR, delay=timedelta(minutes=5), catch_up=CatchUp(mode=mode, grace=timedelta(0))
+        Steady(HOUR),
+        cursor=NOON - HOUR,
+        delay=timedelta(minutes=5),
+        catch_up=CatchUp(mode=CatchUpMode(mode), grace=timedelta(0)),
     )
     early = planned_at(schedule, NOON + 5 * MINUTE - 1)
     assert (early.planned, early.next_at) == ((), NOON + 5 * MINUTE)
@@ -84,9 +97,9 @@ def test_the_latest_plan_is_the_instant_floored_to_the_cadence(cadence: str, now
 
 
 EACH_FIVE_SECONDS: dict[str, Any] = {
-    "catch_up": CatchUp(mode="all", keep=3),
-    "overlap": Overlap(mode="cancel_previous"),
-    "failure": Failure(mode="retry"),
+    "catch_up": CatchUp(mode=CatchUpMode.ALL, keep=3),
+    "overlap": Overlap(mode=OverlapMode.CANCEL_PREVIOUS),
+    "failure": Failure(mode=FailureMode.RETRY),
 }
 
 
@@ -153,7 +166,11 @@ def test_without_a_scope_plan_times_pass() -> None:
 
 def test_a_newcomer_gets_no_catch_up() -> None:
     schedule = standing(
-        Steady(HOUR), cursor=NOON, scopes=(A, B), catch_up=CatchUp(mode="all"), overlap=Overlap(mode="queue_all")
+        Steady(HOUR),
+        cursor=NOON,
+        scopes=(A, B),
+        catch_up=CatchUp(mode=CatchUpMode.ALL),
+        overlap=Overlap(mode=OverlapMode.QUEUE_ALL),
     )
     done = planned_at(schedule, NOON + 3 * HOUR, newcomers=frozenset({B}))
     assert [(planned.scope, (planned.plan_time - NOON) // HOUR) for planned in done.planned] == [
@@ -181,7 +198,13 @@ def test_jitter_is_the_same_on_every_planner_and_never_early() -> None:
 
 
 def test_after_so_many_runs_it_ends() -> None:
-    schedule = standing(cursor=NOON, fired=3, max_runs=5, catch_up=CatchUp(mode="all"), overlap=Overlap(mode="allow"))
+    schedule = standing(
+        cursor=NOON,
+        fired=3,
+        max_runs=5,
+        catch_up=CatchUp(mode=CatchUpMode.ALL),
+        overlap=Overlap(mode=OverlapMode.ALLOW),
+    )
     done = planned_at(schedule, NOON + MINUTE)
     assert created(done) == [NOON + SECOND, NOON + 2 * SECOND]
     assert (done.fired, done.next_plan, done.next_at) == (5, None, None)
@@ -190,14 +213,14 @@ def test_after_so_many_runs_it_ends() -> None:
 
 
 def test_skipped_plan_times_count_for_the_most_runs() -> None:
-    schedule = standing(cursor=NOON, max_runs=3, catch_up=CatchUp(mode="all"))
+    schedule = standing(cursor=NOON, max_runs=3, catch_up=CatchUp(mode=CatchUpMode.ALL))
     done = planned_at(schedule, NOON + MINUTE)
     assert [type(planned.decision) for planned in done.planned] == [Create, Skip, Skip]
     assert done.next_plan is None
 
 
 def test_more_than_one_tick_holds_is_looked_at_again_at_once() -> None:
-    schedule = standing(cursor=NOON, catch_up=CatchUp(mode="all", per_tick=10))
+    schedule = standing(cursor=NOON, catch_up=CatchUp(mode=CatchUpMode.ALL, per_tick=10))
     done = planned_at(schedule, NOON + MINUTE)
     assert (len(done.planned), done.next_at) == (10, NOON + MINUTE)
     assert done.next_plan == NOON + 11 * SECOND
@@ -209,20 +232,20 @@ def test_the_last_plan_time_ends_a_schedule() -> None:
 
 
 def test_a_failure_pauses_where_it_is_seen() -> None:
-    schedule = standing(cursor=NOON, catch_up=CatchUp(mode="all"), failure=Failure(mode="pause"))
+    schedule = standing(cursor=NOON, catch_up=CatchUp(mode=CatchUpMode.ALL), failure=Failure(mode=FailureMode.PAUSE))
     lane = Lane(failed=True, failures=1, attempt=4, finished_at=NOON)
     done = planned_at(schedule, NOON + MINUTE, {GLOBAL: lane})
     assert [planned.decision for planned in done.planned] == [
         Skip("failure: the last run failed, so the schedule is paused", failure=True)
     ]
     assert (done.pause, done.cursor, done.next_plan) == ("failure: the last run failed", NOON + SECOND, None)
-    resumed = standing(cursor=done.cursor, failure=Failure(mode="pause"))
+    resumed = standing(cursor=done.cursor, failure=Failure(mode=FailureMode.PAUSE))
     assert len(created(planned_at(resumed, NOON + MINUTE, dict(done.lanes)))) == 1
 
 
 def test_what_a_pause_held_back_may_have_another_catch_up() -> None:
-    schedule = standing(Steady(HOUR), cursor=NOON, overlap=Overlap(mode="allow"))
-    every_one = planned_at(schedule.catching_up(CatchUp(mode="all")), NOON + 3 * HOUR)
+    schedule = standing(Steady(HOUR), cursor=NOON, overlap=Overlap(mode=OverlapMode.ALLOW))
+    every_one = planned_at(schedule.catching_up(CatchUp(mode=CatchUpMode.ALL)), NOON + 3 * HOUR)
     assert created(every_one) == [NOON + HOUR, NOON + 2 * HOUR, NOON + 3 * HOUR]
 
 
@@ -251,7 +274,7 @@ def test_after_waits_for_whatever_was_in_its_way() -> None:
 
 def test_after_that_was_skipped_for_a_failure_is_planned_from_now() -> None:
     lane = Lane(failed=True, failures=1, attempt=4, finished_at=NOON - SECOND)
-    done = planned_at(following(failure=Failure(mode="skip")), NOON + 1, {GLOBAL: lane})
+    done = planned_at(following(failure=Failure(mode=FailureMode.SKIP)), NOON + 1, {GLOBAL: lane})
     assert (done.awaits, done.next_plan) == (None, NOON + 5 * MINUTE + SECOND)
 
 
@@ -274,10 +297,10 @@ def test_the_end_of_a_run_names_a_whole_second(ended_at: int, expected: int) -> 
 
 @pytest.mark.parametrize("policy", ["none", "latest", "all", {"mode": "all", "keep": 10, "window": "36500d"}])
 def test_a_virtual_year_of_outage_is_decided_in_milliseconds(policy: Any) -> None:
-    """The bound of time is for a busy machine; that of questions holds anywhere."""
+    """Check two bounds: that of time is for a busy machine, that of calls holds anywhere."""
     catch_up = catch_up_of(policy)
     times = Steady()
-    counted = standing(times, cursor=NOON, catch_up=catch_up, overlap=Overlap(mode="queue_all"))
+    counted = standing(times, cursor=NOON, catch_up=catch_up, overlap=Overlap(mode=OverlapMode.QUEUE_ALL))
     done = planned_at(counted, NOON + 365 * DAY)
     assert len(done.planned) == {"none": 1, "latest": 1}.get(catch_up.mode, min(100, catch_up.keep))
     assert times.asked <= 1_120
@@ -357,7 +380,7 @@ def test_ticks_repeated_decide_each_plan_time_once(
 def test_the_short_way_of_an_ordinary_fire_decides_the_same(
     policies: dict[str, Any], jitter: timedelta, times: Listed, cursor: int, now: int, lane: Lane, reason: str | None
 ) -> None:
-    """Policies are as simple as they mostly are more often than chance would have them."""
+    """Draw a definition; simple policies are more likely than by chance, since most schedules have them."""
     for simple in (policies, {**policies, "max_runs": None, "catch_up": CatchUp(), "failure": Failure()}):
         schedule = standing(times, cursor=cursor, jitter=jitter, **simple)
         for horizon in (None, now):

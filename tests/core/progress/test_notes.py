@@ -1,4 +1,4 @@
-"""How far a run is, concluded from its steps."""
+"""Progress of a run, derived from its steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps as they are declared, and what is concluded of those that nobody recorded."""
+"""Steps: declarations, and the states derived for steps that were not recorded."""
 
 from datetime import timedelta
 from typing import Any
@@ -47,7 +47,7 @@ def test_ids_or_dicts() -> None:
         ([""], Invalid, "step id must be text"),
         (["x" * 201], Invalid, "step id must be text"),
         ([{"name": "A"}], Invalid, "needs an id"),
-        ([{"id": "a", "timeout": "0s"}], Invalid, "longer than nothing"),
+        ([{"id": "a", "timeout": "0s"}], Invalid, "longer than zero"),
         ([{"id": "a", "cancelable": "no"}], Invalid, "true or false"),
         ([{"id": "a", "cancellable": False}], UnknownOption, "did you mean 'cancelable'"),
         ([str(number) for number in range(MOST_STEPS + 1)], Invalid, "at most 1000"),

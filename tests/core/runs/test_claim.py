@@ -1,4 +1,4 @@
-"""How a worker shares its free places between queues."""
+"""Shares: how a worker splits its free slots between queues."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,7 +97,7 @@ def test_places_are_split_by_weight(free: int, given_weights: tuple[list[str], d
 def test_few_places_at_a_time_keep_the_weights_too(
     given_weights: tuple[list[str], dict[str, int]], claims: list[int]
 ) -> None:
-    """As long as there is not a place for each, which each would get."""
+    """Keep the weights while there are fewer slots than queues; with enough, each queue gets one."""
     queues, weights = given_weights
     claims = [places for places in claims if places < len(queues)]
     owed: dict[str, float] = {}

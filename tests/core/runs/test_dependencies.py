@@ -1,4 +1,4 @@
-"""What runs follow: what people may write, refs, rings, and who has followed in vain."""
+"""Dependencies: the `after` option, refs, cycles, and runs whose dependency failed."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def test_nothing_is_nothing() -> None:
         ([{"run": ID, "when": "end"}], "unknown option 'when'|no option"),
         ([{"run": ID, "on": "failure"}], "on of after cannot be 'failure'"),
         ([{"run": ID, "otherwise": "skp"}], "did you mean 'skip'"),
-        ([{"run": ID, "on": "end", "otherwise": "cancel"}], "has no otherwise"),
+        ([{"run": ID, "on": "end", "otherwise": "cancel"}], "otherwise means nothing"),
         ([ID] * (MOST_FOLLOWED + 1), "at most 1000"),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_repeated_request_may_name_its_run_by_another_answer() -> None:
 
 
 def linked(**after: list[str]) -> list[list[str]]:
-    """Of a call: the refs in an order in which they can run, with whom they follow."""
+    """Return the refs of a call in an order in which they can run, each with its predecessors."""
     refs = list(after)
     afters = [followed_by(names) for names in after.values()]
     places = places_of(refs)
@@ -117,7 +117,7 @@ def test_otherwise_the_order_is_as_it_was() -> None:
     [
         ({"a": ["a"]}, "'a' cannot follow itself"),
         ({"a": ["b"], "b": ["a"]}, "a → b → a"),
-        ({"start": ["a"], "a": ["b"], "b": ["c"], "c": ["a"], "d": []}, "ring: a → b → c → a"),
+        ({"start": ["a"], "a": ["b"], "b": ["c"], "c": ["a"], "d": []}, "cycle: a → b → c → a"),
     ],
 )
 def test_rings_are_shown(after: dict[str, list[str]], words: str) -> None:

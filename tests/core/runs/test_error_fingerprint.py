@@ -1,4 +1,4 @@
-"""Which errors are taken for the same one."""
+"""Fingerprints: which errors count as the same."""
 
 import json
 import time

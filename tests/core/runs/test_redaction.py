@@ -1,4 +1,4 @@
-"""What is a secret by its name, and where else it is hidden."""
+"""Redaction: which names suggest a secret, and where its value is hidden."""
 
 import re
 

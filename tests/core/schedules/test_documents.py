@@ -1,4 +1,4 @@
-"""Schedules as documents: what is written is read back the same, and what is wrong is told with its key."""
+"""Documents of schedules: they survive a round trip, and errors name the key."""
 
 import json
 import tomllib
@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from rota.core.calendar.cron_times import FoldMode
 from rota.core.calendar.rules import Window
 from rota.core.calendar.triggers import Cron, Either, Every, Trigger, after, cron, every, once
 from rota.core.formats.toml import schedules_toml
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import Delays, Exponential
 from rota.core.schedules.documents import KEYS, document_of, merged, parse
-from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition, define
 from rota.errors import Invalid, UnknownOption
 from rota.values.instants import micros_at
@@ -75,9 +76,11 @@ COMMON = {
     "jitter": SPANS,
     "failure": st.sampled_from(["skip", "pause", "run_new"])
     | st.builds(
-        lambda threshold, span: Failure(mode="half_open", threshold=threshold, cooldown=span), st.integers(1, 9), SPANS
+        lambda threshold, span: Failure(mode=FailureMode.HALF_OPEN, threshold=threshold, cooldown=span),
+        st.integers(1, 9),
+        SPANS,
     )
-    | BACKOFFS.map(lambda backoff: Failure(mode="backoff", backoff=backoff)),
+    | BACKOFFS.map(lambda backoff: Failure(mode=FailureMode.BACKOFF, backoff=backoff)),
     "max_runs": st.integers(1, 99),
     "start_at": st.just(NEW_YEAR - timedelta(days=1, microseconds=5)),
     "windows": st.lists(WINDOWS, max_size=2),
@@ -96,9 +99,9 @@ COMMON = {
 WITH_TIMES = {
     "scopes": st.lists(SCOPES, max_size=3, unique=True) | st.just("tenants"),
     "catch_up": st.sampled_from(["none", "latest", "all"])
-    | st.builds(lambda window, keep: CatchUp(mode="all", window=window, keep=keep), SPANS, st.integers(1, 9)),
+    | st.builds(lambda window, keep: CatchUp(mode=CatchUpMode.ALL, window=window, keep=keep), SPANS, st.integers(1, 9)),
     "overlap": st.sampled_from(["skip", "allow", "queue_one", "queue_all"])
-    | st.builds(lambda most: Overlap(mode="parallel", max_overlap=most), st.none() | st.integers(1, 9)),
+    | st.builds(lambda most: Overlap(mode=OverlapMode.PARALLEL, max_overlap=most), st.none() | st.integers(1, 9)),
 }
 LIMITS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
@@ -179,7 +182,7 @@ def test_an_interval_without_a_unit_counts_minutes() -> None:
 
 
 def test_what_decides_nothing_about_folds_is_not_written_and_not_read() -> None:
-    stored = define(JobDefinition(name="j"), Cron("*/15 * * * *", fold="last"), {}, name="n", now=None)
+    stored = define(JobDefinition(name="j"), Cron("*/15 * * * *", fold=FoldMode.LAST), {}, name="n", now=None)
     assert document_of("n", stored) == {"name": "n", "job": "j", "cron": "*/15 * * * *"}
     said = "schedule 'n': cron: fold: means nothing: the minute begins with"
     for trigger in (
@@ -232,7 +235,7 @@ def test_scopes_are_texts_or_pairs_or_a_provider() -> None:
         ({"every": "1h", "windows": "09:00-17:00"}, "windows: must be a list", '["09:00-17:00"]'),
         ({"every": "1h", "payload": [1]}, "payload: must be a table", None),
         ({"every": "1h", "payload": "{"}, "payload: is no JSON", None),
-        ({"every": "1h", "payload": {"a": "\ud800"}}, "payload: {'a': '\\ud800'} holds half a character", None),
+        ({"every": "1h", "payload": {"a": "\ud800"}}, "payload: {'a': '\\ud800'} contains an unpaired surrogate", None),
         ({"every": "1h", "start_at": "never"}, "start_at: 'never' is no time", None),
         ({"either": "x"}, "either must be a list", None),
         ({"either": [{"after": "5m"}]}, "either, part 1 must have one of cron, every and once", None),

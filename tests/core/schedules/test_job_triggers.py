@@ -1,4 +1,4 @@
-"""Schedules that follow another job, as values: triggers, documents, words, rings, templates."""
+"""Schedules that follow another job, as values: triggers, documents, words, cycles, templates."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 from rota.core.calendar.describe import describe
 from rota.core.calendar.rules import Rule, compiled
 from rota.core.calendar.triggers import Following, Trigger, cron, every, following
+from rota.core.calendar.triggers.job_end import FollowedEnd
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import AfterRun, check_template, filled
 from rota.core.schedules.documents import document_of, parse
@@ -59,7 +60,7 @@ def test_documents_come_back_the_same(trigger: Trigger) -> None:
 
 def test_a_document() -> None:
     document = {"name": "s", "job": "work", "following": "extract", "on": "failure"}
-    assert parse(document).trigger == Following("extract", "failure")
+    assert parse(document).trigger == Following("extract", FollowedEnd.FAILURE)
     assert document_of("s", define(WORK, parse(document).trigger, {}, name="s", now=0)) == document
     with pytest.raises(Invalid, match="on means nothing with every"):
         parse({"name": "s", "job": "work", "every": "1m", "on": "end"})

@@ -1,4 +1,4 @@
-"""What people may write for lateness, overlap and failure, and what they may not."""
+"""Policies for lateness, overlap and failure: what is accepted, and what is refused."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,27 +6,46 @@ from typing import Any
 import msgspec
 import pytest
 
+from rota.core.calendar.rules import Rule
+from rota.core.calendar.triggers import every
 from rota.core.jobs.retry import Delays, Exponential
-from rota.core.schedules.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
+from rota.core.schedules.policies import (
+    CatchUp,
+    CatchUpMode,
+    Failure,
+    FailureMode,
+    Overlap,
+    OverlapMode,
+    catch_up_of,
+    failure_of,
+    overlap_of,
+)
+from rota.core.schedules.schedule import ScheduleDefinition
+from rota.core.schedules.view import policies
 from rota.errors import BadDuration, Invalid, UnknownOption
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 LATEST = CatchUp()
+EACH_MODE = [
+    *(CatchUp(mode=mode) for mode in CatchUpMode),
+    *(Overlap(mode=mode) for mode in OverlapMode),
+    *(Failure(mode=mode) for mode in FailureMode),
+]
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        (None, CatchUp(mode="latest", window=24 * HOUR)),
-        ("none", CatchUp(mode="none", grace=60 * SECOND)),
+        (None, CatchUp(mode=CatchUpMode.LATEST, window=24 * HOUR)),
+        ("none", CatchUp(mode=CatchUpMode.NONE, grace=60 * SECOND)),
         ("latest", CatchUp()),
-        ("all", CatchUp(mode="all", keep=1_000, per_tick=100)),
-        ({"mode": "all", "keep": 3}, CatchUp(mode="all", keep=3)),
-        ({"mode": "all", "per_tick": 5, "window": "2h"}, CatchUp(mode="all", per_tick=5, window=2 * HOUR)),
-        ({"mode": "none", "grace": "0s"}, CatchUp(mode="none", grace=timedelta(0))),
+        ("all", CatchUp(mode=CatchUpMode.ALL, keep=1_000, per_tick=100)),
+        ({"mode": "all", "keep": 3}, CatchUp(mode=CatchUpMode.ALL, keep=3)),
+        ({"mode": "all", "per_tick": 5, "window": "2h"}, CatchUp(mode=CatchUpMode.ALL, per_tick=5, window=2 * HOUR)),
+        ({"mode": "none", "grace": "0s"}, CatchUp(mode=CatchUpMode.NONE, grace=timedelta(0))),
         ({"window": "1h"}, CatchUp(window=HOUR)),
         ({}, CatchUp()),
-        (CatchUp(mode="all", keep=7), CatchUp(mode="all", keep=7)),
+        (CatchUp(mode=CatchUpMode.ALL, keep=7), CatchUp(mode=CatchUpMode.ALL, keep=7)),
     ],
 )
 def test_what_people_write_for_catch_up(written: Any, meant: CatchUp) -> None:
@@ -36,11 +55,11 @@ def test_what_people_write_for_catch_up(written: Any, meant: CatchUp) -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        (None, Overlap(mode="skip")),
-        ("queue_one", Overlap(mode="queue_one")),
-        ({"mode": "parallel", "max_overlap": 3}, Overlap(mode="parallel", max_overlap=3)),
-        ({"mode": "parallel", "max_overlap": None}, Overlap(mode="parallel")),
-        (Overlap(mode="cancel_previous"), Overlap(mode="cancel_previous")),
+        (None, Overlap(mode=OverlapMode.SKIP)),
+        ("queue_one", Overlap(mode=OverlapMode.QUEUE_ONE)),
+        ({"mode": "parallel", "max_overlap": 3}, Overlap(mode=OverlapMode.PARALLEL, max_overlap=3)),
+        ({"mode": "parallel", "max_overlap": None}, Overlap(mode=OverlapMode.PARALLEL)),
+        (Overlap(mode=OverlapMode.CANCEL_PREVIOUS), Overlap(mode=OverlapMode.CANCEL_PREVIOUS)),
     ],
 )
 def test_what_people_write_for_overlap(written: Any, meant: Overlap) -> None:
@@ -50,21 +69,24 @@ def test_what_people_write_for_overlap(written: Any, meant: Overlap) -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        (None, Failure(mode="run_new")),
-        ("pause", Failure(mode="pause")),
-        ({"mode": "retry", "max_attempts": 3}, Failure(mode="retry", max_attempts=3)),
-        ({"mode": "backoff", "backoff": "5m"}, Failure(mode="backoff", backoff=Delays((5 * MINUTE,)))),
-        ({"mode": "backoff", "backoff": ["1m", "5m"]}, Failure(mode="backoff", backoff=Delays((MINUTE, 5 * MINUTE)))),
-        ({"mode": "backoff", "backoff": "exponential"}, Failure(mode="backoff", backoff=Exponential())),
+        (None, Failure(mode=FailureMode.RUN_NEW)),
+        ("pause", Failure(mode=FailureMode.PAUSE)),
+        ({"mode": "retry", "max_attempts": 3}, Failure(mode=FailureMode.RETRY, max_attempts=3)),
+        ({"mode": "backoff", "backoff": "5m"}, Failure(mode=FailureMode.BACKOFF, backoff=Delays((5 * MINUTE,)))),
+        (
+            {"mode": "backoff", "backoff": ["1m", "5m"]},
+            Failure(mode=FailureMode.BACKOFF, backoff=Delays((MINUTE, 5 * MINUTE))),
+        ),
+        ({"mode": "backoff", "backoff": "exponential"}, Failure(mode=FailureMode.BACKOFF, backoff=Exponential())),
         (
             {"mode": "backoff", "backoff": {"base": "10s", "factor": 3, "cap": "1m"}},
-            Failure(mode="backoff", backoff=Exponential(base=10 * SECOND, factor=3, cap=MINUTE)),
+            Failure(mode=FailureMode.BACKOFF, backoff=Exponential(base=10 * SECOND, factor=3, cap=MINUTE)),
         ),
         (
             {"mode": "half_open", "threshold": 2, "cooldown": "30s"},
-            Failure(mode="half_open", threshold=2, cooldown=30 * SECOND),
+            Failure(mode=FailureMode.HALF_OPEN, threshold=2, cooldown=30 * SECOND),
         ),
-        (Failure(mode="half_open", threshold=2), Failure(mode="half_open", threshold=2)),
+        (Failure(mode=FailureMode.HALF_OPEN, threshold=2), Failure(mode=FailureMode.HALF_OPEN, threshold=2)),
     ],
 )
 def test_what_people_write_for_failure(written: Any, meant: Failure) -> None:
@@ -72,10 +94,10 @@ def test_what_people_write_for_failure(written: Any, meant: Failure) -> None:
 
 
 def test_plan_times_that_are_all_caught_up_queue_unless_somebody_says_otherwise() -> None:
-    all_of_them = CatchUp(mode="all")
-    assert overlap_of(None, all_of_them) == Overlap(mode="queue_all")
-    assert overlap_of("skip", all_of_them) == Overlap(mode="skip")
-    assert overlap_of(None, LATEST) == Overlap(mode="skip")
+    all_of_them = CatchUp(mode=CatchUpMode.ALL)
+    assert overlap_of(None, all_of_them) == Overlap(mode=OverlapMode.QUEUE_ALL)
+    assert overlap_of("skip", all_of_them) == Overlap(mode=OverlapMode.SKIP)
+    assert overlap_of(None, LATEST) == Overlap(mode=OverlapMode.SKIP)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +127,8 @@ def test_plan_times_that_are_all_caught_up_queue_unless_somebody_says_otherwise(
         True,
         ["all"],
         object(),
-        CatchUp(mode="all", keep=0),
-        CatchUp(mode="never"),
+        CatchUp(mode=CatchUpMode.ALL, keep=0),
+        CatchUp(mode="never"),  # type: ignore[arg-type]
     ],
 )
 def test_a_catch_up_that_makes_no_sense(written: Any) -> None:
@@ -122,7 +144,7 @@ def test_a_catch_up_that_makes_no_sense(written: Any) -> None:
         {"mode": "parallel", "max_overlap": False},
         {"mode": ""},
         5,
-        Overlap(mode="parallel", max_overlap=-1),
+        Overlap(mode=OverlapMode.PARALLEL, max_overlap=-1),
     ],
 )
 def test_an_overlap_that_makes_no_sense(written: Any) -> None:
@@ -149,7 +171,7 @@ def test_an_overlap_that_makes_no_sense(written: Any) -> None:
         {"mode": "half_open", "threshold": None},
         {"mode": "half_open", "cooldown": "0s"},
         {"mode": "half_open", "cooldown": 5},
-        Failure(mode="half_open", cooldown=timedelta(0)),
+        Failure(mode=FailureMode.HALF_OPEN, cooldown=timedelta(0)),
     ],
 )
 def test_a_failure_policy_that_makes_no_sense(written: Any) -> None:
@@ -165,7 +187,7 @@ def test_a_failure_policy_that_makes_no_sense(written: Any) -> None:
         (catch_up_of, {"mode": "none", "per_tick": 3}, "catch_up.per_tick"),
         (catch_up_of, {"mode": "none", "window": "1h"}, "catch_up.window"),
         (catch_up_of, {"mode": "all", "grace": "1m"}, "catch_up.grace"),
-        (catch_up_of, CatchUp(mode="latest", keep=3), "catch_up.keep"),
+        (catch_up_of, CatchUp(mode=CatchUpMode.LATEST, keep=3), "catch_up.keep"),
         (failure_of, {"mode": "run_new", "max_attempts": 3}, "failure.max_attempts"),
         (failure_of, {"mode": "skip", "backoff": "1m"}, "failure.backoff"),
         (failure_of, {"mode": "backoff", "threshold": 3}, "failure.threshold"),
@@ -216,3 +238,12 @@ def test_what_was_given_is_not_changed() -> None:
 )
 def test_a_policy_survives_json(policy: CatchUp | Overlap | Failure) -> None:
     assert msgspec.json.decode(msgspec.json.encode(policy), type=type(policy)) == policy
+
+
+@pytest.mark.parametrize("policy", EACH_MODE)
+def test_every_mode_has_words_and_answers(policy: CatchUp | Overlap | Failure) -> None:
+    kind = {CatchUp: "catch_up", Overlap: "overlap", Failure: "failure"}[type(policy)]
+    definition = ScheduleDefinition(job="j", rule=Rule(every("1m")), **{kind: policy})  # type: ignore[arg-type]
+    assert len(dict(policies(definition))[kind]) > 10
+    for name, value in vars(type(policy)).items():
+        assert not isinstance(value, property) or isinstance(getattr(policy, name), bool)

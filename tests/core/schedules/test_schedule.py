@@ -1,4 +1,4 @@
-"""What a schedule may declare: everything is checked before anything is stored."""
+"""Definitions of schedules: everything is checked before anything is stored."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from rota.core.jobs.job import CancelPolicy, JobDefinition
 from rota.core.jobs.retry import Delays, Exponential, RetryPolicy
 from rota.core.limits.limits import Limit
 from rota.core.runs.options import new_run
-from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, define, options_of
 from rota.errors import BadDuration, BadPayload, BadTrigger, Conflict, Invalid, NotSchedulable, UnknownOption
 from rota.values.instants import instant, micros_at
@@ -47,12 +47,12 @@ SAMPLE: dict[str, Any] = {
 
 
 def test_the_sample_configuration() -> None:
-    """Each five seconds; one at once or none; the last one is cancelled, or tried again; three are made up for."""
+    """Combine an interval of five seconds, a limit, cancelling or retrying the last run, and catching up three."""
     definition = defined(cron("*/5 * * * * *"), name="demo-task", **SAMPLE)
     assert definition.limit == Limit(max=1, when_full="skip")
-    assert definition.overlap == Overlap(mode="cancel_previous")
-    assert definition.failure == Failure(mode="retry")
-    assert definition.catch_up == CatchUp(mode="all", keep=3)
+    assert definition.overlap == Overlap(mode=OverlapMode.CANCEL_PREVIOUS)
+    assert definition.failure == Failure(mode=FailureMode.RETRY)
+    assert definition.catch_up == CatchUp(mode=CatchUpMode.ALL, keep=3)
     assert definition.options == {"timeout": "8s"}
 
 

@@ -1,4 +1,4 @@
-"""What follows from how far the replicas of a run are."""
+"""Replicas: decisions that follow from their states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATES = {"q": S.QUEUED, "r": S.RUNNING, "s": S.SUCCEEDED, "f": S.FAILED, "x": S
 
 
 def those(letters: str, **same: Any) -> list[Replica]:
-    """One for each letter; a capital one is cleared."""
+    """Return one replica for each letter; a capital letter is a cleared one."""
     return [
         Replica(run_id=f"{place}", worker=f"w{place}", state=STATES[letter.lower()], cleared=letter.isupper(), **same)
         for place, letter in enumerate(letters)

@@ -1,4 +1,4 @@
-"""Requirements: what people write, which worker meets it, and that the same needs are the same text."""
+"""Requirements: parsing, which workers meet them, and that equal requirements have equal text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers as values: who is alive, what may be asked of them, and who is meant."""
+"""Workers as values: which are alive, what operators may request, and which workers a name matches."""
 
 from datetime import timedelta
 from typing import Any

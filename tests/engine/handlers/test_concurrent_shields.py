@@ -13,8 +13,8 @@ from rota import Cancelled, Context, RunState
 from rota.core.progress.notes import Notes
 from rota.core.progress.steps import StepOption
 from rota.testing import Harness
-from tests.support.real_worker import Working
-from tests.support.waiting import forever, until
+from tests.support.runs.real_worker import Working
+from tests.support.wait import forever, until
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -11,8 +11,8 @@ from rota.client.client import Order
 from rota.core.runs.error_fingerprint import fingerprint_of
 from rota.store.databases.database import Row, Tx
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import SECOND, Working
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import SECOND, Working
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -18,10 +18,10 @@ from rota.store.runs import cancel, waits
 from rota.testing import Harness
 from rota.testing.harness.manual_worker import HandWorker
 from tests.engine.worker.test_external import ENDING, NOTING, VERBS, everything
-from tests.support import isolated_jobs
-from tests.support.accounts import rows
-from tests.support.real_worker import Working
-from tests.support.trails import repeat_everything, trail, words
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.audit_trails import repeat_everything, trail, words
+from tests.support.runs.real_worker import Working
+from tests.support.schedules.ledger_oracle import rows
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 

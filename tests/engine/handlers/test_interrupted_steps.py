@@ -16,10 +16,10 @@ from rota.core.progress.steps import StepState
 from rota.store.progress.notes import NoteStore
 from rota.testing import Harness
 from tests.engine.handlers.test_steps import states_of
-from tests.support import isolated_jobs
-from tests.support.real_worker import AT_ONCE, Working
-from tests.support.shaky import ShakyNotes, ShakyStore
-from tests.support.waiting import round_trips, until
+from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import AT_ONCE, Working
+from tests.support.wait import round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -13,9 +13,9 @@ import pytest
 
 from rota import Context, Fail, Outcome, Retry, RunState, Snooze
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import Working
-from tests.support.waiting import until
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

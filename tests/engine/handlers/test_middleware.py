@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rota import Rota, RunState
 from rota.testing import Harness, inline
-from tests.support import surrounded_jobs
+from tests.support.jobs import middleware_jobs
 
 
 async def test_functions_are_surrounded_in_their_thread(harness: Harness) -> None:
@@ -85,7 +85,7 @@ async def test_a_class_surrounds_what_it_can(harness: Harness) -> None:
 
 
 async def test_isolated_handlers_are_surrounded_in_their_process() -> None:
-    async with Harness(surrounded_jobs.app) as harness:
+    async with Harness(middleware_jobs.app) as harness:
         for job in ("is_inside", "is_inside_too"):
             run = await harness.enqueue(job)
             await harness.drain()
@@ -98,9 +98,9 @@ def test_inline_calls_are_surrounded_and_direct_ones_are_not() -> None:
 
     @app.job
     def inside() -> bool:
-        return surrounded_jobs.inside.get()
+        return middleware_jobs.inside.get()
 
-    app.around(contextmanager(surrounded_jobs.surroundings))
+    app.around(contextmanager(middleware_jobs.surroundings))
     with inline(app) as inlined:
         inside.enqueue()
     assert inlined.runs[0].result is True

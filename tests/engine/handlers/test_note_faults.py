@@ -20,10 +20,10 @@ from rota.engine.observability.log_capture import capture
 from rota.errors import Invalid, Unavailable
 from rota.store.progress.notes import NoteStore
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import Working
-from tests.support.shaky import ShakyNotes, ShakyStore
-from tests.support.waiting import wait_for
+from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import Working
+from tests.support.wait import wait_for
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -15,10 +15,10 @@ from rota.core.progress.notes import LONGEST_LINE
 from rota.engine.observability.log_capture import capture
 from rota.errors import Invalid
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import SECOND, Working
-from tests.support.shaky import ShakyNotes, ShakyStore
-from tests.support.waiting import forever, round_trips, until
+from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.wait import forever, round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 

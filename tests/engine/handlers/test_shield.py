@@ -14,9 +14,9 @@ from rota.core.progress.steps import StepOption, StepState
 from rota.store.databases.database import Tx
 from rota.testing import Harness
 from tests.engine.handlers.test_steps import states_of
-from tests.support.real_worker import Working
-from tests.support.shaky import ShakyNotes, ShakyStore
-from tests.support.waiting import forever, until
+from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
+from tests.support.runs.real_worker import Working
+from tests.support.wait import forever, until
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -14,9 +14,9 @@ from rota import Context, Fail, Outcome, Retry, RunState, Snooze, SyncContext
 from rota.core.progress.steps import Step, StepState
 from rota.errors import Invalid, LeaseLost, StepTwice, UnknownStep
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import SECOND, Working
-from tests.support.waiting import forever, until
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.wait import forever, until
 
 Start = Callable[..., Awaitable[Working]]
 

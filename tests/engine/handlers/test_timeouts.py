@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rota import Context, RunState
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import Working
-from tests.support.waiting import until, wait_for
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until, wait_for
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -15,9 +15,9 @@ from rota.errors import Invalid
 from rota.store import Store, open_database
 from rota.store.databases.database import Row, Tx
 from rota.testing import Harness, adrain
-from tests.support import isolated_jobs
-from tests.support.real_worker import SECOND, Working
-from tests.support.waiting import until
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

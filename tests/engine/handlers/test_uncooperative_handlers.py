@@ -14,9 +14,9 @@ from rota import Context, Outcome, RunState
 from rota.core.runs.run import Enqueued
 from rota.store import Store, open_database
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import Working, until_state
-from tests.support.waiting import until
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import Working, until_state
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

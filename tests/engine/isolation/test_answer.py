@@ -17,8 +17,8 @@ from rota.engine.isolation.answer import answer
 from rota.engine.isolation.child_backend import ChildAnswer, ChildRequest
 from rota.errors import Invalid, LeaseLost, Unavailable
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import Working
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import Working
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from rota import RunState
 from rota.store.databases.database import Tx
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import Working
-from tests.support.waiting import until
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

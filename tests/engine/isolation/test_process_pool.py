@@ -18,8 +18,8 @@ import uvloop
 from rota.engine.isolation import child_main
 from rota.engine.isolation.process_pool import ProcessCall, ProcessOutcome, ProcessPool
 from rota.errors import Unavailable
-from tests.support import process_handlers
-from tests.support.waiting import until
+from tests.support.jobs import process_handlers
+from tests.support.wait import until
 
 HANDLERS = process_handlers.__name__
 INVOKE = f"{HANDLERS}:invoke"
@@ -363,7 +363,7 @@ async def test_a_failing_listener_harms_nobody() -> None:
 
 PARENT = f"""
 import asyncio
-from rota.engine.processes import ProcessCall, ProcessPool
+from rota.engine.isolation.process_pool import ProcessCall, ProcessPool
 
 def show(key, kind, body):
     if kind == "sleeper":

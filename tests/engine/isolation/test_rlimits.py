@@ -17,8 +17,8 @@ from rota.engine.isolation.process_pool import ProcessCall, ProcessOutcome, Proc
 from rota.engine.isolation.protocol import Death
 from rota.engine.isolation.rlimits import told
 from rota.testing import Harness
-from tests.support import isolated_jobs, process_handlers
-from tests.support.real_worker import Working
+from tests.support.jobs import isolated_jobs, process_handlers
+from tests.support.runs.real_worker import Working
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -15,8 +15,8 @@ import pytest
 from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.testing import Harness
-from tests.support.real_worker import Working
-from tests.support.waiting import until
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until
 
 
 @pytest.fixture

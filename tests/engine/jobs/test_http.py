@@ -17,8 +17,8 @@ from rota.core.alerts.webhook_signature import verify
 from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.testing import Harness
-from tests.support.hostile import Asked, HostileServer, packed, whole
-from tests.support.real_worker import Working
+from tests.support.runs.real_worker import Working
+from tests.support.servers.hostile_server import Asked, HostileServer, packed, whole
 
 LOOPBACK = "127.0.0.1"
 

@@ -18,9 +18,9 @@ from rota.engine.jobs.mail import Server, server_of
 from rota.engine.jobs.notify import Deliveries
 from rota.errors import BadConfig, Invalid, Unavailable
 from rota.testing import Harness
-from tests.support.hostile import HostileServer
-from tests.support.real_worker import Working
-from tests.support.receivers import hook, mailbox
+from tests.support.runs.real_worker import Working
+from tests.support.servers.hostile_server import HostileServer
+from tests.support.servers.notification_receivers import hook, mailbox
 
 EVENT = {"id": "some-id", "type": "run.failed", "at": "now", "job": "crawl", "run": {"id": "r", "error": None}}
 LOOPBACK = Config(http_allow="127.0.0.0/8")

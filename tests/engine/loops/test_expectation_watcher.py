@@ -91,7 +91,7 @@ async def test_what_is_refused(harness: Harness) -> None:
         await verbs.update("schedule", "news", start_within="5m")
     with pytest.raises(Invalid, match="a job or a schedule"):
         await verbs.update("queue", "default", start_within="5m")
-    with pytest.raises(Invalid, match="says nothing"):
+    with pytest.raises(Invalid, match="expect is empty"):
         await verbs.update("job", "crawl")
     with pytest.raises(Invalid, match="actor"):
         await verbs.update("job", "crawl", start_within="5m", actor="code")

@@ -22,8 +22,8 @@ from rota.errors import FollowingRing
 from rota.store import Store, open_database
 from rota.store.alerts import notifications
 from rota.testing import Harness
-from tests.support.receivers import Hook, hook
-from tests.support.waiting import until
+from tests.support.servers.notification_receivers import Hook, hook
+from tests.support.wait import until
 
 POLL = timedelta(seconds=1)
 NOW = timedelta(0)

@@ -30,9 +30,9 @@ from rota.testing import Harness
 from rota.values.instants import instant
 from rota.values.names import checked_name
 from rota.values.scope import Scope
-from tests.support.dying import Deaths
-from tests.support.schedules import get_schedule, make_schedule, runs_of
-from tests.support.waiting import until
+from tests.support.databases.transaction_crashes import Deaths
+from tests.support.schedules.schedules import get_schedule, make_schedule, runs_of
+from tests.support.wait import until
 
 POLL = timedelta(seconds=10)
 NEVER = timedelta(hours=1)

@@ -13,8 +13,8 @@ from rota.engine.loop import Loop
 from rota.engine.loops.promoter import Promoter
 from rota.store import Store, open_database
 from rota.testing import Harness
-from tests.support.runs import claim_limited, finish_all, make
-from tests.support.waiting import until
+from tests.support.runs.runs import claim_limited, finish_all, make
+from tests.support.wait import until
 
 POLL = timedelta(seconds=1)
 NEVER = timedelta(hours=1)

@@ -9,7 +9,7 @@ import pytest
 from rota import Rota, RunState
 from rota.engine.loops.reaper import Reaper
 from rota.testing import Harness
-from tests.support.real_worker import SECOND
+from tests.support.runs.real_worker import SECOND
 
 INTERVAL = timedelta(seconds=5)
 HEARTBEAT = timedelta(seconds=10)

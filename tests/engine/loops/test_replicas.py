@@ -26,8 +26,8 @@ from rota.store.workers.replicas import reserve
 from rota.testing import Harness
 from rota.testing.harness.manual_worker import HandWorker
 from tests.support.clock import MINUTE, SECOND
-from tests.support.real_worker import Working
-from tests.support.waiting import until_blocked
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until_blocked
 
 Start = Callable[..., Awaitable[Working]]
 S = RunState

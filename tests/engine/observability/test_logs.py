@@ -13,7 +13,7 @@ from rota import RunState
 from rota.engine.handlers.current_run import RunFields, current_run, run_fields, worker_context
 from rota.engine.observability.logs import JsonLines, text_lines
 from rota.testing import Harness
-from tests.support.real_worker import Working
+from tests.support.runs.real_worker import Working
 
 Start = Callable[..., Awaitable[Working]]
 log = logging.getLogger("rota.test")

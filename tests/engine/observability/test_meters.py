@@ -24,10 +24,10 @@ from rota.engine.observability.meters import Meters
 from rota.errors import Unavailable
 from rota.store import Store
 from rota.testing import Harness
-from tests.support.real_worker import Working
-from tests.support.schedules import make_schedule
-from tests.support.shaky import ShakyStore
-from tests.support.waiting import until
+from tests.support.databases.unreliable_store import ShakyStore
+from tests.support.runs.real_worker import Working
+from tests.support.schedules.schedules import make_schedule
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 POLL = timedelta(seconds=10)

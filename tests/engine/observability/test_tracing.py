@@ -16,7 +16,7 @@ from rota import Context, Order, RunState, SyncContext
 from rota.errors import Unavailable
 from rota.observability import tracing
 from rota.testing import Harness
-from tests.support.real_worker import Working
+from tests.support.runs.real_worker import Working
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -12,9 +12,9 @@ import pytest
 from rota import Context, LeaseLost, Outcome, RunState
 from rota.errors import NotCancellable
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import SECOND, Working, until_state
-from tests.support.waiting import until, wait_for
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import SECOND, Working, until_state
+from tests.support.wait import until, wait_for
 
 Start = Callable[..., Awaitable[Working]]
 

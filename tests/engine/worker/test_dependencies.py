@@ -13,7 +13,7 @@ from rota.errors import Invalid, UnknownRun
 from rota.job import Job
 from rota.store.databases.foreign_connection import statements
 from rota.testing import Harness
-from tests.support import isolated_jobs
+from tests.support.jobs import isolated_jobs
 
 
 def told(parents: Sequence[RelatedRun]) -> list[list[Any]]:

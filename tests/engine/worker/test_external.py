@@ -31,8 +31,8 @@ from rota.errors import (
 from rota.registry.data_jobs import define_data_job
 from rota.store import new_id
 from rota.testing import Harness
-from tests.support.accounts import rows
-from tests.support.trails import trail, words
+from tests.support.runs.audit_trails import trail, words
+from tests.support.schedules.ledger_oracle import rows
 
 SECOND = timedelta(seconds=1)
 SCHEMA = {"type": "object", "properties": {"image": {"type": "string"}}, "required": ["image"]}
@@ -120,7 +120,7 @@ async def test_outsiders_claim_nothing_but_external_jobs(either: Harness) -> Non
     await declare(either)
     await either.enqueue("own")
     assert await either.client.external.claim("scanner", max=5) == []
-    with pytest.raises(Invalid, match="not done outside"):
+    with pytest.raises(Invalid, match="is not external"):
         await either.client.external.claim("scanner", jobs=["own"])
     with pytest.raises(UnknownJob, match="labl"):
         await either.client.external.claim("scanner", jobs=["labl"])
@@ -355,7 +355,7 @@ async def test_declared_steps_are_the_only_ones(either: Harness) -> None:
     held = await taken(either, steps=["look"])
     with pytest.raises(UnknownStep):
         await either.client.external.step(held.run_id, held.fence, "lok", "running")
-    with pytest.raises(Invalid, match="a step is"):
+    with pytest.raises(Invalid, match="the state of a step must be"):
         await either.client.external.step(held.run_id, held.fence, "look", "pending")
 
 
@@ -508,7 +508,7 @@ async def test_once_it_is_final_nothing_is_written(either: Harness, verb: str) -
     await either.reaper.step()
     assert await either.state(held.run_id) is RunState.CANCELLED
     before = await everything(either)
-    with pytest.raises(Conflict, match="is not current any more"):
+    with pytest.raises(Conflict, match="is no longer current"):
         await VERBS[verb](either, held.run_id, held.fence)
     assert await everything(either) == before
 
@@ -535,7 +535,7 @@ GARBAGE: list[tuple[str, Callable[[Harness, Assignment], Awaitable[Any]]]] = [
     ("worker", lambda h, _: h.client.external.claim("@7")),
     ("labels", lambda h, _: h.client.external.claim("a", labels=[1])),
     ("version", lambda h, _: h.client.external.claim("a", version=3)),
-    ("takes no", lambda h, _: h.client.external.claim("a", lables={})),
+    ("has no option", lambda h, _: h.client.external.claim("a", lables={})),
     ("fence", lambda h, _: h.client.external.claim("a", held=[("x", 0)])),
     ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, 101)),
     ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, float("nan"))),

@@ -15,8 +15,8 @@ from rota import Context, LeaseLost, Outcome, RunState
 from rota.engine.worker.heartbeat import Beat, HeartbeatThread
 from rota.store import Extended
 from rota.testing import Harness
-from tests.support.real_worker import SECOND, Working
-from tests.support.waiting import PATIENCE, until, wait_for
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.wait import PATIENCE, until, wait_for
 
 Start = Callable[..., Awaitable[Working]]
 

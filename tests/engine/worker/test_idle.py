@@ -8,8 +8,8 @@ from rota.core.runs.claim import Claim, ClaimRequest
 from rota.core.states import RunState
 from rota.store import Store
 from rota.testing import Harness
-from tests.support.real_worker import Working
-from tests.support.waiting import until
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -11,9 +11,9 @@ from rota.core.states import RunState
 from rota.engine.worker import known_jobs
 from rota.errors import Conflict
 from rota.testing import Harness
-from tests.support.hostile import HostileServer, whole
-from tests.support.real_worker import SECOND, Working
-from tests.support.waiting import until
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.servers.hostile_server import HostileServer, whole
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -115,7 +115,7 @@ async def test_a_worker_with_commands_runs_them(either: Harness, working: Start)
 async def test_dropped_by_force_its_runs_are_cancelled(either: Harness) -> None:
     await either.client.data_jobs.create("ping", "http", url="https://example.com")
     run = await either.enqueue("ping", {"delay": "1h"})
-    with pytest.raises(Conflict, match="is needed by"):
+    with pytest.raises(Conflict, match="is used by"):
         await either.client.data_jobs.delete("ping")
     await either.client.data_jobs.delete("ping", force=True, actor="me")
     ended = await either.run(run)

@@ -12,7 +12,7 @@ from rota import Conflict, LeaseLost, Outcome, Rota, RunState, Snooze
 from rota.engine.engine import worker_info
 from rota.errors import RunIsFinal
 from rota.testing import HandWorker, Harness
-from tests.support.real_worker import SECOND
+from tests.support.runs.real_worker import SECOND
 
 Say = Callable[[HandWorker], Awaitable[object]]
 

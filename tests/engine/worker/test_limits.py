@@ -11,8 +11,8 @@ from rota import Rota, RunFilter, RunState
 from rota.errors import LimitReached
 from rota.store import Store, open_database
 from rota.testing import Harness
-from tests.support.real_worker import Working
-from tests.support.waiting import round_trips, until
+from tests.support.runs.real_worker import Working
+from tests.support.wait import round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -20,10 +20,10 @@ from rota.engine.worker.heartbeat import Beat
 from rota.engine.worker.worker import Worker
 from rota.store import Extended
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import BEAT, Working
-from tests.support.shaky import ShakyStore
-from tests.support.waiting import PATIENCE, until
+from tests.support.databases.unreliable_store import ShakyStore
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import BEAT, Working
+from tests.support.wait import PATIENCE, until
 
 Start = Callable[..., Awaitable[Working]]
 

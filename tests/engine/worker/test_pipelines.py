@@ -18,10 +18,10 @@ from rota.errors import AlreadyReported, BadPayload, Conflict, Invalid
 from rota.store import Store, open_database
 from rota.testing import Harness
 from rota.testing.harness.drain import adrain
-from tests.support import isolated_jobs
-from tests.support.accounts import rows
-from tests.support.real_worker import Working
-from tests.support.trails import trail, words
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.audit_trails import trail, words
+from tests.support.runs.real_worker import Working
+from tests.support.schedules.ledger_oracle import rows
 
 SECOND = timedelta(seconds=1)
 PARTS: list[dict[str, Any]] = [
@@ -474,11 +474,11 @@ async def test_nothing_is_left_of_it_when_it_is_pruned(either: Harness) -> None:
         ([{"step": "a/b", "job": "x"}], "letters"),
         ([{"step": "a", "job": "me"}], "itself"),
         ([{"step": "a", "job": "pipe"}], "is a pipeline"),
-        ([{"step": "a"}], "names a step and a job"),
+        ([{"step": "a"}], "needs a step and a job"),
         ([{"step": "a", "job": "x", "paylod": {}}], "paylod"),
         ([{"step": "a", "job": "x", "payload": {"n": "{steps.b.x}"}}, {"step": "b", "job": "x"}], "no step before"),
-        ([{"step": "a", "job": "x", "payload": {"n": "{steps}"}}], "nothing fills"),
-        ([{"step": "a", "job": "x", "payload": 7}], "is an object"),
+        ([{"step": "a", "job": "x", "payload": {"n": "{steps}"}}], "unknown placeholder"),
+        ([{"step": "a", "job": "x", "payload": 7}], "must be an object"),
     ],
 )
 async def test_what_cannot_be_is_refused_when_it_is_declared(harness: Harness, parts: Any, said: str) -> None:

@@ -15,8 +15,8 @@ from rota.errors import DeadlineExceeded, Invalid
 from rota.store import Store
 from rota.store.runs.report import Reported
 from rota.testing import Harness
-from tests.support.real_worker import Working
-from tests.support.shaky import Fault, ShakyStore
+from tests.support.databases.unreliable_store import Fault, ShakyStore
+from tests.support.runs.real_worker import Working
 
 Start = Callable[..., Awaitable[Working]]
 

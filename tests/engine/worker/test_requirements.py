@@ -19,8 +19,8 @@ from rota.store.databases.foreign_connection import statements
 from rota.store.workers import requirements
 from rota.testing import Harness
 from tests.support.clock import MINUTE, SECOND
-from tests.support.real_worker import Working
-from tests.support.waiting import until
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -210,7 +210,7 @@ async def test_an_explanation_says_that_nobody_meets_its_needs(either: Harness) 
     run = await either.enqueue("train", {"only_workers": ["gpu-1"], "labels": ["gpu"]})
     await either.worker("web-1").heartbeat()
     told = await either.client.explain(run.id)
-    assert told.words == ("No live worker meets its needs: only gpu-1, label gpu.",)
+    assert told.words == ("No live worker meets its requirements: only gpu-1, label gpu.",)
     await either.worker("gpu-1", labels=["gpu"]).heartbeat()
     assert (await either.client.explain(run.id)).words == ("Nothing holds it back: the next free worker takes it.",)
 

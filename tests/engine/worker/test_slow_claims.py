@@ -10,8 +10,8 @@ from rota.engine.worker.heartbeat import Beat
 from rota.engine.worker.worker import Worker
 from rota.store import Extended
 from rota.testing import Harness
-from tests.support.real_worker import SECOND
-from tests.support.shaky import ShakyStore
+from tests.support.databases.unreliable_store import ShakyStore
+from tests.support.runs.real_worker import SECOND
 
 
 async def test_what_was_claimed_too_long_ago_is_not_begun_though_a_heartbeat_was_answered_since(

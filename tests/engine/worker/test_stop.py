@@ -16,10 +16,10 @@ from rota.core.runs.outcome import Report
 from rota.store.databases.database import Tx
 from rota.store.runs.report import Reported
 from rota.testing import Harness
-from tests.support import isolated_jobs
-from tests.support.real_worker import AT_ONCE, Working
-from tests.support.shaky import ShakyStore
-from tests.support.waiting import PATIENCE, round_trips, until
+from tests.support.databases.unreliable_store import ShakyStore
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import AT_ONCE, Working
+from tests.support.wait import PATIENCE, round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 

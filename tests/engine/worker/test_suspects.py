@@ -13,8 +13,8 @@ from rota.core.runs.outcome import Report
 from rota.engine.worker.suspects import Suspects
 from rota.testing import Harness
 from rota.values.durations import in_micros
-from tests.support.real_worker import SECOND, Working
-from tests.support.waiting import round_trips, until
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.wait import round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 

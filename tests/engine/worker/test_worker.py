@@ -14,9 +14,9 @@ from rota import Context, Order, Retry, Rota, RunState
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.options import new_run
 from rota.testing import Harness, adrain
-from tests.support import isolated_jobs
-from tests.support.real_worker import SECOND, Working
-from tests.support.waiting import until
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -17,8 +17,8 @@ from rota.store.databases.sqlite import sqlite
 from rota.store.databases.sqlite.sqlite import SqliteTx
 from tests.simulation.disk.workload import KNOWN, Told
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, claim, claim_limited, finish_all
-from tests.support.schedules import plan
+from tests.support.runs.runs import LEASE, claim, claim_limited, finish_all
+from tests.support.schedules.schedules import plan
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, TypeVar
 
 from rota.store import Store
 from rota.store.databases.database import Row, Tx, Work
-from tests.support.accounts import rows
-from tests.support.dying import Died
-from tests.support.waiting import until
+from tests.support.databases.transaction_crashes import Died
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until
 
 T = TypeVar("T")
 Moment = Literal["before", "after"]

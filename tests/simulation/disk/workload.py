@@ -21,8 +21,8 @@ from rota.store import Store, open_database
 from rota.store.ledger.backfill import Order
 from rota.store.schedules.change import Change
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.runs import LEASE, LEASE_MICROS, WORK, WORKER, claim, claim_limited, make, report_of
-from tests.support.schedules import HOUR, plan
+from tests.support.runs.runs import LEASE, LEASE_MICROS, WORK, WORKER, claim, claim_limited, make, report_of
+from tests.support.schedules.schedules import HOUR, plan
 
 T = TypeVar("T")
 

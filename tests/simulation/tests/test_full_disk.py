@@ -16,7 +16,7 @@ from tests.simulation.disk.durability import History, State, check_whole, live_t
 from tests.simulation.disk.vfs import Disk
 from tests.simulation.disk.workload import KNOWN, Life, short
 from tests.support.clock import ManualClock
-from tests.support.runs import WORK, claim, finish, make, put
+from tests.support.runs.runs import WORK, claim, finish, make, put
 
 T = TypeVar("T")
 

@@ -27,10 +27,10 @@ from rota.values.scope import Scope
 from tests.simulation.disk.statement_crashes import MOMENTS, StatementDeaths, dead_are_buried, dump
 from tests.simulation.disk.workload import Ids
 from tests.support.clock import MINUTE, SECOND
-from tests.support.dying import Died
-from tests.support.postgres import PostgresServer
-from tests.support.runs import LEASE, LEASE_MICROS, WORK, WORKER, claim, claim_limited, make, report_of
-from tests.support.schedules import definition_of, make_schedule, noon, plan
+from tests.support.databases.postgres import PostgresServer
+from tests.support.databases.transaction_crashes import Died
+from tests.support.runs.runs import LEASE, LEASE_MICROS, WORK, WORKER, claim, claim_limited, make, report_of
+from tests.support.schedules.schedules import definition_of, make_schedule, noon, plan
 
 LIMITED = JobDefinition(name="limited", limits=(Limit(max=1, by=("key",)),))
 FRAGILE = JobDefinition(name="fragile", on_lost="fail")

@@ -1,4 +1,4 @@
-"""TokensClient: only their digest is kept; they expire, are revoked, and are noted."""
+"""Tokens: only their digest is stored; they expire, are revoked, and are noted."""
 
 from datetime import timedelta
 
@@ -67,7 +67,7 @@ async def test_a_session_ends_with_its_token(tokens: TokensClient, clock: Manual
 
 async def test_a_name_is_free_again_once_it_is_revoked(tokens: TokensClient) -> None:
     await tokens.create("ci", "viewer")
-    with pytest.raises(Conflict, match="called 'ci' already"):
+    with pytest.raises(Conflict, match="token 'ci' already exists"):
         await tokens.create("ci", "viewer")
     await tokens.revoke("ci")
     again = await tokens.create("ci", "viewer")
@@ -100,7 +100,7 @@ async def test_what_was_done_to_tokens_is_in_the_audit(tokens: TokensClient, sto
 async def test_bad_wishes(tokens: TokensClient) -> None:
     with pytest.raises(Invalid, match="no role is called 'amdin'"):
         await tokens.create("ci", "amdin")
-    with pytest.raises(Invalid, match="longer than nothing"):
+    with pytest.raises(Invalid, match="expires must be positive"):
         await tokens.create("ci", "admin", expires="0s")
     with pytest.raises(Invalid):
         await tokens.create("", "admin")

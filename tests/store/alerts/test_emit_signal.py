@@ -1,4 +1,4 @@
-"""Ends that somebody listens for leave one signal, whichever way a run ends; others leave nothing."""
+"""Signals: an end that somebody listens for leaves one, however the run ends; other ends leave none."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -14,8 +14,8 @@ from rota.store import Store
 from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.databases.database import Tx
 from tests.support.clock import ManualClock
-from tests.support.runs import LEASE, claim, claim_limited, finish, put, put_and_claim, tell
-from tests.support.schedules import make_schedule, minutes, noon, plan
+from tests.support.runs.runs import LEASE, claim, claim_limited, finish, put, put_and_claim, tell
+from tests.support.schedules.schedules import make_schedule, minutes, noon, plan
 
 ONCE = JobDefinition(name="work", retry=RetryPolicy(1))
 SKIPS = JobDefinition(name="work", limits=(Limit(max=1, when_full="skip"),))
@@ -31,7 +31,7 @@ async def listen(store: Store, job: str = "work", what: str = "test") -> None:
 
 
 async def signals(store: Store) -> list[tuple[str, str, str | None]]:
-    """(type, subject, schedule) of each, oldest first."""
+    """Return (type, subject, schedule) of each signal, oldest first."""
 
     async def body(tx: Tx) -> Any:
         return await tx.fetch("take_signals", [], limit=100)

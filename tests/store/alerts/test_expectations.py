@@ -1,4 +1,4 @@
-"""Expectations of jobs: each breaks and heals, is told once however many look, and rests with its job."""
+"""Expectations of jobs: each breaks and heals, is signalled once however many watchmen look, and rests with its job."""
 
 import asyncio
 from datetime import timedelta
@@ -18,10 +18,10 @@ from rota.store.databases.statements import SQLITE, compile_statement
 from rota.values.clock import HostClock
 from tests.store.runs.test_waits import put_after
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.expecting import listen, look, noted, open_now, signals
-from tests.support.runs import WORK, claim, finish, make, put, put_and_claim, tell
-from tests.support.trails import repeat_everything
-from tests.support.waiting import until_blocked
+from tests.support.runs.audit_trails import repeat_everything
+from tests.support.runs.expectations import listen, look, noted, open_now, signals
+from tests.support.runs.runs import WORK, claim, finish, make, put, put_and_claim, tell
+from tests.support.wait import until_blocked
 
 TICK = timedelta(microseconds=1)
 
@@ -237,7 +237,7 @@ async def test_what_is_signalled_to_whoever_listens(store: Store, clock: ManualC
     assert late[:5] == ("late", "run", run_id, "work", None)
     told = {"what": "start_within", "value": "6m0s", "limit": "5m", "run_id": run_id}
     assert {**told, "since": "2025-06-15T15:11:40Z"}.items() <= breached[5].items()
-    assert breached[5]["message"] == f"run {run_id} is due for 6m0s, and has not begun; start_within is 5m"
+    assert breached[5]["message"] == f"run {run_id} was due 6m0s ago, and has not begun; start_within is 5m"
     await claim(store)
     await look(store)
     assert [signal[:3] for signal in (await signals(store))[2:]] == [("met", "job", "work")]
@@ -336,7 +336,7 @@ async def test_dropped_its_breaches_end(store: Store, clock: ManualClock) -> Non
 
 
 async def test_a_stale_look_writes_nothing(store: Store, second: Store, clock: ManualClock) -> None:
-    """Seen to be late, and begun before it was written down: what is written is looked at again."""
+    """A run that was late when it was read began before the breach was written: it is checked again."""
     await expect(store, start_within="1m")
     await put(store)
     clock.advance(2 * MINUTE)
@@ -355,7 +355,7 @@ async def test_after_an_outage_what_did_not_happen_is_breached(store: Store, clo
 
 
 async def test_a_breach_that_another_is_just_writing(postgres_store: Store, clock: ManualClock) -> None:
-    """The second one waits for the first, finds what that wrote, and writes nothing."""
+    """The second watchman waits for the first, finds its breach, and writes nothing."""
     store = postgres_store
     await expect(store, success_every="1h")
     clock.advance(2 * 60 * MINUTE)
@@ -404,7 +404,7 @@ async def test_live_runs_are_not_looked_for_in_the_history_of_their_job(sqlite_s
 
 
 async def test_only_who_writes_a_breach_notes_it(store: Store) -> None:
-    """Whatever whoever else believes to have found."""
+    """The insert decides, not what a watchman believes."""
     await expect(store, success_every="1h")
     breach = Breach("success_every", 1, "no run has succeeded")
     subject = stored_expectations.Subject("job", "work", "work")
@@ -425,7 +425,7 @@ async def test_only_who_writes_a_breach_notes_it(store: Store) -> None:
 async def test_a_run_on_its_way_from_one_table_to_another(
     postgres_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sent back to be tried again while it is looked for: it has not ended for a moment."""
+    """A run that is sent back for a retry during the check does not look ended."""
     store = postgres_store
     await expect(store, finish_within="10m")
     held = await put_and_claim(store)

@@ -1,4 +1,4 @@
-"""Messengers, ends and people at the same time, in a forced order: nothing is decided twice, nothing is lost."""
+"""Races of messengers, ends and people, in a forced order: nothing is decided twice, nothing is lost."""
 
 import asyncio
 import random
@@ -19,10 +19,10 @@ from rota.store.alerts.signals import Undeliverable
 from rota.store.databases.database import Tx
 from rota.store.schedules import change as schedule_changes
 from tests.support.clock import ManualClock
-from tests.support.dying import Deaths, Died, Moment
-from tests.support.runs import claim, finish, finish_all, put
-from tests.support.schedules import definition_of, edit, make_schedule, noon, runs_of
-from tests.support.waiting import until, until_blocked
+from tests.support.databases.transaction_crashes import Deaths, Died, Moment
+from tests.support.runs.runs import claim, finish, finish_all, put
+from tests.support.schedules.schedules import definition_of, edit, make_schedule, noon, runs_of
+from tests.support.wait import until, until_blocked
 
 EXTRACT = JobDefinition(name="extract", retry=RetryPolicy(1))
 WORK = JobDefinition(name="work")
@@ -34,7 +34,7 @@ def clock() -> ManualClock:
 
 
 class Held:
-    """A transaction that has done its work, and commits when it is told to."""
+    """A transaction that has done its work, and commits on request."""
 
     def __init__(self, store: Store, work: Callable[[Tx], Awaitable[Any]]) -> None:
         self._done, self._go = asyncio.Event(), asyncio.Event()
@@ -155,7 +155,7 @@ async def all_delivered(store: Store) -> bool:
 
 @pytest.mark.parametrize("moment", ["before", "after", "unanswered"])
 async def test_a_death_at_every_statement(store: Store, second: Store, moment: Moment) -> None:
-    """Whatever the messenger was about: another one finds each signal, once."""
+    """Wherever a messenger dies, another one finds each signal, once."""
     await store.save_jobs([EXTRACT])
     await make_schedule(store, "s", following("extract"), overlap="queue_all")
     made = notification_of({"on": ["success"], "to": "https://example.com", "jobs": ["extract"]})

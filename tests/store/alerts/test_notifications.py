@@ -1,4 +1,4 @@
-"""Notifications: who listens, exactly one run of our own for each end, and never a loop."""
+"""Notifications: who listens, exactly one delivery run for each end, and never a loop."""
 
 import asyncio
 from typing import Any
@@ -16,8 +16,8 @@ from rota.errors import Conflict, UnknownNotification
 from rota.store import Store
 from rota.store.databases.database import Tx
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, put_and_claim, tell
-from tests.support.schedules import edit, make_schedule, minutes, noon, plan
+from tests.support.runs.runs import claim, finish, put_and_claim, tell
+from tests.support.schedules.schedules import edit, make_schedule, minutes, noon, plan
 
 ONCE = JobDefinition(name="work", retry=RetryPolicy(1))
 HOOK = "https://example.com/hook"
@@ -41,7 +41,7 @@ async def fail(store: Store, **options: Any) -> str:
 
 
 async def deliver(store: Store) -> int:
-    """How many were notified."""
+    """Return how many notifications were enqueued."""
     total = 0
     while (done := await store.signals.deliver(100)).signals:
         total += done.notified

@@ -1,4 +1,4 @@
-"""Expectations of schedules: of their own runs only, also of those that were never made."""
+"""Expectations of schedules: about their own runs only, also about those that were never made."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,9 +12,9 @@ from rota.store import Store
 from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
-from tests.support.expecting import listen, look, noted, open_now, signals
-from tests.support.runs import claim, finish, make, put, tell
-from tests.support.schedules import definition_of, edit, get_schedule, make_schedule, noon, plan
+from tests.support.runs.expectations import listen, look, noted, open_now, signals
+from tests.support.runs.runs import claim, finish, make, put, tell
+from tests.support.schedules.schedules import definition_of, edit, get_schedule, make_schedule, noon, plan
 
 TICK = timedelta(microseconds=1)
 
@@ -220,7 +220,7 @@ async def test_a_run_that_waits_for_the_one_before_is_not_late(store: Store, clo
 
 
 async def test_many_runs_of_its_job_since(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own are found by their plan times, however many others its job has."""
+    """The schedule's own runs are found by their plan times, however many others its job has."""
     monkeypatch.setattr("rota.store.alerts.expectation_facts._WALK_BY_HAND", 2)
     await make_schedule(store, trigger=every("1h"), expect={"success_every": "90m", "max_consecutive_failures": 0})
     clock.advance(60 * MINUTE)

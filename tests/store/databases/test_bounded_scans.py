@@ -17,7 +17,7 @@ from rota.store.limits import slots
 from rota.store.runs import enqueue, prune
 from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, finish_all, ids, make, put, state_of, tell
+from tests.support.runs.runs import claim, claim_limited, finish_all, ids, make, put, state_of, tell
 
 FEW = 5
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))

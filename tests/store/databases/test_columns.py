@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rota.store import Store
 from rota.store.databases.columns import Columns, column, columns_of
-from tests.support.runs import WORK
+from tests.support.runs.runs import WORK
 
 _rows = st.integers(1, 3).flatmap(
     lambda width: st.lists(st.tuples(*[st.sampled_from([None, 0, 1, "a"])] * width), min_size=1, max_size=6)

@@ -20,11 +20,11 @@ from rota.store import Store
 from rota.store.databases.pinned_plans import PINNED
 from rota.store.databases.postgres import postgres
 from tests.conftest import migrated
-from tests.support import depths
-from tests.support.depths import Reading
-from tests.support.postgres import PostgresCluster, all_binaries
-from tests.support.runs import LEASE_MICROS, WORKER, make, report_of
-from tests.support.schedules import make_schedule
+from tests.support.databases import deep_queues
+from tests.support.databases.deep_queues import Reading
+from tests.support.databases.postgres import PostgresCluster, all_binaries
+from tests.support.runs.runs import LEASE_MICROS, WORKER, make, report_of
+from tests.support.schedules.schedules import make_schedule
 
 pytestmark = pytest.mark.postgres
 
@@ -71,7 +71,7 @@ async def claim_limited(store: Store) -> None:
 
 
 async def claim_restricted(store: Store) -> None:
-    met = MetRequirements((depths.NEED,))
+    met = MetRequirements((deep_queues.NEED,))
     request = RestrictedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN, met)
     assert len((await store.claim_restricted(request)).claims) == FEW
 
@@ -147,21 +147,21 @@ class Two:
         self._plain = deep
         template = cluster.create_database()
         asyncio.run(migrated(template))
-        asyncio.run(depths.execute(template, *depths.PREPARE))
+        asyncio.run(deep_queues.execute(template, *deep_queues.PREPARE))
         asyncio.run(_with_schedule(template))
         self.shallow, self.deep = cluster.create_database(template), cluster.create_database(template)
 
     async def execute(self, *statements: str) -> None:
         for url in (self.shallow, self.deep):
-            await depths.execute(url, *statements)
+            await deep_queues.execute(url, *statements)
 
     async def fill_plain(self) -> None:
         for url, count in ((self.shallow, SHALLOW), (self.deep, self._plain)):
-            await depths.fill(url, [depths.PLAIN], count)
+            await deep_queues.fill(url, [deep_queues.PLAIN], count)
 
     async def fill_others(self) -> None:
         for url, count in ((self.shallow, FEWER), (self.deep, MORE)):
-            await depths.fill(url, depths.OTHERS, count, depths.BESIDES)
+            await deep_queues.fill(url, deep_queues.OTHERS, count, deep_queues.BESIDES)
 
     async def compare(self, knows: str, *operations: Operation) -> list[Compared]:
         """Each is done twice: what an earlier one left dead is gone through once, by whoever comes next."""
@@ -172,23 +172,23 @@ class Two:
         ]
 
     async def plans_of(self, operation: Operation, patch: pytest.MonkeyPatch) -> str:
-        async with depths.opened(self.deep) as store:
-            with depths.explaining(patch) as plans:
+        async with deep_queues.opened(self.deep) as store:
+            with deep_queues.explaining(patch) as plans:
                 await operation(store)
         return "\n\n".join(plans)
 
 
 async def _readings(url: str, operations: Sequence[Operation]) -> list[Reading]:
     found = []
-    async with depths.opened(url) as store:
+    async with deep_queues.opened(url) as store:
         for operation in operations:
             await operation(store)
-            found.append(await depths.reading(store, partial(operation, store)))
+            found.append(await deep_queues.reading(store, partial(operation, store)))
     return found
 
 
 async def _with_schedule(url: str) -> None:
-    async with depths.opened(url) as store:
+    async with deep_queues.opened(url) as store:
         await make_schedule(store)
 
 
@@ -209,7 +209,7 @@ def test_no_operation_reads_more_because_more_runs_wait(version: int, monkeypatc
             found = await two.compare("of one job", *OF_PLAIN_RUNS)
             await two.fill_others()
             found += await two.compare("nothing of what came since", *ALL)
-            await two.execute(depths.FORGET)
+            await two.execute(deep_queues.FORGET)
             found += await two.compare("nothing", *ALL)
             await two.execute("vacuum analyze")
             return found + await two.compare("everything", *ALL)

@@ -14,7 +14,7 @@ from rota.core.states import RunState
 from rota.errors import BadPayload, Invalid, JobDisabled, Unavailable
 from rota.store import Store, open_database, open_store
 from rota.store.databases import foreign_connection
-from tests.support.runs import claim, claim_limited, state_of
+from tests.support.runs.runs import claim, claim_limited, state_of
 
 
 def mail_app(url: str) -> tuple[Rota, Job[[str], None]]:

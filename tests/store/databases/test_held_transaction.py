@@ -13,8 +13,8 @@ from rota.errors import DeadlineExceeded, LeaseLost
 from rota.store import Store
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.databases.sqlite.sqlite import SqliteDatabase
-from tests.support.runs import put, state_of
-from tests.support.waiting import until
+from tests.support.runs.runs import put, state_of
+from tests.support.wait import until
 
 
 async def names(store: Store) -> list[str]:

@@ -10,14 +10,14 @@ from rota.store.databases.postgres.notify import Listener
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.clock import SECOND, ManualClock
-from tests.support.programs import run_python
-from tests.support.runs import LEASE, make, put, put_and_claim, tell
-from tests.support.waiting import PATIENCE, forever
+from tests.support.processes.python_program import run_python
+from tests.support.runs.runs import LEASE, make, put, put_and_claim, tell
+from tests.support.wait import PATIENCE, forever
 
 ENQUEUE = """
 import asyncio, sys
 from rota.store import open_store
-from tests.support.runs import make
+from tests.support.runs.runs import make
 
 async def main():
     store = await open_store(sys.argv[1])

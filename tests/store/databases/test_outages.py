@@ -16,8 +16,8 @@ from rota.store import Store, open_database, open_store
 from rota.store.databases.database import Tx
 from rota.store.databases.postgres import postgres
 from rota.store.databases.postgres.postgres import PostgresDatabase
-from tests.support.postgres import PostgresServer
-from tests.support.runs import claim, finish, make, put, state_of, tell
+from tests.support.databases.postgres import PostgresServer
+from tests.support.runs.runs import claim, finish, make, put, state_of, tell
 
 
 @pytest.fixture

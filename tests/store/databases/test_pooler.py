@@ -7,7 +7,7 @@ import pytest
 from rota import Rota, RunState
 from rota.errors import BadConfig
 from rota.store import Store, open_database
-from tests.support.pooler import pooled
+from tests.support.databases.pooler import pooled
 
 
 async def test_a_worker_behind_a_transaction_pooler_finds_its_work_by_polling(postgres_url: str) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that are data, in both databases: versions, names that are taken, what workers hear."""
+"""Data jobs, on both databases: versions, taken names, and what workers are told."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from rota.errors import Conflict, JobInUse, UnknownJob
 from rota.registry.data_jobs import define_data_job
 from rota.store import Store
 from rota.store.jobs.data_jobs import DataJobChanges, Seen
-from tests.support.runs import claim, make, put
+from tests.support.runs.runs import claim, make, put
 
 NOTHING = (0, 0, 0)
 
@@ -114,7 +114,7 @@ async def test_a_pipeline_that_is_at_its_part_needs_it(store: Store) -> None:
 
 
 async def test_one_that_is_dropped_is_not_paused(store: Store) -> None:
-    """Whoever found it there before: the next one of this name would be born paused."""
+    """A pause after a concurrent drop would let the next job of this name be born paused."""
     await store.data_jobs.create(ping(), "api", None)
     await store.data_jobs.delete("ping", None, force=False)
     with pytest.raises(UnknownJob):
@@ -125,7 +125,7 @@ async def test_one_that_is_dropped_is_not_paused(store: Store) -> None:
 
 
 async def test_a_run_of_one_that_is_dropped_is_refused(store: Store) -> None:
-    """Whoever prepared it before: in one call, none of its runs is made."""
+    """The run was prepared before the drop: of one call, no run at all is made."""
     await store.data_jobs.create(ping(), "api", None)
     late = [msgspec.structs.replace(make(ping()), droppable=True), make("work")]
     await store.data_jobs.delete("ping", None, force=False)

@@ -1,4 +1,4 @@
-"""Jobs as a whole: paused, resumed and cancelled; their state; statistics that pruning does not change."""
+"""Jobs as a whole: pause, resume and cancel; their state; statistics that pruning does not change."""
 
 import asyncio
 from datetime import timedelta
@@ -23,8 +23,8 @@ from rota.store.schedules import schedules_of_job
 from rota.values.clock import HostClock
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, make, put, put_and_claim, state_of, tell
-from tests.support.schedules import make_schedule
+from tests.support.runs.runs import claim, make, put, put_and_claim, state_of, tell
+from tests.support.schedules.schedules import make_schedule
 
 DAY = timedelta(days=1)
 NOTHING = Retention(keep=0, keep_for=timedelta(0))
@@ -33,7 +33,7 @@ ONCE = JobDefinition(name="work", retry=msgspec.structs.replace(JobDefinition(na
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Not behind the host's, which is in the ids: what looks younger than it is, is kept."""
+    """A clock not behind the host's, whose time is in the ids: a run that looks younger than it is would be kept."""
     clock = ManualClock()
     clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) + SECOND)
     return clock
@@ -257,7 +257,7 @@ OUTCOMES = [Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_
 
 
 async def some_history(store: Store, clock: ManualClock, days: int = 4) -> None:
-    """Every final state but `skipped`, durations from nothing to hours, over several days."""
+    """Create runs in every final state but `skipped`, with durations from nothing to hours, over several days."""
     busy = 0
     for _ in range(days):
         for outcome in OUTCOMES:

@@ -1,4 +1,4 @@
-"""What is paused is not claimed, and goes on at once when it is resumed."""
+"""Pauses: runs of a paused queue or job are not claimed, and go on at once when it is resumed."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from rota.store.databases.database import Tx
 from rota.store.schedules import schedules_of_job
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, claim_limited, ids, put
-from tests.support.schedules import get_schedule, make_schedule
+from tests.support.runs.runs import claim, claim_limited, ids, put
+from tests.support.schedules.schedules import get_schedule, make_schedule
 
 LIMITED = JobDefinition(name="work", limits=(Limit(max=5),))
 

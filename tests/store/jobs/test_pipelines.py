@@ -1,4 +1,4 @@
-"""Pipelines in the database: a death at every statement of an advance, and pauses, ends and losses at the same time."""
+"""Pipelines in the database: a death at every statement of an advance, and races of pauses, ends and losses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,11 +16,11 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.store.jobs import pipeline_claims
 from rota.store.runs import report
-from tests.support.accounts import rows
 from tests.support.clock import ManualClock
-from tests.support.dying import Deaths, Died, Moment
-from tests.support.runs import LEASE, claim, make, put, state_of
-from tests.support.waiting import until_blocked
+from tests.support.databases.transaction_crashes import Deaths, Died, Moment
+from tests.support.runs.runs import LEASE, claim, make, put, state_of
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until_blocked
 
 PARTS = (Part("one", "first"), Part("two", "second", {"n": "{steps.one.n}"}))
 PIPE = JobDefinition(name="pipe", kind="pipeline", pipeline=PARTS)
@@ -28,7 +28,7 @@ RESULT = '{"n":1}'
 
 
 class Held:
-    """A transaction that has done its work, and commits when it is told to."""
+    """A transaction that has done its work, and commits on request."""
 
     def __init__(self, store: Store, work: Callable[[Tx], Awaitable[Any]]) -> None:
         self._done, self._go = asyncio.Event(), asyncio.Event()
@@ -50,7 +50,7 @@ class Held:
 
 
 async def first_part(store: Store) -> Report:
-    """What is to be said of the first part of a run that is being done."""
+    """Build the report of the first part of a claimed run."""
     await put(store, PIPE)
     (mine,) = await claim(store, known={"first": 1})
     assert (mine.job, mine.part, mine.fence) == ("first", "one", 1)
@@ -64,7 +64,7 @@ async def facts(store: Store) -> list[Any]:
 
 @pytest.mark.parametrize("moment", ["before", "after", "unanswered"])
 async def test_a_death_while_it_advances(store: Store, second: Store, moment: Moment) -> None:
-    """The step and the advance are one: both are there, or none. Whoever repeats it gets the first answer."""
+    """The step and the advance are atomic. A repetition gets the first answer."""
     deaths, number = Deaths(second), 0
     while True:
         said = await first_part(store)
@@ -99,7 +99,7 @@ async def test_ordinary_runs_have_no_stage(store: Store) -> None:
 
 
 async def test_a_pipeline_that_is_resumed_while_its_claim_is_put_back(postgres_store: Store) -> None:
-    """The claim holds the pause: the resume waits, and then sees what was put back."""
+    """The claim locks the pause: the resume waits, and then sees the run that was put back."""
     store = postgres_store
     run_id = await put(store, PIPE)
     await store.pause_job("pipe", None, None)
@@ -115,7 +115,7 @@ async def test_a_pipeline_that_is_resumed_while_its_claim_is_put_back(postgres_s
 
 
 async def test_an_end_and_a_loss_of_the_same_part(postgres_store: Store, clock: ManualClock) -> None:
-    """Whoever is first decides; the other changes nothing."""
+    """The first one decides; the other changes nothing."""
     store = postgres_store
     said = await first_part(store)
     clock.advance(2 * LEASE)

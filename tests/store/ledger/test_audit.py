@@ -17,7 +17,8 @@ from rota.values.actor import POLICY
 from rota.values.instants import instant
 from tests.store.runs.test_waits import put_after
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.runs import (
+from tests.support.runs.audit_trails import repeat_everything, trail, words
+from tests.support.runs.runs import (
     LEASE,
     WORK,
     WORKER,
@@ -30,8 +31,7 @@ from tests.support.runs import (
     state_of,
     tell,
 )
-from tests.support.schedules import make_schedule, plan, runs_of
-from tests.support.trails import repeat_everything, trail, words
+from tests.support.schedules.schedules import make_schedule, plan, runs_of
 
 NOTHING_KEPT = Retention(keep=0, keep_for=timedelta(0))
 

@@ -1,4 +1,4 @@
-"""Backfill on both databases: runs for plan times of the past, each once, and a ledger that stays exact."""
+"""Backfill on both databases: runs for past plan times, each once, and a ledger that stays exact."""
 
 import asyncio
 from datetime import timedelta
@@ -17,9 +17,9 @@ from rota.store import Store
 from rota.store.ledger.backfill import Order
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB
-from tests.support.runs import claim, claim_limited, finish, tell
-from tests.support.schedules import (
+from tests.support.runs.runs import claim, claim_limited, finish, tell
+from tests.support.schedules.random_history import JOB
+from tests.support.schedules.schedules import (
     MINUTE,
     edit,
     get_schedule,
@@ -39,7 +39,7 @@ def clock() -> ManualClock:
 
 
 async def backfill(store: Store, clock: ManualClock, back: int, until: int = 0, **order: Any) -> Backfill:
-    """From `back` minutes ago until `until` minutes ago; the ledger is verified afterwards."""
+    """Backfill from `back` minutes ago until `until` minutes ago, and verify the ledger afterwards."""
     now = clock.micros()
     done = await store.ledger.backfill("s", Order(now - back * MINUTE, now - until * MINUTE, **order))
     found = await store.ledger.verify("s")
@@ -48,7 +48,7 @@ async def backfill(store: Store, clock: ManualClock, back: int, until: int = 0, 
 
 
 async def away(store: Store, clock: ManualClock, length: int, **options: Any) -> None:
-    """A minute that is run, then so many of which only the last one is."""
+    """Run one minute, then skip so many minutes of which only the last one is run."""
     await make_schedule(store, job=JOB, catch_up="none", overlap="allow", **options)
     for passed in (1, length):
         clock.advance(minutes(passed))

@@ -19,9 +19,9 @@ from rota.store import Store
 from rota.values.instants import instant
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB, ahead
-from tests.support.runs import LEASE_MICROS, WORKER, claim, claim_limited, finish, make, put, tell
-from tests.support.schedules import MINUTE, SECOND, edit, make_schedule, minutes, noon, plan, runs_of
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, claim_limited, finish, make, put, tell
+from tests.support.schedules.random_history import JOB, ahead
+from tests.support.schedules.schedules import MINUTE, SECOND, edit, make_schedule, minutes, noon, plan, runs_of
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def clock() -> ManualClock:
 
 
 async def about(store: Store, clock: ManualClock, minute: int) -> Explanation:
-    """The plan time at that minute after twelve, whatever time it is now."""
+    """Explain the plan time at that minute after twelve, whatever time it is now."""
     midday = clock.micros() // (60 * MINUTE) * 60 * MINUTE
     return await store.ledger.explain("s", midday + minute * MINUTE, LEASE_MICROS)
 
@@ -79,10 +79,10 @@ async def test_what_is_no_plan_time(store: Store, clock: ManualClock) -> None:
     between = await about(store, clock, 15)
     assert between.verdict == "not_planned"
     assert between.facts["removed_by"] is None
-    assert between.words[1:] == ("The one before is 2025-06-16T12:10:00Z.", "The one after is 2025-06-16T12:20:00Z.")
+    assert between.words[1:] == ("The previous one is 2025-06-16T12:10:00Z.", "The next one is 2025-06-16T12:20:00Z.")
     assert "outside of the execution windows" in said(await about(store, clock, 40))
     assert "its date is excluded" in said(await about(store, clock, 24 * 60 + 10))
-    assert "plans from 2025-06-16T12:00:00Z on" in said(await about(store, clock, -10))
+    assert "begins at 2025-06-16T12:00:00Z" in said(await about(store, clock, -10))
 
 
 async def test_a_pause_is_told_by_whom_and_why(store: Store, clock: ManualClock) -> None:
@@ -121,8 +121,8 @@ async def test_after_its_end_it_names_no_plan_times(store: Store, clock: ManualC
     for _ in range(4):
         clock.advance(minutes(1))
         await plan(store)
-    ended = "It is not a plan time: the schedule ended at 2025-06-16T12:02:00Z, with the last of the 2 runs that it may"
-    ended += " have."
+    ended = "It is not a plan time: the schedule ended at 2025-06-16T12:02:00Z, after the last of the 2 runs"
+    ended += " that it may have."
     for minute in (3, 9):
         found = await about(store, clock, minute)
         assert (found.verdict, found.words) == ("not_planned", (ended,))
@@ -210,7 +210,7 @@ async def test_the_newest_plan_time_of_those_that_are_not_regular(store: Store, 
     await plan(store)
     clock.advance(minutes(3))
     assert (await store.ledger.explain("follows", None, LEASE_MICROS)).verdict == "ran"
-    with pytest.raises(Invalid, match="no plan time of 'ends' has come yet"):
+    with pytest.raises(Invalid, match="schedule 'ends' has had no plan time yet"):
         await store.ledger.explain("ends", None, LEASE_MICROS)
 
 
@@ -237,7 +237,7 @@ async def test_a_schedule_that_follows_its_runs(store: Store, clock: ManualClock
     clock.advance(timedelta(seconds=1))
     await plan(store)
     assert (await store.ledger.explain("s", clock.micros(), LEASE_MICROS)).verdict == "ran"
-    assert "follows the ends of its own runs" in said(await about(store, clock, 3))
+    assert "after the end of the last one" in said(await about(store, clock, 3))
 
 
 async def test_an_edit_does_not_change_what_was(store: Store, clock: ManualClock) -> None:
@@ -260,7 +260,7 @@ async def test_why_a_run_is_queued(store: Store) -> None:
     second = await put(store)
     assert "No worker is alive" in said(await of_run(store, first))
     await worker(store, queues=("mail",))
-    assert "The only worker that is alive does not take runs of queue 'default'." in said(await of_run(store, first))
+    assert "The only live worker does not take runs of queue 'default'." in said(await of_run(store, first))
     await worker(store, id="worker-2", jobs=("else",))
     assert "knows job 'work'" in said(await of_run(store, first))
     await worker(store, id="worker-4", state=WorkerState.DRAINING)
@@ -280,7 +280,7 @@ async def test_why_a_run_is_queued(store: Store) -> None:
 
 async def test_why_a_run_is_scheduled(store: Store, clock: ManualClock) -> None:
     waits = await put(store, delay="10m")
-    assert "It waits for its time, 2025-06-16T12:10:00Z (in 10m)." in (await of_run(store, waits)).words
+    assert "It is due at 2025-06-16T12:10:00Z (in 10m)." in (await of_run(store, waits)).words
     failing = await put(store, max_attempts=3)
     (held,) = await claim(store)
     await tell(store, held, Outcome.FAILED, retry_in=MINUTE)
@@ -299,7 +299,7 @@ async def test_a_full_limit_is_named(store: Store) -> None:
     job = JobDefinition(name="work", limits=(Limit(max=1),))
     runs = [(await store.enqueue([make(job)]))[0].id for _ in range(2)]
     await claim_limited(store)
-    assert "Limit 'job:work' is full: 1 of 1 run." in (await of_run(store, runs[1])).words
+    assert "Limit 'job:work' is full: 1 of 1 slots are in use." in (await of_run(store, runs[1])).words
 
 
 async def test_why_a_run_goes_on_or_has_ended(store: Store, clock: ManualClock) -> None:
@@ -309,7 +309,7 @@ async def test_why_a_run_goes_on_or_has_ended(store: Store, clock: ManualClock) 
     assert running.verdict == "running"
     assert "attempt 1 of 1" in said(running)
     clock.advance(minutes(1))
-    assert "without a sign of life" in said(await of_run(store, runs[0]))
+    assert "without a heartbeat" in said(await of_run(store, runs[0]))
     await store.cancel(runs[1], "wrong", "ada")
     cancelling = await of_run(store, runs[1])
     assert "It was asked to stop by ada: wrong." in cancelling.words
@@ -336,12 +336,12 @@ async def test_a_step_that_is_not_to_be_cancelled_finishes_before_the_grace_begi
     await store.notes.shield(held.run_id, held.fence, 1)
     await store.cancel(run, None, "ada")
     shielded = await of_run(store, run)
-    assert "that finishes first, and its grace begins then" in said(shielded)
+    assert "that finishes first, then its grace period begins" in said(shielded)
     assert "it ends at" not in said(shielded)
     assert shielded.facts["shielded"] is True
     done = StepNote(run, held.fence, 1, "one", 1, StepState.SUCCEEDED)
     await store.notes.unshield(Notes(steps=(done,)), LEASE_MICROS, 1)
-    assert "If it does not stop, it ends at" in said(await of_run(store, run))
+    assert "If it does not stop, it is ended at" in said(await of_run(store, run))
 
 
 async def test_a_pruned_plan_time_is_known_as_such(store: Store, clock: ManualClock) -> None:

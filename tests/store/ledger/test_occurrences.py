@@ -15,9 +15,9 @@ from rota.store.ledger.backfill import Order
 from rota.values.instants import instant, micros_at
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB, Life, ahead
-from tests.support.runs import LEASE_MICROS, claim, claim_limited, finish, tell
-from tests.support.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan
+from tests.support.runs.runs import LEASE_MICROS, claim, claim_limited, finish, tell
+from tests.support.schedules.random_history import JOB, Life, ahead
+from tests.support.schedules.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_explanations_agree_with_the_ledger(store: Store, clock: ManualClo
 
 
 async def outage(store: Store, clock: ManualClock) -> None:
-    """Two runs, an hour of nothing of which the last ten minutes are caught up with, a skip, two runs."""
+    """Make two runs, an hour of nothing of which the last ten minutes are caught up with, a skip, and two runs."""
     await make_schedule(store, catch_up={"mode": "latest", "window": "10m"})
     for passed in (1, 1, 60, 1):
         clock.advance(minutes(passed))
@@ -191,7 +191,7 @@ async def test_what_was_made_up_for_is_told_with_the_run_that_did(store: Store, 
     ]  # fmt: skip
     for minute, one in enumerate(again, 1):
         found = await store.ledger.explain("s", start + minute * MINUTE, LEASE_MICROS)
-        assert found.words[-1].endswith(f" Run {one.run_id}, made in its place, is {one.state}.")
+        assert found.words[-1].endswith(f" Run {one.run_id}, which replaces it, is {one.state}.")
         assert found.facts["runs"][0]["again"] == {"run_id": one.run_id, "state": one.state}
         assert found.verdict == records[minute - 1].kind
     assert (await store.ledger.verify("s")).ok

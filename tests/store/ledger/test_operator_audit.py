@@ -1,4 +1,4 @@
-"""What operators do to queues, jobs and schedules is noted with it: who, why, and once."""
+"""Acts of operators on queues, jobs and schedules are noted: who, why, and once."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,21 +13,21 @@ from rota.store.ledger.backfill import Order
 from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
-from tests.support.runs import WORK, claim, put, put_and_claim, tell
-from tests.support.schedules import definition_of, edit, make_schedule, plan, runs_of
-from tests.support.trails import repeat_everything, trail
+from tests.support.runs.audit_trails import repeat_everything, trail
+from tests.support.runs.runs import WORK, claim, put, put_and_claim, tell
+from tests.support.schedules.schedules import definition_of, edit, make_schedule, plan, runs_of
 
 
 @pytest.fixture(params=[False, True], ids=["once", "repeated"])
 def store(store: Store, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """Everything here holds, too, when all that may be repeated is."""
+    """A store that repeats every repeatable transaction: all tests here must hold for it, too."""
     if request.param:
         repeat_everything(store, monkeypatch)
     return store
 
 
 async def audit(store: Store, **wanted: str) -> list[tuple[str, str, str | None, str | None]]:
-    """Oldest first: subject, type, actor, reason."""
+    """Return subject, type, actor and reason of each event, oldest first."""
     found = reversed(await store.events.audit(wanted, 100, None))
     return [(event.subject, event.type, event.actor, event.details.get("reason")) for event in found]
 

@@ -1,4 +1,4 @@
-"""Runs that live at random: after each act their trails say what can be seen, and never take back what they said."""
+"""Random lives of runs: after each act their trails match what can be seen, and no event is ever taken back."""
 
 import contextlib
 import random
@@ -23,11 +23,11 @@ from rota.errors import Conflict
 from rota.store import Store
 from rota.store.external.external import ExternalReport, StepReport
 from rota.values.actor import POLICY
-from tests.support.accounts import rows
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, claim_limited, make, report_of
-from tests.support.schedules import make_schedule, plan
-from tests.support.trails import check, lines, repeat_everything
+from tests.support.runs.audit_trails import check, lines, repeat_everything
+from tests.support.runs.runs import claim, claim_limited, make, report_of
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.schedules.schedules import make_schedule, plan
 
 STEPS = 100
 ERROR = RunError("Jam", "paper")
@@ -105,7 +105,7 @@ class Lives:
         self.held += await claim_limited(self.store, self.chance.randint(1, 3), known=known)
 
     async def report(self) -> None:
-        """Also what was said before, or of a lease that is long gone."""
+        """Report an outcome, sometimes a repeated one, or one of a lease that is long gone."""
         if not self.held:
             return
         for held in self.chance.sample(self.held, self.chance.randint(1, min(3, len(self.held)))):
@@ -119,7 +119,7 @@ class Lives:
             await self.store.report([report_of(held, Outcome.SNOOZED, wait=wait)])
 
     async def end_outside(self) -> None:
-        """Also again, and otherwise."""
+        """End an external run, sometimes again, and with another outcome."""
         outcome = self.chance.choice([Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED])
         ending = ExternalReport(outcome, result="1", error=ERROR if outcome is Outcome.FAILED else None)
         for held in self.held and self.chance.sample(self.held, 1):
@@ -161,7 +161,7 @@ class Lives:
             await self.store.schedules.trigger(name, None, force=self.chance.random() < 0.5, actor="ann")
 
     async def cancel_job(self) -> None:
-        """Not of jobs with schedules, which that would disable."""
+        """Cancel a job, but none with schedules, which that would disable."""
         await self.store.cancel_job(self.chance.choice(["oldest", "unique", "full"]), "enough", "bob")
 
     async def tidy(self) -> None:

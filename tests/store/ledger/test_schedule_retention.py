@@ -1,4 +1,4 @@
-"""Retention of schedules on both databases: what is pruned leaves exact ranges, and what planning needs stays."""
+"""Retention of schedules on both databases: pruned runs leave exact ranges, and planning keeps what it needs."""
 
 from datetime import timedelta
 
@@ -12,9 +12,9 @@ from rota.store.databases.database import Row, Tx
 from rota.store.ledger.backfill import Order
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB, ahead
-from tests.support.runs import claim, claim_limited, finish, tell
-from tests.support.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan, runs_of
+from tests.support.runs.runs import claim, claim_limited, finish, tell
+from tests.support.schedules.random_history import JOB, ahead
+from tests.support.schedules.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan, runs_of
 
 NOTHING = Retention(keep=0, keep_for=timedelta(0))
 
@@ -25,7 +25,7 @@ def clock() -> ManualClock:
 
 
 async def prune(store: Store, retention: Retention = NOTHING) -> int:
-    """Verified before and after."""
+    """Prune, and verify the ledger before and after."""
     await verify(store)
     count = await store.prune(lambda _job: retention)
     await verify(store)

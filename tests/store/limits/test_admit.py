@@ -17,7 +17,7 @@ from rota.errors import LimitReached
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import (
+from tests.support.runs.runs import (
     LEASE,
     claim,
     claim_limited,
@@ -29,7 +29,7 @@ from tests.support.runs import (
     state_of,
     tell,
 )
-from tests.support.waiting import until
+from tests.support.wait import until
 
 TWO = JobDefinition(name="work", limits=(Limit(max=2),))
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))

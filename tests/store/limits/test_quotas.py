@@ -18,7 +18,7 @@ from rota.store import Store, open_database
 from rota.store.databases.database import Row, Tx
 from rota.store.runs import enqueue
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.runs import claim, claim_limited, finish, finish_all, ids, make, put, state_of, tell
+from tests.support.runs.runs import claim, claim_limited, finish, finish_all, ids, make, put, state_of, tell
 
 KNOWN = {"work": 1, "other": 1}
 A, B = ("tenant", "a"), ("tenant", "b")

@@ -18,7 +18,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.limits import slots
 from rota.store.limits.slots import LimitedClaims
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import (
+from tests.support.runs.runs import (
     LEASE,
     LEASE_MICROS,
     claim,
@@ -31,7 +31,7 @@ from tests.support.runs import (
     state_of,
     tell,
 )
-from tests.support.waiting import PATIENCE
+from tests.support.wait import PATIENCE
 
 MINUTE = timedelta(minutes=1)
 

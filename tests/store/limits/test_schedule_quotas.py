@@ -9,8 +9,8 @@ from rota.store import Store
 from rota.store.ledger.backfill import Order
 from tests.support.clock import MINUTE as ONE_MINUTE
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, finish_all, put
-from tests.support.schedules import get_schedule, make_schedule, minutes, noon, plan, runs_of, told
+from tests.support.runs.runs import claim, claim_limited, finish_all, put
+from tests.support.schedules.schedules import get_schedule, make_schedule, minutes, noon, plan, runs_of, told
 
 SCOPES = [("tenant", "a"), ("tenant", "b")]
 

@@ -1,4 +1,4 @@
-"""ChangePoller for subscribers: what changed since they looked, from real commits, a look at a time."""
+"""ChangePoller for subscribers: what changed since their last look, from real commits, one look at a time."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,12 @@ from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, Unavailable, UnknownRun
 from rota.store import Store, new_id
 from rota.store.databases.database import Tx
-from tests.support.runs import claim, finish, put, put_and_claim, tell
-from tests.support.waiting import PATIENCE
+from tests.support.runs.runs import claim, finish, put, put_and_claim, tell
+from tests.support.wait import PATIENCE
 
 
 class Rest:
-    """Rests until it is told to look again; so each look is asked for."""
+    """A pause between looks that ends on request, so that tests control each look."""
 
     def __init__(self) -> None:
         self.found: list[bool] = []
@@ -50,7 +50,7 @@ async def next_of(subscription: Subscription) -> Hint:
 
 
 async def waits(subscription: Subscription) -> bool:
-    """Whether there is nothing to tell."""
+    """Return whether a subscriber gets nothing."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(0.01):
             await anext(subscription)
@@ -175,7 +175,7 @@ async def test_one_who_comes_later_is_told_how_it_is(store: Store, hints: Change
 async def test_one_who_comes_during_a_look_is_told_by_the_next(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though nothing was written since."""
+    """A subscriber that comes during a look gets the next one, though nothing was written since."""
     hints = ChangePoller(sqlite_store, Rest())
     first, other = await put(sqlite_store), await put(sqlite_store)
     late: list[Subscription] = []
@@ -275,7 +275,7 @@ async def test_topics_that_there_are_not(store: Store, hints: ChangePoller, topi
 
 
 async def test_a_commit_wakes_the_poller_without_being_asked(store: Store, second: Store) -> None:
-    """The poller as it is: it rests by itself."""
+    """The poller with its real pauses."""
     hints = ChangePoller(store)
     run_id = await put(store)
     async with hints.subscribe([f"run:{run_id}"]) as subscription:

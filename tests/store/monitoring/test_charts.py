@@ -1,4 +1,4 @@
-"""Charts on both databases: the rows of a stretch, found by their key."""
+"""Charts on both databases: the rows of a period, found by their key."""
 
 from rota.client.monitoring.monitoring import MonitoringClient
 from rota.config import Config
@@ -6,7 +6,7 @@ from rota.core.monitoring.counters import HOUR, MINUTE, Counted
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.plans import explained
+from tests.support.databases.query_plans import explained
 
 ONE, TWO = Counted(runs={"succeeded": 1}), Counted(runs={"succeeded": 2})
 

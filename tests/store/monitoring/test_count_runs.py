@@ -19,8 +19,8 @@ from rota.store.jobs import jobs
 from rota.store.monitoring import count_runs, statistics
 from rota.store.runs import prune as pruning
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, make
-from tests.support.schedules import make_schedule, minutes, plan, runs_of
+from tests.support.runs.runs import claim, finish, make
+from tests.support.schedules.schedules import make_schedule, minutes, plan, runs_of
 
 HOUR = timedelta(hours=1)
 ALL = Retention(keep=1_000_000)
@@ -28,7 +28,7 @@ NOTHING = Retention(keep=0, keep_for=timedelta(0))
 
 
 async def put(store: Store, clock: ManualClock, job: str = "work", ago: timedelta = timedelta(0)) -> str:
-    """One run, whose id was made so long ago."""
+    """Insert one run whose id was made so long ago."""
     millis = (clock.micros() - ago // timedelta(microseconds=1)) // 1_000
     id = str(UUID(int=millis << 80 | 7 << 76 | 2 << 62 | random.getrandbits(60)))
     await store.enqueue([make(job, id=id)])
@@ -54,7 +54,7 @@ async def fetch(store: Store, sql: str, **values: object) -> list[Row]:
 
 
 async def looked_at(store: Store, job: str = "work") -> int:
-    """How many runs the statistics of a job are made from, besides what is counted already."""
+    """Return how many runs the statistics of a job read besides the counted ones."""
 
     async def body(tx: Tx) -> int:
         rows = await tx.fetch("job_counts", job=job, mark=await statistics.mark_of(tx, job))
@@ -220,7 +220,7 @@ async def test_skipped_runs_are_found_without_looking_at_history(
 
 @pytest.mark.parametrize("job", ["busy", "idle", "never"])
 async def test_the_newest_runs_of_a_job_are_found_among_its_own(postgres_store: Store, job: str) -> None:
-    """However PostgreSQL guesses: a job that has nothing to tell is not searched for among all others."""
+    """Whatever PostgreSQL estimates, a job without such runs is not searched for among all others."""
     store = postgres_store
     await store.save_jobs([JobDefinition(name="busy"), JobDefinition(name="idle")])
 

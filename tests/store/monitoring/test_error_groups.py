@@ -1,4 +1,4 @@
-"""What went wrong, asked of the database: how much of it is looked at, and whose it is."""
+"""Error groups on both databases: how many failed runs are read, and of which scope."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from rota.core.states import Outcome
 from rota.store import Store
 from rota.values.scope import Scope
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import put_and_claim, tell
+from tests.support.runs.runs import put_and_claim, tell
 
 OTHER = JobDefinition(name="other")
 

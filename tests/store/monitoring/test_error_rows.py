@@ -12,7 +12,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.databases.statements import Dialect, Migration, migrations
 from rota.store.schema import migrate
 from tests.support.clock import ManualClock
-from tests.support.runs import put, put_and_claim, tell
+from tests.support.runs.runs import put, put_and_claim, tell
 
 BRIEF = JobDefinition(name="work", retention=Retention(keep=0, keep_for=timedelta(seconds=1)))
 
@@ -30,7 +30,7 @@ async def faults(store: Store) -> dict[str, tuple[str, str | None]]:
 
 
 async def unhappy(store: Store) -> set[str]:
-    """Runs that ended otherwise than well: here all have an error but those that were cancelled."""
+    """End runs in several ways. Return the ids of those that did not succeed."""
     failed, timed_out, well = [await put_and_claim(store, BRIEF) for _ in range(3)]
     await tell(store, failed, Outcome.FAILED)
     await tell(store, timed_out, Outcome.TIMED_OUT)
@@ -56,7 +56,7 @@ async def test_each_unhappy_end_has_one_and_pruning_takes_it_away(store: Store, 
 
 @pytest.fixture
 async def older(new_database_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
-    """A database as it was before there were faults, with runs in it."""
+    """A database of the schema before `rota_fault`, with runs in it."""
 
     def before(dialect: Dialect) -> list[Migration]:
         return [one for one in migrations(dialect) if one.version <= 5]

@@ -1,4 +1,4 @@
-"""How full it is: every live run in one queue and state, workers and schedules by how they are."""
+"""Gauges: every live run in one queue and state, workers and schedules by their state."""
 
 from datetime import timedelta
 
@@ -14,8 +14,8 @@ from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.runs import LEASE_MICROS, WORKER, claim, make, put, put_and_claim, report_of
-from tests.support.schedules import HOUR, MINUTE, SECOND, make_schedule, plan
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, make, put, put_and_claim, report_of
+from tests.support.schedules.schedules import HOUR, MINUTE, SECOND, make_schedule, plan
 
 SILENCE = 30 * SECOND
 

@@ -1,4 +1,4 @@
-"""The first page, on both databases: every live run in one count, and what needs attention."""
+"""The overview on both databases: every live run in one count, and what needs attention."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,9 +18,9 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.plans import explained
-from tests.support.runs import LEASE_MICROS, WORK, WORKER, claim, put, put_and_claim
-from tests.support.schedules import MINUTE, SECOND, make_schedule, plan
+from tests.support.databases.query_plans import explained
+from tests.support.runs.runs import LEASE_MICROS, WORK, WORKER, claim, put, put_and_claim
+from tests.support.schedules.schedules import MINUTE, SECOND, make_schedule, plan
 
 
 async def overview(store: Store) -> Overview:

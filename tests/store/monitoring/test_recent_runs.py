@@ -10,15 +10,15 @@ from rota.core.states import Outcome, RunState
 from rota.store import Store
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.plans import explained
-from tests.support.runs import claim, finish, put, tell
-from tests.support.schedules import make_schedule, minutes, plan
+from tests.support.databases.query_plans import explained
+from tests.support.runs.runs import claim, finish, put, tell
+from tests.support.schedules.schedules import make_schedule, minutes, plan
 
 HALF = timedelta(milliseconds=500)
 
 
 async def live(store: Store, clock: ManualClock, count: int) -> None:
-    """Each run begins half a second late, and takes that long."""
+    """Let runs begin half a second late, and take that long."""
     for _ in range(count):
         clock.advance(minutes(1) - 2 * HALF)
         await plan(store)

@@ -14,9 +14,9 @@ from rota.core.states import Outcome
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.plans import explained
-from tests.support.runs import claim, put, put_and_claim, tell
-from tests.support.schedules import make_schedule, minutes, plan
+from tests.support.databases.query_plans import explained
+from tests.support.runs.runs import claim, put, put_and_claim, tell
+from tests.support.schedules.schedules import make_schedule, minutes, plan
 
 LATER = timedelta(seconds=10)
 

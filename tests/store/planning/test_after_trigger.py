@@ -9,10 +9,10 @@ from rota.core.jobs.job import Retention
 from rota.core.states import Outcome
 from rota.store import Store
 from rota.values.instants import instant
-from tests.support.accounts import rows
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, tell
-from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of
+from tests.support.runs.runs import claim, finish, tell
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.schedules.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of
 
 MINUTE = timedelta(minutes=1)
 

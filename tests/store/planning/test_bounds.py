@@ -14,8 +14,18 @@ from rota.store.planning import plan as plans
 from rota.store.schedules import change as changing
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, finish, tell
-from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, ranges_of, runs_of, told
+from tests.support.runs.runs import claim, claim_limited, finish, tell
+from tests.support.schedules.schedules import (
+    edit,
+    get_schedule,
+    make_schedule,
+    minutes,
+    noon,
+    plan,
+    ranges_of,
+    runs_of,
+    told,
+)
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.calendar import cron as cron_rules
-from rota.core.calendar import rules, zones
+from rota.core.calendar import cron_times, rules, zones
 from rota.core.calendar import times as trigger_times
 from rota.core.calendar.triggers import cron, every
 from rota.core.jobs.job import JobDefinition, Retention
@@ -16,10 +15,10 @@ from rota.store.planning import due, make_runs
 from rota.store.planning import plan as plans
 from rota.store.schedules import change, schedule_row
 from rota.values.scope import Scope
-from tests.support.accounts import SECOND, check_account, each, fires, named_by_revisions, rows
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, state_of
-from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of, told
+from tests.support.runs.runs import claim, finish, state_of
+from tests.support.schedules.ledger_oracle import SECOND, check_account, each, fires, named_by_revisions, rows
+from tests.support.schedules.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of, told
 
 MINUTE = timedelta(minutes=1)
 A, B = Scope("tenant", "a"), Scope("tenant", "b")
@@ -204,7 +203,7 @@ async def test_newer_time_zone_data_may_move_the_next_fire_forward(
 
 def forget_compiled_rules() -> None:
     """Each keeps the zones that it was made with."""
-    for module in (rules, cron_rules, trigger_times, schedule_row, make_runs):
+    for module in (rules, cron_times, trigger_times, schedule_row, make_runs):
         for thing in vars(module).values():
             if hasattr(thing, "cache_clear"):
                 thing.cache_clear()

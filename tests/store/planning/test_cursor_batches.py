@@ -6,9 +6,9 @@ from rota.store import Store
 from rota.store.databases.database import Row
 from rota.store.databases.sqlite import sqlite_hot
 from rota.store.databases.sqlite.sqlite_hot import are_scattered
-from tests.support.accounts import check_account, each, rows
 from tests.support.clock import ManualClock
-from tests.support.schedules import get_schedule, make_schedule, minutes, noon, plan
+from tests.support.schedules.ledger_oracle import check_account, each, rows
+from tests.support.schedules.schedules import get_schedule, make_schedule, minutes, noon, plan
 
 PLACES = (
     "select c.rowid from rota_cursor c join rota_schedule s on s.cursor_no = c.no where s.name like 's%' order by no"

@@ -19,11 +19,11 @@ from rota.store.planning.definition_cache import CachedDefinition, DefinitionCac
 from rota.store.planning.due import plan_due
 from rota.store.schedules import change
 from rota.store.schedules.change import Change
-from tests.support.accounts import rows
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, tell
-from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of
-from tests.support.waiting import until
+from tests.support.runs.runs import claim, tell
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.schedules.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of
+from tests.support.wait import until
 
 SAID = (
     "select c.schedule_id, c.said, c.said_at, s.id, s.revision, s.name, s.definition, s.enabled, s.paused_at, "

@@ -19,10 +19,10 @@ from rota.errors import NotTriggered
 from rota.store import Store
 from rota.store.ledger.backfill import Order
 from rota.values.instants import instant
-from tests.support.accounts import rows
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, finish, make, outcomes_of, put, tell
-from tests.support.schedules import get_schedule, make_schedule, minutes, noon, plan, runs_of, told
+from tests.support.runs.runs import claim, claim_limited, finish, make, outcomes_of, put, tell
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.schedules.schedules import get_schedule, make_schedule, minutes, noon, plan, runs_of, told
 
 BACKOFF = 600_000_000
 

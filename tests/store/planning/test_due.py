@@ -9,8 +9,8 @@ from rota.core.calendar.triggers import after
 from rota.store import Store
 from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish
-from tests.support.schedules import MINUTE, make_schedule, minutes, plan
+from tests.support.runs.runs import claim, finish
+from tests.support.schedules.schedules import MINUTE, make_schedule, minutes, plan
 
 
 @pytest.fixture

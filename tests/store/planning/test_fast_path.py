@@ -24,8 +24,8 @@ from rota.store.planning.fast_path import ordinary_fires
 from rota.values.instants import instant
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.runs import WORK, claim, finish_all, tell
-from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, noon, plan, runs_of, told
+from tests.support.runs.runs import WORK, claim, finish_all, tell
+from tests.support.schedules.schedules import MINUTE, get_schedule, make_schedule, minutes, noon, plan, runs_of, told
 
 LEFT = {
     "runs": """

@@ -5,8 +5,8 @@ from typing import Any
 from rota.core.states import Outcome
 from rota.store import Store
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, tell
-from tests.support.schedules import edit, make_schedule, minutes, plan, runs_of, told
+from tests.support.runs.runs import claim, tell
+from tests.support.schedules.schedules import edit, make_schedule, minutes, plan, runs_of, told
 
 
 async def rows(store: Store, sql: str) -> list[tuple[Any, ...]]:

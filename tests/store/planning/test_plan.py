@@ -16,8 +16,18 @@ from rota.store import Store
 from rota.values.instants import instant
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, finish, put, tell
-from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, ranges_of, runs_of, told
+from tests.support.runs.runs import claim, claim_limited, finish, put, tell
+from tests.support.schedules.schedules import (
+    edit,
+    get_schedule,
+    make_schedule,
+    minutes,
+    noon,
+    plan,
+    ranges_of,
+    runs_of,
+    told,
+)
 
 
 @pytest.fixture

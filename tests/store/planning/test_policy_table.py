@@ -14,10 +14,10 @@ from rota.core.jobs.unique import Unique
 from rota.core.limits.limits import Limit
 from rota.store import Store
 from tests.support.clock import ManualClock
-from tests.support.planned_stories import live_through
-from tests.support.schedules import definition_of, noon
-from tests.support.seed_policies import CASES, MOST_ATTEMPTS, STORIES, Case, Story, as_told, expected
-from tests.support.simulated_stories import simulated
+from tests.support.schedules.planned_scenarios import live_through
+from tests.support.schedules.policy_oracle import CASES, MOST_ATTEMPTS, STORIES, Case, Story, as_told, expected
+from tests.support.schedules.schedules import definition_of, noon
+from tests.support.schedules.simulated_scenarios import simulated
 
 RETRY = RetryPolicy(MOST_ATTEMPTS, Delays(()))
 TASKS = {f"{case.name}-{where}": (case, where) for case in CASES for where in ("schedule", "job")}

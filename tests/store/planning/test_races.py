@@ -20,11 +20,20 @@ from rota.store.planning import plan as plans
 from rota.store.planning.lanes import read_lanes
 from rota.store.schedules.change import Change
 from rota.values.instants import instant
-from tests.support.accounts import check_account, each, named_by_revisions, rows
 from tests.support.clock import ManualClock
-from tests.support.dying import Deaths
-from tests.support.runs import WORK, claim, finish
-from tests.support.schedules import definition_of, edit, get_schedule, make_schedule, minutes, noon, plan, runs_of
+from tests.support.databases.transaction_crashes import Deaths
+from tests.support.runs.runs import WORK, claim, finish
+from tests.support.schedules.ledger_oracle import check_account, each, named_by_revisions, rows
+from tests.support.schedules.schedules import (
+    definition_of,
+    edit,
+    get_schedule,
+    make_schedule,
+    minutes,
+    noon,
+    plan,
+    runs_of,
+)
 
 SEEDS = range(6)
 OPTIONS: dict[str, Any] = {"overlap": "allow", "catch_up": "all"}

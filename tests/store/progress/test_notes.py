@@ -1,4 +1,4 @@
-"""Notes of runs in progress: under the current fence or not at all, again and again to the same end."""
+"""Notes of runs in progress: fenced, and idempotent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.errors import Invalid, UnknownRun
 from rota.store import Store
 from rota.store.databases.database import Row
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, put_and_claim, tell
+from tests.support.runs.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, put_and_claim, tell
 
 STEPPED = JobDefinition(name="work", steps=(StepDefinition("one", "First"), StepDefinition("two")))
 
@@ -180,7 +180,7 @@ async def test_a_shield_that_comes_too_late_leaves_another_where_it_is(store: St
 
 
 async def test_a_shield_that_is_asked_for_again_stays_though_a_cancel_came_between(store: Store) -> None:
-    """Whoever asked may have heard of it by then, and be at work; the first time it was done comes late."""
+    """The caller may have had the answer by then, and be at work; the first request arrives late."""
     held = await put_and_claim(store)
     assert await store.notes.shield(held.run_id, held.fence, 1) is True
     await store.cancel(held.run_id, None, None)
@@ -191,7 +191,7 @@ async def test_a_shield_that_is_asked_for_again_stays_though_a_cancel_came_betwe
 
 
 async def test_what_arrives_late_neither_lifts_the_next_shield_nor_sets_one_again(store: Store) -> None:
-    """Whoever asked gave up, asked again and went on; then the server did what it was asked first."""
+    """The caller gave up, asked again and went on; then the server did the first request."""
     held = await put_and_claim(store)
 
     async def shielded() -> bool:

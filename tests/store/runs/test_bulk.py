@@ -19,7 +19,7 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import WORK, claim, ids, make, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import WORK, claim, ids, make, put, put_and_claim, state_of, tell
 
 FAILED = RunFilter(states=(RunState.FAILED,))
 MINE = RunFilter(job="work")
@@ -132,7 +132,7 @@ async def test_states_that_cannot_be_are_refused(client: Client) -> None:
 async def test_an_interrupted_cancel_is_finished_by_another(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.client.runs.bulk._BITE", 2)
+    monkeypatch.setattr("rota.client.runs.bulk._BATCH", 2)
     await store.enqueue([make() for _ in range(7)])
     with pytest.raises(Interrupted):
         await client.cancel_many(MINE, progress=interrupting(4))
@@ -169,7 +169,7 @@ async def test_what_was_retried_is_not_retried_again(store: Store, client: Clien
 async def test_an_interrupted_retry_is_finished_by_another(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.client.runs.bulk._BITE", 2)
+    monkeypatch.setattr("rota.client.runs.bulk._BATCH", 2)
     runs = [await failed(store) for _ in range(5)]
     with pytest.raises(Interrupted):
         await client.retry_many(FAILED, progress=interrupting(2))

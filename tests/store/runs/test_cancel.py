@@ -10,7 +10,7 @@ from rota.errors import NotCancellable, RunIsFinal, UnknownRun
 from rota.store import Store, new_id
 from rota.store.runs import cancel
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, claim, finish, outcomes_of, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import LEASE, claim, finish, outcomes_of, put, put_and_claim, state_of, tell
 
 STUBBORN = JobDefinition(name="work", cancel=CancelPolicy(supported=False))
 

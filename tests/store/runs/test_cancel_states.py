@@ -11,7 +11,7 @@ from rota.errors import Conflict, NotCancellable, RunIsFinal
 from rota.store import Store
 from rota.store.runs import cancel
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, claim, put, put_and_claim, tell
+from tests.support.runs.runs import LEASE, claim, put, put_and_claim, tell
 
 FRAGILE = JobDefinition(name="work", on_lost="fail")
 STUBBORN = JobDefinition(name="work", cancel=CancelPolicy(supported=False))

@@ -11,7 +11,7 @@ from rota.core.states import Outcome, RunState
 from rota.store import Store, open_database
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, claim, ids, make, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import LEASE, claim, ids, make, put, put_and_claim, state_of, tell
 
 
 async def test_a_claim_is_a_lease_with_a_fence(store: Store, clock: ManualClock) -> None:

@@ -21,7 +21,8 @@ from rota.store.databases.database import Row, Tx
 from rota.store.databases.postgres.postgres import PostgresTx
 from rota.store.runs import cancel
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import (
+from tests.support.runs.audit_trails import trail, words
+from tests.support.runs.runs import (
     LEASE,
     claim,
     claim_limited,
@@ -33,8 +34,7 @@ from tests.support.runs import (
     state_of,
     tell,
 )
-from tests.support.schedules import make_schedule, minutes, plan, runs_of
-from tests.support.trails import trail, words
+from tests.support.schedules.schedules import make_schedule, minutes, plan, runs_of
 
 OTHER = "other"
 SKIP, CANCEL, ANY_END = Follows("", "success"), Follows("", "success", "cancel"), Follows("", "end")

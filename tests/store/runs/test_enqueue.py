@@ -9,7 +9,7 @@ from rota.errors import DuplicateRun
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.runs import claim, finish, ids, make, outcomes_of, put, put_and_claim, state_of
+from tests.support.runs.runs import claim, finish, ids, make, outcomes_of, put, put_and_claim, state_of
 
 
 async def test_runs_are_answered_in_the_order_asked(store: Store) -> None:

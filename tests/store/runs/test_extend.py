@@ -10,7 +10,7 @@ from rota.store import Store
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import (
+from tests.support.runs.runs import (
     LEASE,
     LEASE_MICROS,
     WORKER,

@@ -10,7 +10,7 @@ from rota.core.runs.run import RunError, RunFilter
 from rota.core.states import LIVE_STATES, Outcome, RunState
 from rota.errors import Invalid
 from rota.store import Store
-from tests.support.runs import ids, put, put_and_claim, tell
+from tests.support.runs.runs import ids, put, put_and_claim, tell
 
 PAYLOAD = {
     "n": 5,

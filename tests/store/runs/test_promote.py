@@ -10,7 +10,7 @@ from rota.core.limits.limits import Limit
 from rota.core.states import RunState
 from rota.store import Store
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, ids, make, put, state_of
+from tests.support.runs.runs import claim, ids, make, put, state_of
 
 MICROSECOND = timedelta(microseconds=1)
 

@@ -14,7 +14,7 @@ from rota.store.databases.database import Tx
 from rota.store.runs import enqueue, prune
 from rota.values.clock import HostClock
 from tests.support.clock import MINUTE, SECOND, START, ManualClock
-from tests.support.runs import LEASE_MICROS, WORKER, claim, finish, finish_all, make, put, state_of, tell
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, finish, finish_all, make, put, state_of, tell
 
 DAY = timedelta(days=1)
 NOTHING = Retention(keep=0, keep_for=timedelta(0))

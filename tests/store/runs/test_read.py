@@ -15,7 +15,7 @@ from rota.store.runs import read
 from rota.values.instants import instant
 from rota.values.scope import Scope
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, ids, make, put, put_and_claim, tell
+from tests.support.runs.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, ids, make, put, put_and_claim, tell
 
 
 async def listed(store: Store, limit: int = 100, before: str | None = None, **wanted: object) -> list[str]:

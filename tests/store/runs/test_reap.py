@@ -10,7 +10,18 @@ from rota.core.states import Outcome, RunState
 from rota.store import Store
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, ids, outcomes_of, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import (
+    LEASE,
+    LEASE_MICROS,
+    WORKER,
+    claim,
+    ids,
+    outcomes_of,
+    put,
+    put_and_claim,
+    state_of,
+    tell,
+)
 
 
 async def test_a_run_whose_worker_dies_is_queued_again_at_once(store: Store, clock: ManualClock) -> None:

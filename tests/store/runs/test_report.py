@@ -12,7 +12,7 @@ from rota.core.states import Outcome, RunState
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, claim, outcomes_of, put, put_and_claim, report_of, state_of, tell
+from tests.support.runs.runs import LEASE, claim, outcomes_of, put, put_and_claim, report_of, state_of, tell
 
 FRAGILE = JobDefinition(name="work", on_lost="fail")
 

@@ -25,7 +25,7 @@ from rota.store.runs.search import ALL
 from rota.values.instants import instant
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, ids, make, put, put_and_claim, tell
+from tests.support.runs.runs import claim, ids, make, put, put_and_claim, tell
 
 MINE = fingerprint_of(RunError("ValueError", "no luck"))
 FAULTS = tuple(sorted(FINAL_STATES - {RunState.SUCCEEDED}))

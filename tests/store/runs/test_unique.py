@@ -19,8 +19,8 @@ from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.runs import enqueue
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.runs import claim, finish, make, put, state_of, tell
-from tests.support.waiting import until_blocked
+from tests.support.runs.runs import claim, finish, make, put, state_of, tell
+from tests.support.wait import until_blocked
 
 ONCE = JobDefinition(name="work", repeatable=False)
 DAY = timedelta(days=1)

@@ -11,7 +11,7 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.store.runs import waits
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import LEASE, claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
 
 OTHER = "other"
 

@@ -17,8 +17,17 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.store.schedules.change import Change
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, put, tell
-from tests.support.schedules import definition_of, edit, get_schedule, make_schedule, minutes, noon, plan, runs_of
+from tests.support.runs.runs import claim, finish, put, tell
+from tests.support.schedules.schedules import (
+    definition_of,
+    edit,
+    get_schedule,
+    make_schedule,
+    minutes,
+    noon,
+    plan,
+    runs_of,
+)
 
 EXTRACT = JobDefinition(name="extract", retry=RetryPolicy(1))
 WORK = JobDefinition(name="work")
@@ -35,7 +44,7 @@ async def follow(store: Store, name: str = "s", on: str = "success", **options: 
 
 
 async def end(store: Store, outcome: Outcome = Outcome.SUCCEEDED, result: str | None = None, **options: Any) -> str:
-    """A run of the job that is followed."""
+    """End a run of the job that is followed."""
     await put(store, EXTRACT, **options)
     (held,) = await claim(store, known={"extract": 1})
     assert await tell(store, held, outcome, result=result)

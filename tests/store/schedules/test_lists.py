@@ -3,7 +3,7 @@
 import pytest
 
 from rota.store import Store
-from tests.support.schedules import make_schedule
+from tests.support.schedules.schedules import make_schedule
 
 
 async def names(store: Store, **wanted: object) -> list[str]:

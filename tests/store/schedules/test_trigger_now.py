@@ -1,4 +1,4 @@
-"""Trigger now: what a limit or a key does not let be is refused, and leaves nothing behind."""
+"""Trigger now: a run that a limit or a key does not allow is refused, and leaves nothing behind."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from rota.core.limits.limits import Limit
 from rota.errors import Conflict, NotTriggered
 from rota.store import Store
 from tests.support.clock import ManualClock
-from tests.support.runs import claim_limited, finish_all
-from tests.support.schedules import make_schedule, noon, runs_of, told
+from tests.support.runs.runs import claim_limited, finish_all
+from tests.support.schedules.schedules import make_schedule, noon, runs_of, told
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A schedule that a newer rota has written, and this one cannot read: all others are shown as ever."""
+"""A schedule that a newer rota has written, and this one cannot read: all others are shown as before."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.schedules import make_schedule
+from tests.support.schedules.schedules import make_schedule
 
 ODD = JobDefinition(name="odd")
 NEWER = {
@@ -23,7 +23,7 @@ NEWER = {
 
 
 async def written_by_a_newer_one(store: Store, what: str) -> None:
-    """`good` is as it was, between two that are not."""
+    """Make two schedules unreadable; `good`, between them, stays as it was."""
     for name in ("a-odd", "good", "z-odd"):
         await make_schedule(store, name, cron("* * * * *", tz="Europe/Berlin"), job=ODD)
 

@@ -29,7 +29,7 @@ async def store(new_database_url: str, clock: ManualClock) -> AsyncIterator[Stor
 
 
 async def migrate_to(store: Store, *more: Migration, force: bool = False) -> list[str]:
-    """As a program that knows more migrations than this one."""
+    """Migrate like a program that knows more migrations than this one."""
 
     def known(dialect: Dialect) -> list[Migration]:
         return [*migrations(dialect), *more]
@@ -119,7 +119,7 @@ async def test_a_worker_that_does_not_say_is_taken_for_the_oldest(store: Store) 
 
 
 async def test_a_database_older_than_this_rule_knows_its_workers(new_database_url: str, clock: ManualClock) -> None:
-    """Each is of the database's own schema, or of an older one."""
+    """Each worker is of the database's own schema, or of an older one."""
     store = Store(open_database(new_database_url, clock))
 
     def until(version: int) -> None:

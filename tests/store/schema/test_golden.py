@@ -1,4 +1,4 @@
-"""Databases of every schema version, as the programs of their time left them, are brought up to date and used on."""
+"""Golden databases of every schema version, as the programs of their time left them, are migrated and used."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from rota.store.promotion.catalogue import catalogue_of, quoted
 from rota.store.schema import migrate
 from rota.testing import Harness, ManualClock
 from tests.golden import life
-from tests.support.golden import kept, restore, shape_of
+from tests.support.databases.golden import kept, restore, shape_of
 
 Rows = dict[str, list[tuple[Any, ...]]]
 NEWEST = schema_version()
@@ -25,7 +25,7 @@ VERSIONS = range(1, NEWEST + 1)
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Some time after the last of them was at work: its leases are over, and fires were missed."""
+    """Some time after the last of them was used: its leases have expired, and plan times were missed."""
     clock = ManualClock(life.START)
     clock.advance("50m")
     return clock
@@ -72,7 +72,7 @@ async def rows_of(database: Database, columns: dict[str, tuple[str, ...]]) -> Ro
 
 
 def test_every_version_is_kept_also_the_newest() -> None:
-    """After a new migration: `python -m tests.golden.make`."""
+    """Fails after a new migration: run `python -m tests.golden.make`."""
     names = ("sqlite", "postgres.sql")
     assert [(version, name) for version in VERSIONS for name in names if not kept(version, name).exists()] == []
 
@@ -117,7 +117,7 @@ async def test_what_waited_is_done_and_plan_times_are_accounted_for(
 
 
 async def live_on(harness: Harness) -> None:
-    """Something of every kind, as in a new one."""
+    """Do something of every kind, as in a new database."""
     for chapter in (life.first_hours, life.with_schedules, life.under_control, life.work_elsewhere, life.counted):
         await chapter(harness)
     await life.with_strangers(harness, "new")
@@ -129,6 +129,6 @@ async def open_runs(harness: Harness) -> list[Run]:
 
 
 def is_for_anybody(run: Run, version: int) -> bool:
-    """Neither paused, nor for workers with labels, nor for others than workers."""
+    """Return whether any worker may claim the run: not paused, not restricted by labels, not external."""
     kept_back = (run.queue == "mail" and version > 1) or run.payload.get("name") == "for some workers only"
     return run.job in ("upload", "slow", "stepped", "narrow") and not kept_back

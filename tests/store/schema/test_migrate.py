@@ -12,8 +12,8 @@ from rota.store import Store, open_database, open_store
 from rota.store.databases.database import Tx
 from rota.store.databases.statements import Dialect, Migration, migrations
 from rota.store.schema import migrate
-from tests.support.postgres import PostgresServer, database_name
-from tests.support.runs import claim, make
+from tests.support.databases.postgres import PostgresServer, database_name
+from tests.support.runs.runs import claim, make
 
 NEWEST = migrations(open_database("sqlite:///unused.db").dialect)[-1].version
 
@@ -26,7 +26,7 @@ async def fresh(new_database_url: str) -> AsyncIterator[Store]:
 
 
 def plain(beyond: int, name: str, script: str) -> Migration:
-    """One that serves nobody older."""
+    """Build a migration that serves no older program."""
     return Migration(NEWEST + beyond, name, script, NEWEST + beyond)
 
 
@@ -35,7 +35,7 @@ def extended(monkeypatch: pytest.MonkeyPatch, *more: Migration) -> None:
 
 
 async def tables(store: Store) -> set[str]:
-    """Those of this test's own migrations that exist."""
+    """Return the tables of this test's own migrations that exist."""
 
     async def body(tx: Tx) -> set[str]:
         found = set()
@@ -72,7 +72,7 @@ async def test_an_exception_between_statements_leaves_nothing_behind(
     fresh: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(Exception):
-        """As if the process had died."""
+        """The process dies here."""
 
     async def dies(tx: Tx) -> int:
         if await original(tx) == NEWEST:

@@ -1,4 +1,4 @@
-"""An older program, which knows of no limits, works on the same database: what it does is harmless, or put right."""
+"""An older program, which knows no limits, on the same database: what it does is harmless, or corrected."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.limits import slots
 from rota.store.runs import waits
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
 
 ONE = JobDefinition(name="work", limits=(Limit(max=1),))
 REJECT = JobDefinition(name="work", limits=(Limit(max=1, when_full="reject"),))
@@ -147,6 +147,6 @@ async def test_a_slot_taken_since_is_not_tidied_away(store: Store) -> None:
 
 
 async def test_its_join_of_schedules_and_cursors_names_columns_without_saying_whose(store: Store) -> None:
-    """As it does on SQLite, before schema 8, when it looks for what is due."""
+    """The query of programs before schema 8, on SQLite, for due schedules."""
     sql = "select {schedule_row} from rota_cursor c cross join (select *, 0 as has_lanes from rota_schedule) as found"
     assert await rows(store, sql) == []

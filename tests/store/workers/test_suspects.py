@@ -10,7 +10,7 @@ from rota.core.runs.claim import AT_ONCE, PLAIN, SUSPECTS
 from rota.core.states import Outcome
 from rota.store import Store
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.runs import LEASE, claim, claim_limited, finish, ids, put, tell
+from tests.support.runs.runs import LEASE, claim, claim_limited, finish, ids, put, tell
 
 LIMITED = JobDefinition(name="work", limits=(Limit(max=1, by=("customer",)),))
 

@@ -12,7 +12,7 @@ from rota.errors import AmbiguousWorker, Conflict, Invalid, UnknownWorker
 from rota.store import Store
 from rota.store.runs.prune import drop_silent_workers
 from tests.support.clock import ManualClock
-from tests.support.runs import LEASE_MICROS, WORKER, claim, put
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, put
 
 PACE = Pace(heartbeat=timedelta(seconds=1), poll=timedelta(seconds=2), lease=timedelta(seconds=3))
 

@@ -1,13 +1,13 @@
-// Written by tools/api_types.py from the API's own description. Do not edit.
+// Written by tools/api_types.py from the API's OpenAPI document. Do not edit.
 
-/** Schedules of `owner` that no document names are deleted. `dry_run` only tells what would change. */
+/** Schedules of `owner` that no document names are deleted. `dry_run` only returns what would change. */
 export interface ApplyBody {
   owner: string;
   documents: Record<string, unknown>[];
   dry_run?: boolean;
 }
 
-/** A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again. `idempotency_key`: the same for every attempt, and every retry of the same work. */
+/** Run assigned to an external worker. `steps`: results of the steps that are done, which need not be repeated. `idempotency_key`: the same for every attempt and every retry of the same work. */
 export interface Assignment {
   id: string;
   fence: number;
@@ -24,7 +24,7 @@ export interface Assignment {
   steps: Record<string, unknown>;
 }
 
-/** `outcome` and `ended_at` are empty while it goes on. */
+/** Attempt of a run; `outcome` and `ended_at` are None while it is running. */
 export interface Attempt {
   no: number;
   fence: number;
@@ -40,7 +40,7 @@ export interface Attempt {
   counters: Record<string, number>;
 }
 
-/** One thing that somebody should look at: `kind` for programs, `text` for people; `subject` is a name or an id. */
+/** Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id. */
 export interface Attention {
   kind: string;
   subject: string | null;
@@ -51,7 +51,7 @@ export interface Attention {
 
 /** `subject` is the whole id of a run or a worker, or a name. */
 export interface AuditQuery {
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
   cursor?: string | null;
   kind?: string | null;
@@ -59,7 +59,7 @@ export interface AuditQuery {
   actor?: string | null;
 }
 
-/** What a backfill did, or would do: `count` runs, `retried` of them for plan times that had one. Left alone are plan times that ran `already` or are part of a run that did, those of which only a folded range is `known`, those that are still `pending`, and those whose unique key another run has `held`: a dry run does not tell these apart. `plan_times` are the first of those that got a run. */
+/** Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one. Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a dry run does not count the latter separately. `plan_times` are the first of those that got a run. */
 export interface Backfill {
   schedule: string;
   count: number;
@@ -73,6 +73,7 @@ export interface Backfill {
   dry_run: boolean;
 }
 
+/** `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`). */
 export interface BackfillBody {
   /** A time with a zone: 2026-01-31T08:00:00Z */
   from: string;
@@ -83,6 +84,7 @@ export interface BackfillBody {
   dry_run?: boolean;
 }
 
+/** Exponential backoff between attempts. */
 export interface BackoffBody {
   type: "exponential";
   base?: string;
@@ -91,7 +93,7 @@ export interface BackoffBody {
   jitter?: number;
 }
 
-/** A breach, as it is told. */
+/** Breach as it is shown. */
 export interface Breached {
   what: string;
   since: string;
@@ -99,7 +101,7 @@ export interface Breached {
   details: Record<string, unknown>;
 }
 
-/** A step. `queued` and `running` are those of the fullest look at the queues in it; None: nobody looked. */
+/** Step of a chart. `queued` and `running` are the highest sample within it; None: there is no sample. */
 export interface Bucket {
   at: string;
   runs: Record<string, number>;
@@ -111,25 +113,26 @@ export interface Bucket {
   running: number | null;
 }
 
-/** Of `matched` runs, `done` are as was wanted; each of the others is in one of `refused`. */
+/** Result of a bulk operation: of `matched` runs, `done` were changed, the others are counted in `refused`. */
 export interface BulkResult {
   matched: number;
   done: number;
   refused: Refused[];
 }
 
+/** An optional reason, for the audit log. */
 export interface CancelBody {
   reason?: string | null;
 }
 
-/** `cancelled`: how many runs ended, or were asked to stop. */
+/** `cancelled` is the number of runs that ended or were asked to stop. */
 export interface CancelledJob {
   job: string;
   cancelled: number;
   status: JobStatus;
 }
 
-/** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held`: all that it knows of; what else it has is handed back first, as after an answer that got lost. */
+/** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held` lists all runs that it knows of; other leases of it are handed back first, because the response of their claim was lost. */
 export interface ClaimBody {
   worker: string;
   queues?: string[];
@@ -142,16 +145,18 @@ export interface ClaimBody {
   version?: string | null;
 }
 
+/** The claimed runs. */
 export interface ClaimedRuns {
   runs: Assignment[];
 }
 
+/** The result of the run. */
 export interface CompleteBody {
   fence: number;
   result?: unknown;
 }
 
-/** All of this must hold; counting stops at `most`. */
+/** All conditions must hold; counting stops at `most`. */
 export interface CountQuery {
   state?: RunState[];
   job?: string | null;
@@ -166,16 +171,21 @@ export interface CountQuery {
   created_before?: string | null;
   error?: string | null;
   fingerprint?: string | null;
-  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
   most?: number;
 }
 
-/** Not `exact`: there are at least so many; it stopped counting there, or had counted for long enough. */
+/** Number of matching runs; a lower bound if not `exact`, because counting stopped at a limit or a timeout. */
 export interface Counted {
   count: number;
   exact: boolean;
+}
+
+/** `force` deletes the job even while it is used: its schedules are disabled and its runs cancelled. */
+export interface DeleteJobQuery {
+  force?: boolean;
 }
 
 /** What applying does to one schedule, and its next plan times before and after; a pause it leaves alone. */
@@ -204,17 +214,13 @@ export interface DocumentProblem {
   key: string | null;
 }
 
-/** `force`: also while it is needed; its schedules are disabled, and its runs cancelled. */
-export interface DropQuery {
-  force?: boolean;
-}
-
-/** `created`: which of them are new; the others were there already. */
+/** `created` says which of them are new; the others existed. */
 export interface EnqueuedRuns {
   items: Run[];
   created: boolean[];
 }
 
+/** An error of an external job. */
 export interface ErrorBody {
   message: string;
   type?: string | null;
@@ -222,7 +228,7 @@ export interface ErrorBody {
   traceback?: string | null;
 }
 
-/** Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were fingerprints have none, and are one group. */
+/** Failed runs of one job with the same error. `type` and `message` are those of the newest; `states` counts runs by final state; `histogram` counts them in 24 equal parts of the time range. Errors older than fingerprints have none, and form one group. */
 export interface ErrorGroup {
   fingerprint: string | null;
   job: string;
@@ -236,7 +242,7 @@ export interface ErrorGroup {
   histogram: number[];
 }
 
-/** The one that was seen last comes first. `truncated`: there were more faults than are looked at. */
+/** Error groups, the one seen last first. `truncated`: there were more failed runs than were read. */
 export interface ErrorGroups {
   items: ErrorGroup[];
   since: string;
@@ -244,17 +250,17 @@ export interface ErrorGroups {
   truncated: boolean;
 }
 
-/** The last 24 hours, if no time is given. */
-export interface ErrorsQuery {
+/** Runs between `since` and `until`; by default, the last 24 hours. */
+export interface ErrorGroupsQuery {
   since?: string | null;
   until?: string | null;
   job?: string | null;
   scope?: string | null;
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
 }
 
-/** One line of the trail. `from_state` and `to_state` are a run's, where it changed; None, too, where an older program did not note them. `seq` orders the lines of one answer: from 1 in the trail of a run or of a schedule; in the audit log it is the line's own number, by which one asks for the page before. */
+/** Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known. An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run or a schedule; in the audit log it is the line's own number, the cursor for the page before. */
 export interface Event {
   seq: number;
   at: string;
@@ -282,6 +288,7 @@ export interface Execution {
   metadata: Record<string, unknown>;
 }
 
+/** An execution with its resource usage. */
 export interface ExecutionDetail {
   id: string;
   job_id: string;
@@ -298,17 +305,20 @@ export interface ExecutionDetail {
   counters: Record<string, number>;
 }
 
+/** Page of executions by `limit` and `offset`. */
 export interface ExecutionQuery {
   limit?: number;
   offset?: number;
 }
 
+/** Totals over all executions. */
 export interface ExecutionTotals {
   total: number;
   average_duration_ms: number | null;
   success_rate: number | null;
 }
 
+/** A page of executions. */
 export interface Executions {
   executions: Execution[];
   total: number;
@@ -316,7 +326,7 @@ export interface Executions {
   offset: number;
 }
 
-/** `null` takes an expectation away. */
+/** `null` removes an expectation. */
 export interface ExpectationBody {
   start_within?: string | null;
   finish_within?: string | null;
@@ -328,11 +338,12 @@ export interface ExpectationBody {
   at_least?: number | null;
 }
 
+/** Filter of expectations: all, or only `breached` ones. */
 export interface ExpectationQuery {
   breached?: boolean;
 }
 
-/** What is expected of a job or a schedule, by whom, and which of it is breached now. It rests while its subject is paused or disabled. */
+/** Expectations of a job or a schedule, their owner, and current breaches. They rest (`resting`) while their subject is paused or disabled. */
 export interface Expected {
   kind: string;
   subject: string;
@@ -343,18 +354,19 @@ export interface Expected {
   breaches: Breached[];
 }
 
+/** `at` is a plan time; by default the newest past one. */
 export interface ExplainQuery {
   at?: string | null;
 }
 
-/** `verdict` is one word, `words` are sentences, `facts` the same for programs. */
+/** Explanation of a run or a plan time: `verdict` is one word, `words` are sentences, `facts` are for programs. */
 export interface Explanation {
   verdict: string;
   words: string[];
   facts: Record<string, unknown>;
 }
 
-/** Tried again as its job says, `after` so long, or without `retry` not at all. */
+/** The run is retried by its job's policy, or `after` that long; with `retry: false` it is not retried. */
 export interface FailBody {
   fence: number;
   error: string | ErrorBody;
@@ -362,7 +374,7 @@ export interface FailBody {
   after?: string | null;
 }
 
-/** `fence`: as it came with the run. */
+/** `fence` is the number that came with the run. */
 export interface FenceBody {
   fence: number;
 }
@@ -374,7 +386,7 @@ export interface FieldChange {
   after: unknown;
 }
 
-/** Something that is not as it must be: `expected` plan times or records, `found` so many. */
+/** Inconsistency: `expected` plan times or records, but `found` so many. */
 export interface Finding {
   problem: string;
   words: string;
@@ -396,24 +408,26 @@ export interface Fire {
   marks: string[];
 }
 
-/** `cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits. */
+/** Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then. For a run that waits, `lease_until` is its deadline. */
 export interface Heartbeat {
   cancelling: boolean;
   lease_until: string;
 }
 
+/** A run that the worker holds, with its fence. */
 export interface HeldRun {
   id: string;
   fence: number;
 }
 
-/** Who asks, as it is kept with what they change; with a scope, only for runs of it. */
+/** Authenticated caller, as recorded with its changes; with a scope, restricted to runs of it. */
 export interface Identity {
   actor: string;
   role: Role;
   scope: Scope | null;
 }
 
+/** A new token with its `secret`. */
 export interface IssuedToken {
   id: string;
   name: string;
@@ -428,7 +442,7 @@ export interface IssuedToken {
   secret: string;
 }
 
-/** `kind` is told by `url` or `argv`, or said. `null` is an option's default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each) are other words. */
+/** `kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are alternatives to `max_attempts` and `backoff`. */
 export interface JobBody {
   kind?: "command" | "external" | "http";
   url?: string;
@@ -474,18 +488,20 @@ export interface JobBody {
   metadata?: Record<string, unknown> | null;
 }
 
+/** An optional reason, for the audit log. */
 export interface JobReasonBody {
   reason?: string | null;
 }
 
+/** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface JobResumeBody {
   catch_up?: string;
 }
 
-/** What a job is at, taken as a whole. */
+/** State of a job as a whole. */
 export type JobState = "cancelled" | "completed" | "failed" | "paused" | "pending" | "running" | "scheduled";
 
-/** Of all runs of a job that ever ended, pruned ones included. */
+/** Statistics of all runs of a job that ever ended, pruned ones included. */
 export interface JobStats {
   job: string;
   total: number;
@@ -503,7 +519,7 @@ export interface JobStats {
   next_scheduled_at: string | null;
 }
 
-/** `running` and `waiting` count runs; `next_at` is when the next one is due, None while the job is paused. */
+/** State and counts of a job; `next_at` is when its next run is due, None while the job is paused. */
 export interface JobStatus {
   job: string;
   state: JobState;
@@ -516,7 +532,7 @@ export interface JobStatus {
   pause_reason: string | null;
 }
 
-/** Attempts, the newest first; plan times `coming`, the next first. `overlaps`: two attempts went on at once. */
+/** Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time. */
 export interface Lane {
   name: string;
   attempts: TimelineAttempt[];
@@ -524,25 +540,26 @@ export interface Lane {
   overlaps: boolean;
 }
 
-/** Runs that ended within the last 24 hours, by their state; as exact as charts are. `success_rate`: of those that succeeded, failed, timed out or expired. */
+/** Runs that ended within the last 24 hours, by state; as exact as charts are. `success_rate`: share of success among those that succeeded, failed, timed out or expired. */
 export interface LastDay {
   runs: Record<string, number>;
   success_rate: number | null;
 }
 
-/** Runs that are queued and due for longer than 10 s, and schedules that are due as long and not planned. */
+/** Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due. */
 export interface Late {
   runs: number;
   schedules: number;
 }
 
+/** A log line. */
 export interface LineBody {
   text: string;
   level?: string;
   logger?: string;
 }
 
-/** Runs that have not ended. `capped`: there are more queued or scheduled ones than were counted. */
+/** Runs that have not ended. `capped`: there are more queued or scheduled runs than were counted. */
 export interface Live {
   running: number;
   cancelling: number;
@@ -553,7 +570,7 @@ export interface Live {
   capped: boolean;
 }
 
-/** `cursor` is where to go on reading behind its row. */
+/** Log line; `cursor` is where to continue reading after its row. */
 export interface LogLine {
   at: string;
   level: string;
@@ -564,30 +581,32 @@ export interface LogLine {
   cursor: string;
 }
 
+/** A page of log lines. */
 export interface LogPage {
   items: LogLine[];
   next_cursor: string | null;
 }
 
-/** `after` is the cursor of the last line seen, `last` asks for so many lines from the end, `follow` for more. */
+/** `after` is the cursor of the last line seen, `last` limits the answer to that many lines from the end, and `follow` streams new lines. */
 export interface LogQuery {
   after?: string | null;
   last?: number | null;
   follow?: boolean;
 }
 
-/** With a `no` that grows from 1, lines that are sent again are not there twice. */
+/** Log lines to append. With `no`, a sequence number that grows from 1, lines sent again are not stored twice. */
 export interface LogsBody {
   fence: number;
   lines: (string | LineBody)[];
   no?: number | null;
 }
 
+/** Runs to enqueue together. */
 export interface ManyRunsBody {
   runs: unknown[];
 }
 
-/** A `schedule` as its own resource has it, without its job, and called like the job unless it has a name; or an interval (`interval_minutes` counts `minutes`, `hours` or `days`) with `schedule_enabled`. Without an interval, `schedule_enabled: false` means once, and now. `payload` is for either. */
+/** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule or that run. */
 export interface NewJobBody {
   kind?: "command" | "external" | "http";
   url?: string;
@@ -647,10 +666,10 @@ export interface NextRun {
   rule: string;
 }
 
-/** No parameters at all. */
+/** No parameters. */
 export type NoQuery = Record<string, unknown>;
 
-/** `to` is a URL or a `mailto:`. Of everything, if no job and no schedule is named. */
+/** `to` is a URL or a `mailto:` address. Without `jobs` and `schedules`, it covers everything. */
 export interface NotificationBody {
   name: string;
   to: string;
@@ -662,7 +681,7 @@ export interface NotificationBody {
   at_most?: number | null;
 }
 
-/** Only what is given changes; `null` is its default. */
+/** Omitted options stay as they are; `null` resets an option to its default. */
 export interface NotificationChanges {
   to?: string;
   on?: string[] | string | null;
@@ -674,7 +693,7 @@ export interface NotificationChanges {
   enabled?: boolean;
 }
 
-/** A notification as people may see it: without its secrets. */
+/** Notification without its secrets, for people. */
 export interface NotificationView {
   name: string;
   on: string[];
@@ -690,11 +709,12 @@ export interface NotificationView {
   updated_at: string;
 }
 
+/** The database's time. */
 export interface Now {
   now: string;
 }
 
-/** One plan time, or with `from_at` and `to_at` so many of them; without a scope, for all that there were. `run_id` is the run's that it got, or of the one that it was coalesced into. */
+/** Plan time, or `count` of them between `from_at` and `to_at`; without a scope, those of all scopes. `run_id` is the run that it got, or the one that it was coalesced into. */
 export interface Occurrence {
   kind: string;
   plan_time: string | null;
@@ -709,6 +729,7 @@ export interface Occurrence {
   again: Replacement | null;
 }
 
+/** Plan times from `from` to `to`; by default, the last day. */
 export interface OccurrenceQuery {
   from?: string | null;
   to?: string | null;
@@ -716,16 +737,16 @@ export interface OccurrenceQuery {
   cursor?: string | null;
 }
 
-/** All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing. */
+/** Sum of all that operators request of a worker, not the last request only. So it is idempotent: a worker may read it twice, or late. */
 export interface OperatorRequest {
   state: WorkerState;
   settings: WorkerSettings;
 }
 
-/** How one attempt ended. */
+/** Result of one attempt. */
 export type Outcome = "cancelled" | "failed" | "handed_back" | "lost" | "snoozed" | "succeeded" | "timed_out";
 
-/** `attention` has the first of each kind; `attention_count` says how many there are. */
+/** Content of the overview page; `attention` has the first of each kind, `attention_count` counts all. */
 export interface Overview {
   at: string;
   live: Live;
@@ -738,12 +759,12 @@ export interface Overview {
   next_fires: NextRun[];
 }
 
-/** `owner`: whose it is, for lists; `api` if nobody says it. */
+/** `owner` is the owner of what is created. */
 export interface OwnerQuery {
   owner?: string;
 }
 
-/** What an operator holds, since when, and why. */
+/** Pause of a job or queue by an operator: since when, by whom and why. */
 export interface Pause {
   name: string;
   paused_at: string;
@@ -751,18 +772,19 @@ export interface Pause {
   reason: string | null;
 }
 
-/** `until`: an instant, or how long from now. */
+/** `until` is an instant, or a duration from now. */
 export interface PauseBody {
   reason?: string | null;
   until?: string | null;
 }
 
+/** The next `n` plan times after `after` (default: now). */
 export interface PreviewQuery {
   n?: number;
   after?: string | null;
 }
 
-/** An error, as in RFC 9457; decide by `code`. */
+/** An error, as in RFC 9457. Programs should decide by `code`. */
 export interface Problem {
   type: string;
   title: string;
@@ -774,7 +796,7 @@ export interface Problem {
   pointer: string | null;
 }
 
-/** How far a run says it is. `steps` are left out where many runs are listed. */
+/** Progress of a run as it reports it. `steps` are left out in lists of runs. */
 export interface Progress {
   percentage: number | null;
   summary: string | null;
@@ -782,14 +804,14 @@ export interface Progress {
   steps: Step[];
 }
 
-/** What is not given stays as it was said. */
+/** An omitted value keeps its last report. */
 export interface ProgressBody {
   fence: number;
   percentage?: number | null;
   summary?: string | null;
 }
 
-/** `oldest_at`: since when the run could be claimed that waits longest; null while none waits. */
+/** `oldest_at` is since when the longest-waiting run has been claimable; null if there is none. */
 export interface Queue {
   queue: string;
   running: number;
@@ -799,14 +821,14 @@ export interface Queue {
   oldest_at: string | null;
 }
 
-/** `rate`: so many begin in so long, `"1000/1h"`. */
+/** `rate` is how many runs may start in how long: `"1000/1h"`. */
 export interface QuotaBody {
   max_concurrency?: number | null;
   max_queued?: number | null;
   rate?: string | null;
 }
 
-/** Without an id it is that of each scope of its kind that has none of its own. */
+/** Stored quota; without an id, the default of all scopes of its kind that have no quota of their own. */
 export interface QuotaOf {
   kind: string;
   id: string | null;
@@ -816,11 +838,12 @@ export interface QuotaOf {
   owner: string;
 }
 
+/** `recent` adds the schedule's last runs. */
 export interface RecentQuery {
   recent?: number | null;
 }
 
-/** So many runs for the same reason; `examples` are the ids of a few, `message` is what the first was told. */
+/** Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first. */
 export interface Refused {
   code: string;
   count: number;
@@ -828,7 +851,7 @@ export interface Refused {
   examples: string[];
 }
 
-/** A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`. */
+/** Predecessor or successor of a run. `job` and `state` are None if it was pruned. */
 export interface RelatedRun {
   id: string;
   job: string | null;
@@ -838,13 +861,13 @@ export interface RelatedRun {
   otherwise: string;
 }
 
-/** The newest run that was made in place of one that did not succeed, by a retry or a backfill. */
+/** Newest run that a retry or a backfill made in place of one that did not succeed. */
 export interface Replacement {
   run_id: string;
   state: string;
 }
 
-/** One of them, a run of its own. `worker` is the name of whose it is, None while anybody may have it; `cleared`: it was published again, and counts no more. */
+/** Replica, a run of its own. `worker` is the name of its worker, None while any may have it. `cleared`: the run was enqueued again, and this replica no longer counts. */
 export interface Replica {
   run_id: string;
   worker: string | null;
@@ -857,16 +880,17 @@ export interface Replica {
   cleared: boolean;
 }
 
-/** `null`: workers of any name. */
+/** `null` lifts the restriction. */
 export interface RestrictBody {
   only_workers: string[] | null;
 }
 
+/** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface ResumeBody {
   catch_up?: string;
 }
 
-/** `was_paused`: until now. */
+/** `was_paused` says whether the queue was paused before. */
 export interface ResumedQueue {
   queue: string;
   running: number;
@@ -877,13 +901,13 @@ export interface ResumedQueue {
   was_paused: boolean;
 }
 
-/** What its steps did is kept if so asked; with `from_step`, only what was done before that one. */
+/** `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. */
 export interface RetryBody {
   keep_steps?: boolean;
   from_step?: string | null;
 }
 
-/** `viewer` < `operator` < `admin`; `worker` and `enqueue` may do their one thing only. */
+/** Role of a token: `viewer` < `operator` < `admin`; `worker` and `enqueue` may do only that. */
 export type Role = "admin" | "enqueue" | "operator" | "viewer" | "worker";
 
 export interface Run {
@@ -921,7 +945,7 @@ export interface Run {
   parent_id: string | null;
 }
 
-/** A field that is null was not given. */
+/** A run to enqueue. `null` counts as omitted. */
 export interface RunBody {
   job: string;
   payload?: Record<string, unknown>;
@@ -944,12 +968,12 @@ export interface RunBody {
   min_worker_version?: string | null;
 }
 
-/** Without `steps`, `progress` is only what the run said itself. */
+/** `steps` adds the run's steps to `progress`; otherwise that is only what the run itself reported. */
 export interface RunDetailQuery {
   steps?: boolean;
 }
 
-/** An error of a run or an attempt. `core/runs/error_fingerprint.py` says which errors have one `fingerprint`. */
+/** Error of a run or an attempt. `core/runs/error_fingerprint.py` defines which errors share a `fingerprint`. */
 export interface RunError {
   type: string;
   message: string;
@@ -958,7 +982,7 @@ export interface RunError {
   fingerprint: string | null;
 }
 
-/** All of this must hold; `next_cursor` of the answer before is the cursor of the next. */
+/** All conditions must hold. `cursor` is `next_cursor` of the previous page. */
 export interface RunListQuery {
   state?: RunState[];
   job?: string | null;
@@ -973,15 +997,15 @@ export interface RunListQuery {
   created_before?: string | null;
   error?: string | null;
   fingerprint?: string | null;
-  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
   cursor?: string | null;
 }
 
-/** Runs that are all of this; `state` may be given more than once. */
+/** All conditions must hold. `state` may be repeated: any of them. */
 export interface RunQuery {
   state?: RunState[];
   job?: string | null;
@@ -996,19 +1020,19 @@ export interface RunQuery {
   created_before?: string | null;
   error?: string | null;
   fingerprint?: string | null;
-  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
 }
 
 export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queued" | "running" | "scheduled" | "skipped" | "succeeded" | "timed_out" | "waiting";
 
-/** What that made of the run. */
+/** The run's new state. */
 export interface RunStateAnswer {
   state: RunState;
 }
 
-/** `expected`: nothing is done if more match. `everything` must be said if the filter is empty. `dry_run` counts. */
+/** Command and filter. If more than `expected` match, nothing is changed. An empty filter needs `everything`. `dry_run` only counts. */
 export interface RunsBulkBody {
   action: "cancel" | "retry";
   filter?: RunQuery;
@@ -1018,8 +1042,9 @@ export interface RunsBulkBody {
   dry_run?: boolean;
 }
 
+/** All conditions must hold. `cursor` is `next_cursor` of the previous page. */
 export interface ScheduleQuery {
-  /** How many */
+  /** Maximum number of items */
   limit?: number;
   cursor?: string | null;
   job?: string | null;
@@ -1029,7 +1054,7 @@ export interface ScheduleQuery {
   recent?: number | null;
 }
 
-/** `jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began. */
+/** `jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away. */
 export interface SchedulerMetrics {
   jobs: Record<string, number>;
   executions: ExecutionTotals;
@@ -1054,17 +1079,18 @@ export interface Scope {
   id: string;
 }
 
+/** A scope. */
 export interface ScopeBody {
   kind: string;
   id: string;
 }
 
-/** What came of it: the status of an answer, for example. */
+/** Result of a delivery, such as the status of an HTTP response. */
 export interface Sent {
   sent: unknown;
 }
 
-/** From the begin of the first step to the end of the last one, or to now. */
+/** Chart, from the start of its first step to the end of the last one, or to now. */
 export interface Series {
   from: string;
   to: string;
@@ -1072,18 +1098,19 @@ export interface Series {
   buckets: Bucket[];
 }
 
-/** `step`: whole minutes, as `15m`; whole hours, if more than two days ago are asked for. */
+/** `step` is whole minutes (`15m`), or whole hours if the range begins more than two days ago. */
 export interface SeriesQuery {
   from?: string | null;
   to?: string | null;
   step?: string | null;
 }
 
+/** The token to sign in with. */
 export interface SessionBody {
   token: string;
 }
 
-/** `changes`: another trigger or other options, as a document has them. `outages`: from when until when nobody plans; times with a zone, or `+1h` from `start` on. */
+/** `changes`: another trigger or other options, as in a document. `outages`: periods without a scheduler, each from and to; times with a zone, or relative to `start` (`+1h`). */
 export interface SimulateBody {
   span?: string;
   start?: string | null;
@@ -1117,11 +1144,12 @@ export interface SimulationReport {
   events_truncated: boolean;
 }
 
+/** Status of the process. */
 export interface Status {
   status: string;
 }
 
-/** `kept_from`: the run that did it, of which this one is a retry. */
+/** Step of a run; `kept_from`: the earlier run that completed it, of which this run is a retry. */
 export interface Step {
   id: string;
   name: string;
@@ -1136,6 +1164,7 @@ export interface Step {
   kept_from: string | null;
 }
 
+/** State of a step, with its result or error. */
 export interface StepBody {
   fence: number;
   id: string;
@@ -1151,12 +1180,12 @@ export interface StepStateAnswer {
   state: StepState;
 }
 
-/** `topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
+/** `topics`, separated by commas: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
 export interface StreamQuery {
   topics?: string;
 }
 
-/** `truncated`: there are older attempts that are not told. */
+/** Timeline; `truncated`: there are older attempts that are left out. */
 export interface Timeline {
   from: string;
   to: string;
@@ -1165,7 +1194,7 @@ export interface Timeline {
   truncated: boolean;
 }
 
-/** `state`: its outcome, or, while it goes on, `running`, `cancelling` or `waiting`. */
+/** Attempt; `state` is its outcome or, while it lasts, `running`, `cancelling` or `waiting`. */
 export interface TimelineAttempt {
   run_id: string;
   no: number;
@@ -1176,11 +1205,12 @@ export interface TimelineAttempt {
   ended_at: string | null;
 }
 
+/** `by` chooses what a lane is. */
 export interface TimelineQuery {
   from?: string | null;
   to?: string | null;
   by?: "job" | "queue" | "schedule" | "worker";
-  /** How many attempts */
+  /** Maximum number of attempts */
   limit?: number;
 }
 
@@ -1197,6 +1227,7 @@ export interface Token {
   used_at: string | null;
 }
 
+/** `expires` is a duration, or `never`. A token with a `scope` only gives access to runs of that scope. */
 export interface TokenBody {
   name: string;
   role: string;
@@ -1204,15 +1235,18 @@ export interface TokenBody {
   scope?: ScopeBody | null;
 }
 
+/** `scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy. */
 export interface TriggerBody {
   scope?: string | null;
   force?: boolean;
 }
 
+/** The runs created. */
 export interface TriggeredRuns {
   items: Run[];
 }
 
+/** Uniqueness of a run. */
 export interface UniqueBody {
   fields?: string[];
   period?: string | null;
@@ -1220,7 +1254,7 @@ export interface UniqueBody {
   clear?: string[];
 }
 
-/** `plan_times` were accounted for, of all scopes; `unverified` names stretches that cannot be computed any more. */
+/** Result for one schedule: `plan_times` compared, of all scopes; `unverified` stretches cannot be recomputed. */
 export interface Verification {
   schedule: string;
   plan_times: number;
@@ -1228,12 +1262,12 @@ export interface Verification {
   unverified: string[];
 }
 
-/** `thorough`: also run by run. */
+/** `thorough` also checks each run. */
 export interface VerifyQuery {
   thorough?: boolean;
 }
 
-/** `runs` are the oldest of those that it holds; `held` counts all of them. */
+/** Worker; `held` counts all runs that it holds, `runs` are the oldest of them. */
 export interface Worker {
   id: string;
   name: string;
@@ -1256,7 +1290,7 @@ export interface Worker {
   app_version: string;
 }
 
-/** `stale`: silent for longer than a lease, and not stopped in order. `busy`: slots taken. */
+/** Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use. */
 export interface WorkerCounts {
   alive: number;
   stale: number;
@@ -1264,7 +1298,7 @@ export interface WorkerCounts {
   busy: number;
 }
 
-/** A run that a worker has claimed. */
+/** Run that a worker has claimed. */
 export interface WorkerRun {
   id: string;
   job: string;
@@ -1272,7 +1306,7 @@ export interface WorkerRun {
   claimed_at: string;
 }
 
-/** What may be changed while a worker works; None: as it was started. */
+/** Settings that may change while a worker runs; None: as it was started. */
 export interface WorkerSettings {
   slots: number | null;
   queues: Record<string, number> | null;
@@ -1280,7 +1314,7 @@ export interface WorkerSettings {
   poll: string | null;
 }
 
-/** Only what is given changes. */
+/** Omitted settings stay as they are. */
 export interface WorkerSettingsBody {
   slots?: number | null;
   queues?: Record<string, number> | string[] | null;
@@ -1288,5 +1322,5 @@ export interface WorkerSettingsBody {
   poll?: string | null;
 }
 
-/** `gone` is never a worker's own word: it has not been heard of for longer than its lease. */
+/** State of a worker. A worker never reports `gone`: it follows from a silence longer than its lease. */
 export type WorkerState = "draining" | "gone" | "stopping" | "working";

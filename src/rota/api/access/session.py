@@ -1,4 +1,4 @@
-"""`/api/v1/session`: a browser signs in with a token once, and out; it keeps a cookie that no script can read."""
+"""`/api/v1/session`: sign a browser in and out. It gets a cookie that scripts cannot read."""
 
 from __future__ import annotations
 
@@ -17,33 +17,35 @@ from rota.errors import NotSignedIn
 
 
 class SessionBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The token to sign in with."""
+
     token: str
 
 
 @operation(None, body=SessionBody, answers=Identity, status=201, takes={"token": "rota_5be1c0ffee00_…"}, gives=IDENTITY)
-async def open_session(request: Request) -> Response:
-    """Sign a browser in: it gets a cookie that no script can read."""
+async def create_session(request: Request) -> Response:
+    """Sign a browser in with a token and set a session cookie that scripts cannot read."""
     body = shaped(await json_body(request), SessionBody)
-    identity, cookie = await signed_in(request, body.token)
+    identity, cookie = await sign_in(request, body.token)
     return with_cookie(request, answer(identity, 201), cookie)
 
 
 @operation(None, status=204)
-async def close_session(request: Request) -> Response:
+async def delete_session(request: Request) -> Response:
     """Sign a browser out."""
-    return await signed_out(request, Response(status_code=204))
+    return await sign_out(request, Response(status_code=204))
 
 
-async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
-    """Who that is, and the text of a new session; none where nobody has to sign in."""
+async def sign_in(request: Request, text: str) -> tuple[Identity, str | None]:
+    """Return the identity of a token and the cookie of a new session, or None for the cookie if `auth` is off."""
     if not request.app.state.rota.config.auth:
         return ANYBODY, None
-    keeper: Authenticator = request.app.state.doorkeeper
+    authenticator: Authenticator = request.app.state.authenticator
     client = await client_of(request)
-    identity = await keeper.identify(("bearer", text), caller_of(request), client)
+    identity = await authenticator.identify(("bearer", text), caller_of(request), client)
     token = await client.tokens.check(text)
     if identity is None or token is None:
-        raise NotSignedIn("sessions are opened with rota's own tokens; send any other with each request")
+        raise NotSignedIn("a session needs one of rota's own tokens; send other tokens with each request")
     return identity, await client.tokens.open_session(token)
 
 
@@ -62,17 +64,17 @@ def with_cookie(request: Request, response: Response, session: str | None) -> Re
 
 
 def _is_secure(request: Request) -> bool:
-    """As the browser sees it: a proxy may have taken TLS away."""
+    """Return whether the browser used HTTPS; a proxy may have terminated TLS."""
     return bool(request.scope.get("scheme") == "https")
 
 
-async def signed_out(request: Request, response: Response) -> Response:
+async def sign_out(request: Request, response: Response) -> Response:
     text = session_of(request)
     if text:
-        request.app.state.doorkeeper.forget(text)
+        request.app.state.authenticator.forget(text)
         await (await client_of(request)).tokens.close_session(text)
     response.delete_cookie(COOKIE, path=own_path(), httponly=True, samesite="strict", secure=_is_secure(request))
     return response
 
 
-ROUTES = [declared("/session", POST=open_session, DELETE=close_session)]
+ROUTES = [declared("/session", POST=create_session, DELETE=delete_session)]

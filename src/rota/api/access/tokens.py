@@ -1,4 +1,4 @@
-"""`/api/v1/tokens`: who may use the server; and `/api/v1/whoami`."""
+"""`/api/v1/tokens`: manage API tokens; `/api/v1/whoami`: the caller's identity."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _NEVER = "never"
 
 
 class TokenBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`expires` is a duration, or `never`. A token with a `scope` only gives access to runs of that scope."""
+
     name: str
     role: str
     expires: str = "90d"
@@ -27,12 +29,14 @@ class TokenBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class IssuedToken(Token, frozen=True, kw_only=True):
+    """A new token with its `secret`."""
+
     secret: str
 
 
 @operation(Role.ADMIN, answers=Token, lists=True, gives=TOKEN)
 async def list_tokens(request: Request) -> Response:
-    """All tokens that ever were, the oldest first; without their texts."""
+    """List all tokens, oldest first, including revoked and expired ones; without their secrets."""
     return answer(page(await (await client_of(request)).tokens.list()))
 
 
@@ -45,7 +49,10 @@ async def list_tokens(request: Request) -> Response:
     gives={**TOKEN, "secret": "rota_5be1c0ffee00_…"},
 )
 async def create_token(request: Request) -> Response:
-    """Make a token; no other answer ever tells its text."""
+    """Create a token.
+
+    The response contains its `secret`, which cannot be read again.
+    """
     body = shaped(await json_body(request), TokenBody)
     client = await client_of(request)
     issued = await client.tokens.create(
@@ -60,19 +67,19 @@ async def create_token(request: Request) -> Response:
 
 @operation(Role.ADMIN, answers=Token, gives=TOKEN)
 async def revoke_token(request: Request) -> Response:
-    """Revoke a token, by id or name, and end the sessions made with it."""
+    """Revoke a token, by id or name, and end its sessions."""
     client = await client_of(request)
     return answer(await client.tokens.revoke(request.path_params["id"], actor=identity_of(request).actor))
 
 
 @operation(Role.VIEWER, answers=Identity, gives=IDENTITY)
-async def who_am_i(request: Request) -> Response:
-    """Whom the server takes the caller for."""
+async def get_identity(request: Request) -> Response:
+    """Get the caller's identity: actor, role and scope."""
     return answer(identity_of(request))
 
 
 ROUTES = [
     declared("/tokens", GET=list_tokens, POST=create_token),
     declared("/tokens/{id}/revoke", POST=revoke_token),
-    declared("/whoami", GET=who_am_i, scoped=True),
+    declared("/whoami", GET=get_identity, scoped=True),
 ]

@@ -1,4 +1,4 @@
-"""`/api/v1/expectations`: what is expected of jobs and schedules, and which of it is breached."""
+"""`/api/v1/expectations`: what is expected of jobs and schedules, and which expectations are breached."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.docs.examples import EXPECTED
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
-from rota.api.operations.request import client_of, given_in, json_body, shaped
+from rota.api.operations.query import checked_query
+from rota.api.operations.request import client_of, given_fields, json_body, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
 from rota.core.access.roles import Role
@@ -24,11 +24,13 @@ Duration = str | None | UnsetType
 
 
 class ExpectationQuery(msgspec.Struct):
+    """Filter of expectations: all, or only `breached` ones."""
+
     breached: bool = False
 
 
 class ExpectationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`null` takes an expectation away."""
+    """`null` removes an expectation."""
 
     start_within: Duration = UNSET
     finish_within: Duration = UNSET
@@ -42,46 +44,57 @@ class ExpectationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @operation(Role.VIEWER, query=ExpectationQuery, answers=Expected, lists=True, gives=EXPECTED)
 async def list_expectations(request: Request) -> Response:
-    """What is expected, and `breaches`, what of it is not met; with `breached=true`, only where there are any."""
-    breached = asked(request, ExpectationQuery).breached
+    """List expectations and their `breaches`.
+
+    With `breached=true`, only those that are not met.
+    """
+    breached = checked_query(request, ExpectationQuery).breached
     return answer(page(await (await client_of(request)).expectations.list(breached=breached)))
 
 
 @operation(Role.VIEWER, answers=Expected, gives=EXPECTED)
 async def get_expectation(request: Request) -> Response:
-    """What is expected of a job (`kind` is `job`) or of a schedule (`schedule`)."""
-    return answer(await (await client_of(request)).expectations.get(*_whose(request)))
+    """Get the expectations of a job (`kind` is `job`) or a schedule (`schedule`)."""
+    return answer(await (await client_of(request)).expectations.get(*_subject(request)))
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"success_every": "25h"}, gives=EXPECTED)
-async def put_expectation(request: Request) -> Response:
-    """Expect this, and nothing else."""
-    return await _set(request, dict.fromkeys(OPTIONS))
+async def replace_expectation(request: Request) -> Response:
+    """Replace the expectations of a job or schedule.
+
+    Expectations that the body does not name are removed.
+    """
+    return await _update(request, dict.fromkeys(OPTIONS))
 
 
 @operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"start_within": None}, gives=EXPECTED)
-async def change_expectation(request: Request) -> Response:
-    """Expect some of it otherwise."""
-    return await _set(request, {})
+async def update_expectation(request: Request) -> Response:
+    """Update some expectations of a job or schedule.
+
+    Expectations that the body does not name stay as they are.
+    """
+    return await _update(request, {})
 
 
-async def _set(request: Request, unless_given: dict[str, None]) -> Response:
-    given: dict[str, Any] = given_in(shaped(await json_body(request), ExpectationBody))
+async def _update(request: Request, defaults: dict[str, None]) -> Response:
+    changes: dict[str, Any] = given_fields(shaped(await json_body(request), ExpectationBody))
     client = await client_of(request)
-    wanted = {**unless_given, **given}
-    return answer(await client.expectations.update(*_whose(request), actor=identity_of(request).actor, **wanted))
+    expectations = {**defaults, **changes}
+    return answer(
+        await client.expectations.update(*_subject(request), actor=identity_of(request).actor, **expectations)
+    )
 
 
 @operation(Role.ADMIN, status=204)
 async def delete_expectation(request: Request) -> Response:
-    """Expect nothing any more; breaches end."""
+    """Delete the expectations of a job or schedule, which ends their breaches."""
     client = await client_of(request)
-    if not await client.expectations.delete(*_whose(request), actor=identity_of(request).actor):
-        raise NotExpected(*_whose(request))
+    if not await client.expectations.delete(*_subject(request), actor=identity_of(request).actor):
+        raise NotExpected(*_subject(request))
     return Response(status_code=204)
 
 
-def _whose(request: Request) -> tuple[str, str]:
+def _subject(request: Request) -> tuple[str, str]:
     return request.path_params["kind"], request.path_params["name"]
 
 
@@ -90,8 +103,8 @@ ROUTES = [
     declared(
         "/expectations/{kind}/{name}",
         GET=get_expectation,
-        PUT=put_expectation,
-        PATCH=change_expectation,
+        PUT=replace_expectation,
+        PATCH=update_expectation,
         DELETE=delete_expectation,
     ),
 ]

@@ -1,4 +1,4 @@
-"""`/api/v1/notifications`: who is told of what. Secrets go in and do not come out again."""
+"""`/api/v1/notifications`: who is notified of which events. Secrets are never returned."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.docs.examples import NOTIFICATION
 from rota.api.operations.operation import operation
-from rota.api.operations.query import OwnerQuery, asked
-from rota.api.operations.request import client_of, given_in, json_body, shaped
+from rota.api.operations.query import OwnerQuery, checked_query
+from rota.api.operations.request import client_of, given_fields, json_body, shaped
 from rota.api.operations.response import answer, at, page
 from rota.api.operations.routing import declared
 from rota.core.access.roles import Role
@@ -24,7 +24,7 @@ Names = Annotated[list[str], msgspec.Meta(max_length=500)]
 
 
 class NotificationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`to` is a URL or a `mailto:`. Of everything, if no job and no schedule is named."""
+    """`to` is a URL or a `mailto:` address. Without `jobs` and `schedules`, it covers everything."""
 
     name: str
     to: str
@@ -37,7 +37,7 @@ class NotificationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True)
 
 
 class NotificationChanges(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Only what is given changes; `null` is its default."""
+    """Omitted options stay as they are; `null` resets an option to its default."""
 
     to: str | UnsetType = UNSET
     on: Names | str | UnsetType | None = UNSET
@@ -50,14 +50,14 @@ class NotificationChanges(msgspec.Struct, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Sent(msgspec.Struct):
-    """What came of it: the status of an answer, for example."""
+    """Result of a delivery, such as the status of an HTTP response."""
 
     sent: Any
 
 
 @operation(Role.VIEWER, answers=NotificationView, lists=True, gives=NOTIFICATION)
 async def list_notifications(request: Request) -> Response:
-    """Notifications, by name."""
+    """List notifications by name."""
     return answer(page(await (await client_of(request)).notifications.list()))
 
 
@@ -71,26 +71,29 @@ async def list_notifications(request: Request) -> Response:
     gives=NOTIFICATION,
 )
 async def create_notification(request: Request) -> Response:
-    """Let somebody be told."""
+    """Create a notification."""
     body = shaped(await json_body(request), NotificationBody)
-    given = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
+    options = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
     client = await client_of(request)
-    made = await client.notifications.create(
-        **given, owner=asked(request, OwnerQuery).owner, actor=identity_of(request).actor
+    notification = await client.notifications.create(
+        **options, owner=checked_query(request, OwnerQuery).owner, actor=identity_of(request).actor
     )
-    return answer(made, 201, {"location": at(f"/api/v1/notifications/{quote(made.name, safe='')}")})
+    return answer(notification, 201, {"location": at(f"/api/v1/notifications/{quote(notification.name, safe='')}")})
 
 
 @operation(Role.VIEWER, answers=NotificationView, gives=NOTIFICATION)
 async def get_notification(request: Request) -> Response:
-    """One notification."""
+    """Get a notification."""
     return answer(await (await client_of(request)).notifications.get(request.path_params["name"]))
 
 
 @operation(Role.ADMIN, body=NotificationChanges, answers=NotificationView, takes={"enabled": False}, gives=NOTIFICATION)
-async def change_notification(request: Request) -> Response:
-    """Change some of a notification; code that declares it leaves it alone from then on."""
-    changes = given_in(shaped(await json_body(request), NotificationChanges))
+async def update_notification(request: Request) -> Response:
+    """Update some options of a notification.
+
+    From then on, declarations in code no longer change it.
+    """
+    changes = given_fields(shaped(await json_body(request), NotificationChanges))
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
     return answer(await client.notifications.update(name, actor=actor, **changes))
@@ -98,7 +101,10 @@ async def change_notification(request: Request) -> Response:
 
 @operation(Role.ADMIN, status=204)
 async def delete_notification(request: Request) -> Response:
-    """Drop a notification; what is enqueued already fails."""
+    """Delete a notification.
+
+    Deliveries that are already enqueued fail.
+    """
     client = await client_of(request)
     await client.notifications.delete(request.path_params["name"], actor=identity_of(request).actor)
     return Response(status_code=204)
@@ -106,13 +112,16 @@ async def delete_notification(request: Request) -> Response:
 
 @operation(Role.ADMIN, answers=Sent, gives={"sent": {"status": 204}})
 async def test_notification(request: Request) -> Response:
-    """Send one now, from the server; 503 if that does not work."""
+    """Send a test notification now, from the server.
+
+    503 if the delivery fails.
+    """
     client = await client_of(request)
     return answer(Sent(await client.notifications.test(request.path_params["name"])))
 
 
 ROUTES = [
     declared("/notifications", GET=list_notifications, POST=create_notification),
-    declared("/notifications/{name}", GET=get_notification, PATCH=change_notification, DELETE=delete_notification),
+    declared("/notifications/{name}", GET=get_notification, PATCH=update_notification, DELETE=delete_notification),
     declared("/notifications/{name}/test", POST=test_notification),
 ]

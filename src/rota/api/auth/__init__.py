@@ -1,1 +1,1 @@
-"""Who calls, and what of a run they may see."""
+"""Authentication, and redaction of what callers may not see."""

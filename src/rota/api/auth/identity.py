@@ -1,4 +1,5 @@
-"""Who asks: by a token in the header (rota's own or a JWT), by a session's cookie, or, where nobody has to, anybody."""
+"""Identify callers by a bearer token (rota's own or a JWT) or a session cookie. Without `auth`, every caller is an
+admin."""
 
 from __future__ import annotations
 
@@ -31,41 +32,47 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def identify(request: Request) -> Identity:
-    """Asked once for a request; `identity_of` remembers it. Raises if nobody, or the wrong one, says who they are."""
+    """Identify the caller, once per request; `identity_of` returns it later. Raise if there are no or wrong
+    credentials."""
     if not request.app.state.rota.config.auth:
-        found: Identity | None = ANYBODY
+        identity: Identity | None = ANYBODY
     else:
-        keeper: Authenticator = request.app.state.doorkeeper
-        given = _given(request)
-        if given is not None and given[0] == "cookie":
+        authenticator: Authenticator = request.app.state.authenticator
+        credential = _credential(request)
+        if credential is not None and credential[0] == "cookie":
             _require_own_page(request)
-        found = None if given is None else await keeper.identify(given, caller_of(request), await client_of(request))
-    if found is None:
+        identity = (
+            None
+            if credential is None
+            else await authenticator.identify(credential, caller_of(request), await client_of(request))
+        )
+    if identity is None:
         raise NotSignedIn
-    request.scope[ASKS] = found
-    return found
+    request.scope[ASKS] = identity
+    return identity
 
 
 def asked_by(scope: Mapping[str, Any]) -> Identity | None:
-    """None: nobody has asked who it is."""
+    """Return the caller's identity, or None if the request was not authenticated."""
     return scope.get(ASKS)
 
 
 def identity_of(request: Request) -> Identity:
-    found: Identity = request.scope[ASKS]
-    return found
+    """Return the caller's identity, found by `identify`."""
+    identity: Identity = request.scope[ASKS]
+    return identity
 
 
 def _require_own_page(request: Request) -> None:
-    """A cookie comes with every request of a browser: that it is a page of ours that asks must be shown."""
+    """Require proof that a page of ours sent the request: browsers send cookies with requests of any page (CSRF)."""
     if request.method in SAFE_METHODS or request.headers.get("sec-fetch-site") == "same-origin":
         return
-    if "origin" not in request.headers:  # one that is another's is refused for everybody
+    if "origin" not in request.headers:  # the guard has refused other origins
         raise WrongOrigin("an unknown origin")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """By its address; `through`: that of the proxy which names it."""
+    """A caller's address; `through` is the address of the proxy that named it."""
 
     address: str
     through: str | None = None
@@ -76,7 +83,8 @@ def caller_of(request: Request) -> Caller:
 
 
 class FailedTries:
-    """Wrong tokens by address: ten within a minute, and nobody there is listened to until the first is a minute old."""
+    """Rate limit for wrong tokens, per address: after ten within a minute, the address is refused until the first is a
+    minute old."""
 
     def __init__(self, monotonic: Callable[[], float], most: int = _TRIES) -> None:
         self._now = monotonic
@@ -84,12 +92,14 @@ class FailedTries:
         self._failed: dict[str, deque[float]] = {}
 
     def require_patience(self, address: str) -> None:
+        """Raise `TooManyTries` if the address has failed too often."""
         failed = self._recent(address)
         if len(failed) >= self._most:
             raise TooManyTries(_WINDOW - (self._now() - failed[0]))
 
     def failed(self, address: str) -> None:
-        if len(self._failed) >= _MOST_ADDRESSES:  # the oldest of them go first
+        """Count a failure."""
+        if len(self._failed) >= _MOST_ADDRESSES:  # bounds memory; the oldest entry goes first
             self._failed.pop(next(iter(self._failed)))
         self._failed.setdefault(address, deque(maxlen=self._most)).append(self._now())
 
@@ -105,73 +115,79 @@ class FailedTries:
 
 
 class Authenticator:
-    """Knows who was good a moment ago: a token is looked up every other second, not for every request."""
+    """Identifies callers, with a cache of two seconds so that tokens are not looked up for every request."""
 
-    def __init__(self, monotonic: Callable[[], float], vouched: JwtVerifier | None = None) -> None:
-        """`vouched` reads the tokens of others, if they are let in."""
+    def __init__(self, monotonic: Callable[[], float], jwt_verifier: JwtVerifier | None = None) -> None:
+        """Take `jwt_verifier`, which verifies JWTs, if those are accepted."""
         self._now = monotonic
-        self._vouched = vouched
+        self._jwt_verifier = jwt_verifier
         self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
         self._tries = FailedTries(monotonic)
-        # Whoever may say who calls may say a new one each time; and a proxy has more than one caller.
+        # Behind a proxy, an attacker may claim a new address each time, so failures also count per proxy, with a higher
+        # limit because a proxy has many callers.
         self._through = FailedTries(monotonic, _TRIES_THROUGH)
 
-    async def identify(self, given: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
-        """None: a session that has ended. Whoever says it wrongly is told so."""
-        seen = self._known.get(given)
-        if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
-            return seen[1]
+    async def identify(self, credential: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
+        """Return the identity for a credential, or None for a session that has ended; raise `Denied` for a wrong
+        one."""
+        cached = self._known.get(credential)
+        if cached is not None and self._now() - cached[0] < _KNOWN_FOR:
+            return cached[1]
         self._tries.require_patience(caller.address)
-        if caller.through is not None and given[0] != "cookie" and seen is None:
-            # Nobody guesses sessions, and who was let in before does not guess: others behind the same proxy, who send
-            # wrong tokens from ever new addresses, must not keep them out.
+        if caller.through is not None and credential[0] != "cookie" and cached is None:
+            # Only unknown bearer tokens count here. Attackers behind the same proxy, who send wrong tokens from ever
+            # new addresses, must not lock out callers that are signed in.
             self._through.require_patience(caller.through)
         try:
-            found = await self._look_up(given, client)
+            identity = await self._look_up(credential, client)
         except Denied:
-            self._known.pop(given, None)  # not before: another request with it may come meanwhile
+            # Only now: until the lookup has failed, concurrent requests with the same credential count as known.
+            self._known.pop(credential, None)
             self._tries.failed(caller.address)
             if caller.through is not None:
                 self._through.failed(caller.through)
             raise
-        if found is None:
-            self._known.pop(given, None)
+        if identity is None:
+            self._known.pop(credential, None)
             return None
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        self._known[given] = (self._now(), found)
-        return found
+        self._known[credential] = (self._now(), identity)
+        return identity
 
-    async def _look_up(self, given: tuple[str, str], client: Client) -> Identity | None:
-        kind, text = given
-        if kind == "cookie":  # if it has ended: nobody guesses those
+    async def _look_up(self, credential: tuple[str, str], client: Client) -> Identity | None:
+        kind, text = credential
+        if kind == "cookie":  # an ended session is no failed try: cookies cannot be guessed
             session = await client.tokens.check_session(text)
             return None if session is None else session.identity
-        if self._vouched is not None and looks_like_jwt(text):
-            return self._vouched.identity(text, await client.time())
+        if self._jwt_verifier is not None and looks_like_jwt(text):
+            return self._jwt_verifier.identity(text, await client.time())
         token = await client.tokens.check(text)
         if token is None:
-            raise NotSignedIn("this token is unknown, revoked, or has expired")
+            raise NotSignedIn("this token is unknown, revoked or expired")
         return token.identity
 
     def forget(self, session: str) -> None:
+        """Remove a session from the cache."""
         self._known.pop(("cookie", session), None)
 
 
-def _given(request: Request) -> tuple[str, str] | None:
-    """A header is meant; a cookie comes by itself."""
+def _credential(request: Request) -> tuple[str, str] | None:
+    """Return the credential of a request. The header has precedence: it is deliberate, while a cookie is sent
+    automatically."""
     header = request.headers.get("authorization")
     if header is not None:
         scheme, _, text = header.partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
-            raise NotSignedIn("this is no way to sign in here")
+            raise NotSignedIn("the Authorization header must be Bearer and a token")
         return ("bearer", text.strip())
     session = session_of(request)
     return ("cookie", session) if session else None
 
 
 def session_of(request: Request) -> str | None:
-    """The first of that name: a browser sends that of the longest path first, and others, nearer to the root, later."""
+    """Return the first session cookie. Browsers send the one with the longest path first, so other mounts' cookies come
+    later."""
     for part in ";".join(request.headers.getlist("cookie")).split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:

@@ -1,4 +1,4 @@
-"""Callers whom somebody else vouches for: JSON Web Tokens, by HS256 or RS256 and nothing else."""
+"""Verify JSON Web Tokens of an external issuer, by HS256 or RS256 only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joserfc.jwk import OctKey, RSAKey
 
 _LONGEST = 8_192
-_LEEWAY = 30.0  # seconds by which the clock of whoever vouches may differ from the database's
+_LEEWAY = 30.0  # seconds by which the issuer's clock may differ from the database's
 _SMALLEST_KEY = 2_048
 _MOST_KEYS = 50
 _NO_KEYS = "jwt_jwks must name a file with a JSON Web Key Set, or be one"
@@ -31,11 +31,12 @@ Verify = Callable[[str, str | None], bytes | None]
 
 
 def looks_like_jwt(text: str) -> bool:
+    """Return whether the text has the three parts of a JWT."""
     return text.count(".") == 2
 
 
 class JwtVerifier:
-    """Reads tokens of others. The algorithm chooses the key, so that a public key never serves as a secret."""
+    """Verifier of JWTs. The algorithm selects the key, so that a public key never serves as an HMAC secret."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -44,12 +45,13 @@ class JwtVerifier:
             self._verify["HS256"] = _by_secret(config.jwt_secret)
         if config.jwt_jwks:
             if not (config.jwt_issuer and config.jwt_audience):
-                hint = "without them a token that was made for another program would do"
-                raise BadConfig("jwt_jwks needs jwt_issuer and jwt_audience, too", hint=hint)
+                hint = "without them, tokens issued for other services would be accepted"
+                raise BadConfig("jwt_jwks also needs jwt_issuer and jwt_audience", hint=hint)
             self._verify["RS256"] = _by_keys(_read_keys(config.jwt_jwks))
 
     def identity(self, text: str, now: datetime) -> Identity:
-        """Whoever is not good is told why in a few words: the parts of a token are no secret to whoever sent it."""
+        """Return the identity in a JWT, or raise why it is refused. The reason leaks nothing: its sender can read the
+        token."""
         claims = self._claims(text)
         self._check_times(claims, now.timestamp())
         self._check_parties(claims)
@@ -64,7 +66,7 @@ class JwtVerifier:
             if verify is not None and (kid is None or isinstance(kid, str)):
                 payload = verify(text, kid)
         if payload is None:
-            raise NotSignedIn("this token is signed by nobody that is known here")
+            raise NotSignedIn("the signature of this token cannot be verified")
         try:
             return msgspec.json.decode(payload, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -73,40 +75,42 @@ class JwtVerifier:
     def _check_times(self, claims: Mapping[str, Any], now: float) -> None:
         expires, begins = claims.get("exp", False), claims.get("nbf", 0)
         if not _is_instant(expires) or not _is_instant(begins):
-            raise NotSignedIn("this token must say when it expires: exp, in seconds")
+            raise NotSignedIn("this token must have an expiry: exp, in seconds")
         if now >= expires + _LEEWAY:
             raise NotSignedIn("this token has expired")
         if now < begins - _LEEWAY:
-            raise NotSignedIn("this token is not good yet")
+            raise NotSignedIn("this token is not valid yet")
 
     def _check_parties(self, claims: Mapping[str, Any]) -> None:
         if self._config.jwt_issuer and claims.get("iss") != self._config.jwt_issuer:
             raise NotSignedIn("this token comes from another issuer")
-        meant = claims.get("aud")
-        audiences = meant if isinstance(meant, list) else [meant] if meant is not None else []
-        if self._config.jwt_audience not in (audiences or [""]):  # one that is for others is not for us
+        audience = claims.get("aud")
+        audiences = audience if isinstance(audience, list) else [audience] if audience is not None else []
+        # Without a configured audience, a token that names one is refused: it was issued for another service.
+        if self._config.jwt_audience not in (audiences or [""]):
             raise NotSignedIn("this token is for another audience")
 
     def _role(self, claims: Mapping[str, Any]) -> Role:
-        given = claims.get(self._config.jwt_role_claim)
-        if not isinstance(given, str) or given not in list(Role):
+        claim = claims.get(self._config.jwt_role_claim)
+        if not isinstance(claim, str) or claim not in list(Role):
             hint = f"claim {self._config.jwt_role_claim!r} must be one of {', '.join(Role)}"
             raise Forbidden("this token has no role here", hint)
-        return Role(given)
+        return Role(claim)
 
     def _scope(self, claims: Mapping[str, Any]) -> Scope | None:
-        """One that cannot be read is no token for everything."""
-        given = claims.get(self._config.jwt_scope_claim)
-        if given is None:
+        """Return the token's scope. An unreadable scope is refused: it must not become access to everything."""
+        claim = claims.get(self._config.jwt_scope_claim)
+        if claim is None:
             return None
-        kind, _, id = given.partition("/") if isinstance(given, str) else ("", "", "")
+        kind, _, id = claim.partition("/") if isinstance(claim, str) else ("", "", "")
         try:
             return Scope(checked_name(kind, "kind"), checked_name(id, "id"))
         except Invalid:
             raise Forbidden(f"claim {self._config.jwt_scope_claim!r} of this token must be kind/id") from None
 
 
-def vouched(config: Config) -> JwtVerifier | None:
+def jwt_verifier(config: Config) -> JwtVerifier | None:
+    """Return a verifier if JWTs are configured."""
     return JwtVerifier(config) if config.jwt_secret or config.jwt_jwks else None
 
 
@@ -120,7 +124,8 @@ def _header(text: str) -> Mapping[str, Any]:
 
 
 def _is_instant(value: object) -> bool:
-    """`1e400` and NaN compare with nothing, and `true` is a number to Python."""
+    """Return whether the value is a usable timestamp. Infinity and NaN compare with nothing, and `true` is a number to
+    Python."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e12 < value < 1e12
 
 
@@ -128,7 +133,7 @@ def _subject(claims: Mapping[str, Any]) -> str:
     try:
         return checked_name(claims.get("sub"), "sub")
     except Invalid:
-        raise NotSignedIn("this token must say for whom it is: sub, a text of 1 to 200 characters") from None
+        raise NotSignedIn("this token must have a subject: sub, a text of 1 to 200 characters") from None
 
 
 def _by_secret(secret: str) -> Verify:
@@ -141,7 +146,8 @@ def _by_secret(secret: str) -> Verify:
 
 def _by_keys(keys: Sequence[tuple[str | None, RSAKey]]) -> Verify:
     def verify(text: str, kid: str | None) -> bytes | None:
-        """A token that names no key may be by any; a key without a name may be any token's."""
+        """Verify with any key that fits. A token without `kid` may be signed by any key, and a key without `kid` may
+        sign any token."""
         for name, key in keys:
             if None in (name, kid) or name == kid:
                 payload = _payload(text, key, "RS256")
@@ -153,7 +159,7 @@ def _by_keys(keys: Sequence[tuple[str | None, RSAKey]]) -> Verify:
 
 
 def _payload(text: str, key: OctKey | RSAKey, algorithm: str) -> bytes | None:
-    """None unless `key` signed it with just this algorithm."""
+    """Return the payload if `key` signed it with exactly this algorithm, otherwise None."""
     from joserfc import jws
     from joserfc.errors import JoseError
 
@@ -164,47 +170,47 @@ def _payload(text: str, key: OctKey | RSAKey, algorithm: str) -> bytes | None:
         return None
 
 
-def _read_keys(given: str) -> list[tuple[str | None, RSAKey]]:
-    """Those that can be used for RS256; issuers publish others beside them."""
+def _read_keys(setting: str) -> list[tuple[str | None, RSAKey]]:
+    """Return the keys usable for RS256; issuers publish others, too."""
     _require_library()
-    text = given
-    if not given.lstrip().startswith("{"):
+    text = setting
+    if not setting.lstrip().startswith("{"):
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = Path(setting).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            told = getattr(error, "strerror", None) or "it is no text"
-            raise BadConfig(f"{_NO_KEYS}; {given!r:.200} cannot be read: {told}") from None
+            reason = getattr(error, "strerror", None) or "it is not a text file"
+            raise BadConfig(f"{_NO_KEYS}; {setting!r:.200} cannot be read: {reason}") from None
     try:
-        listed = msgspec.json.decode(text, type=dict[str, Any])["keys"]
+        documents = msgspec.json.decode(text, type=dict[str, Any])["keys"]
     except (msgspec.MsgspecError, KeyError, UnicodeError, RecursionError):
         raise BadConfig(_NO_KEYS, hint='{"keys": [{"kty": "RSA", "kid": "…", "n": "…", "e": "AQAB"}]}') from None
-    if not isinstance(listed, list) or len(listed) > _MOST_KEYS:
+    if not isinstance(documents, list) or len(documents) > _MOST_KEYS:
         raise BadConfig(f"{_NO_KEYS}, of at most {_MOST_KEYS} keys")
-    found = [(one.get("kid"), _rsa_key(one)) for one in listed if isinstance(one, dict) and _is_for_us(one)]
-    if not found:
-        raise BadConfig("jwt_jwks has no key for RS256", hint='one with "kty": "RSA"')
-    return found
+    keys = [(key.get("kid"), _rsa_key(key)) for key in documents if isinstance(key, dict) and _is_usable(key)]
+    if not keys:
+        raise BadConfig("jwt_jwks has no key for RS256", hint='add one with "kty": "RSA"')
+    return keys
 
 
-def _is_for_us(key: Mapping[str, Any]) -> bool:
+def _is_usable(key: Mapping[str, Any]) -> bool:
     return key.get("kty") == "RSA" and key.get("use", "sig") == "sig" and key.get("alg", "RS256") == "RS256"
 
 
 def _rsa_key(document: dict[str, Any]) -> RSAKey:
-    """Its public half alone: rota has no business with another."""
+    """Import the public half only: rota never needs a private key."""
     from joserfc.errors import JoseError
     from joserfc.jwk import RSAKey
 
     name = str(document.get("kid", "without a kid"))
     try:
-        with warnings.catch_warnings():  # of a small one it warns; it is refused below
+        with warnings.catch_warnings():  # it warns of small keys, which are refused below
             warnings.simplefilter("ignore")
             key = RSAKey.import_key({"kty": "RSA", "n": document["n"], "e": document["e"]})
         bits = key.public_key.key_size
     except (JoseError, ValueError, TypeError, KeyError):
         raise BadConfig(f"key {name!r:.80} in jwt_jwks cannot be read") from None
     if bits < _SMALLEST_KEY:
-        raise BadConfig(f"key {name!r:.80} in jwt_jwks has {bits} bits; less than {_SMALLEST_KEY} are not safe")
+        raise BadConfig(f"key {name!r:.80} in jwt_jwks has {bits} bits; fewer than {_SMALLEST_KEY} are not safe")
     return key
 
 

@@ -1,4 +1,4 @@
-"""Answers with runs in them, as whoever asks may see them: secrets in payloads are for admins."""
+"""Redact runs in responses: secrets in payloads are for admins only."""
 
 from __future__ import annotations
 
@@ -18,44 +18,48 @@ from rota.core.runs.run import Run
 
 
 def discretion(request: Request, run: Run) -> Discreet | None:
-    """None for those who may see everything; where nobody is asked who they are, that is everybody."""
+    """Return the redaction for this caller, or None if the caller may see everything (always without `auth`)."""
     return None if identity_of(request).may(Role.ADMIN) else Discreet(run)
 
 
 def shown(request: Request, run: Run) -> Run:
+    """Return the run as the caller may see it."""
     if run.reason and identity_of(request).scope is not None:
         run = msgspec.structs.replace(run, reason=unnamed(run.reason))
     discreet = discretion(request, run)
     return run if discreet is None else discreet.run()
 
 
-def said(request: Request, run: Run, words: object) -> Any:
-    """What is said about a run in other shapes than its own."""
+def shown_facts(request: Request, run: Run, facts: object) -> Any:
+    """Return texts or structures about a run as the caller may see them."""
     if identity_of(request).scope is not None:
-        words = _unnamed(msgspec.to_builtins(words))
+        facts = _unnamed(msgspec.to_builtins(facts))
     discreet = discretion(request, run)
-    return words if discreet is None else discreet.value(msgspec.to_builtins(words))
+    return facts if discreet is None else discreet.value(msgspec.to_builtins(facts))
 
 
 def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:
-    asks = identity_of(request)
-    if asks.may(Role.ADMIN) and asks.scope is None:
+    """Return the runs as the caller may see them."""
+    identity = identity_of(request)
+    if identity.may(Role.ADMIN) and identity.scope is None:
         return list(runs)
     return [shown(request, run) for run in runs]
 
 
-def _unnamed(words: Any) -> Any:
-    """A run may follow one of another scope, if somebody who sees both has said so: its id is not for everybody."""
-    match words:
+def _unnamed(facts: Any) -> Any:
+    """Remove ids of runs of other scopes. A run may depend on one of another scope if someone who sees both links
+    them."""
+    match facts:
         case str():
-            return unnamed(words)
+            return unnamed(facts)
         case dict():
-            return {name: _unnamed(value) for name, value in words.items()}
+            return {name: _unnamed(value) for name, value in facts.items()}
         case list() | tuple():
-            return [_unnamed(value) for value in words]
+            return [_unnamed(value) for value in facts]
         case _:
-            return words
+            return facts
 
 
 def created(request: Request, run: Run, *, new: bool = True) -> Response:
+    """Build the response for a run that was enqueued: 201 if it is new, otherwise 200."""
     return answer(shown(request, run), 201 if new else 200, {"location": at(f"/api/v1/runs/{run.id}")})

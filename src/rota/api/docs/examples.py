@@ -1,4 +1,4 @@
-"""One example of everything that the API answers with, for its documentation. Tests hold them to the shapes."""
+"""Examples of every answer, for the API's documentation. Tests check them against the shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATTEMPT: dict[str, Any] = {
     "ended_at": _AT, "outcome": "failed", "error": {"type": "Timeout", "message": "no answer"}, "cpu_time_ms": 12,
     "memory_peak_mb": None, "counters": {"pages": 3},
 }  # fmt: skip
-FAULTS: dict[str, Any] = {
+ERROR_GROUPS: dict[str, Any] = {
     "items": [{
         "fingerprint": "4a193dde06e0", "job": "crawl", "type": "Timeout", "message": "no answer after 30s", "count": 17,
         "first_at": _AT, "last_at": _AT, "last_run_id": RUN["id"], "states": {"failed": 15, "timed_out": 2},

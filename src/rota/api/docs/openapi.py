@@ -1,4 +1,4 @@
-"""The API's own description, OpenAPI 3.1, drawn from what its routes declare; and a page that shows it."""
+"""The API's description as OpenAPI 3.1, generated from its routes, and a page that shows it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rota.version import __version__
 
 _REF = "#/components/schemas/{name}"
 _PATH_PART = re.compile(r"\{(\w+)\}")
-_PARTS = {"id": "An id, or the beginning or end of one", "name": "A name", "kind": "A kind"}
+_PARTS = {"id": "Id, or its unique beginning or end", "name": "Name", "kind": "Kind"}
 _BODIES = ("POST", "PUT", "PATCH")
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An error, as in RFC 9457; decide by `code`."""
+    """An error, as in RFC 9457. Programs should decide by `code`."""
 
     type: str
     title: str
@@ -39,12 +39,15 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
-    """The document for these routes; pages for people are left out."""
+    """Return the OpenAPI document of these routes, without pages for people."""
     shown = [(path, route) for path, route in walk(routes) if not route.page]
     schemas = _Schemas([operation for _, route in shown for operation in route.operations.values()])
     paths: dict[str, dict[str, Any]] = {}
     for path, route in shown:
-        methods = {method.lower(): _operation(path, method, one, route, schemas) for method, one in _each(route)}
+        methods = {
+            method.lower(): _operation(path, method, declared_operation, route, schemas)
+            for method, declared_operation in _each(route)
+        }
         paths.setdefault(path, {}).update(methods)
     return {
         "openapi": "3.1.0",
@@ -70,13 +73,13 @@ def _each(route: Declared) -> Iterable[tuple[str, Operation]]:
 
 
 class _Schemas:
-    """All shapes that operations mention, each described once."""
+    """JSON Schemas of all shapes that operations mention, each once."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         shapes: list[Any] = [Problem]
-        for one in operations:
-            shapes += [part for whole in (one.body, one.answers) for part in _parts(whole)]
-            shapes += [one.query] if one.query is not None else []
+        for each in operations:
+            shapes += [part for whole in (each.body, each.answers) for part in _parts(whole)]
+            shapes += [each.query] if each.query is not None else []
         self._shapes = list(dict.fromkeys(shapes))
         schemas, components = msgspec.json.schema_components(self._shapes, ref_template=_REF)
         self._known = dict(zip(self._shapes, schemas, strict=True))
@@ -84,8 +87,8 @@ class _Schemas:
 
     def of(self, shape: Any) -> dict[str, Any]:
         parts = _parts(shape)
-        found = [_plain(self._known[part]) for part in parts]
-        return found[0] if len(found) == 1 else {"anyOf": found}
+        schemas = [_plain(self._known[part]) for part in parts]
+        return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
     def fields(self, shape: type[msgspec.Struct]) -> tuple[Mapping[str, Any], list[str]]:
         schema = self.components[shape.__name__]
@@ -99,7 +102,7 @@ def _parts(shape: Any) -> list[Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """Durations are written as people write them, so the format of the standard is not meant."""
+    """Remove `format: duration`: rota's durations are texts such as `90s`, not ISO 8601."""
     match schema:
         case dict():
             return {name: _plain(value) for name, value in schema.items() if (name, value) != ("format", "duration")}
@@ -109,27 +112,28 @@ def _plain(schema: Any) -> Any:
             return schema
 
 
-def _operation(path: str, method: str, one: Operation, route: Declared, schemas: _Schemas) -> dict[str, Any]:
+def _operation(path: str, method: str, source: Operation, route: Declared, schemas: _Schemas) -> dict[str, Any]:
     tag = path.removeprefix("/api/v1").strip("/").partition("/")[0].partition(":")[0]
-    found: dict[str, Any] = {
-        "operationId": one.name,
+    document: dict[str, Any] = {
+        "operationId": source.name,
         "tags": [tag],
-        "summary": one.summary,
-        "x-role": one.role.value if one.role else None,
-        "parameters": [*_path_parameters(path), *_query_parameters(one, schemas)],
-        "responses": _responses(one, schemas),
-        "security": [{"token": []}, {"session": []}, {}] if one.role else [{}],
+        "summary": source.summary,
+        "x-role": source.role.value if source.role else None,
+        "parameters": [*_path_parameters(path), *_query_parameters(source, schemas)],
+        "responses": _responses(source, schemas),
+        "security": [{"token": []}, {"session": []}, {}] if source.role else [{}],
     }
-    if one.description:
-        found["description"] = one.description
-    if one.keyed:
-        found["parameters"].append(_header("Idempotency-Key", "The same key, the same answer, for 24 hours"))
-    if one.body is not None and method in _BODIES:
-        content: dict[str, Any] = {"schema": schemas.of(one.body)}
-        if one.takes is not None:
-            content["example"] = one.takes
-        found["requestBody"] = {"required": not one.body_optional, "content": {"application/json": content}}
-    return found
+    if source.description:
+        document["description"] = source.description
+    if source.keyed:
+        meaning = "Makes the request safe to repeat: the same key gets the same answer for 24 hours"
+        document["parameters"].append(_header("Idempotency-Key", meaning))
+    if source.body is not None and method in _BODIES:
+        content: dict[str, Any] = {"schema": schemas.of(source.body)}
+        if source.takes is not None:
+            content["example"] = source.takes
+        document["requestBody"] = {"required": not source.body_optional, "content": {"application/json": content}}
+    return document
 
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:
@@ -140,32 +144,33 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameters(one: Operation, schemas: _Schemas) -> list[dict[str, Any]]:
-    if one.query is None or one.query is NoQuery:
+def _query_parameters(source: Operation, schemas: _Schemas) -> list[dict[str, Any]]:
+    if source.query is None or source.query is NoQuery:
         return []
-    properties, required = schemas.fields(one.query)
+    properties, required = schemas.fields(source.query)
     return [
         _open_parameter(name, schema)
         if schema.get("type") == "object"
-        else {"name": name, "in": "query", "required": name in required, "schema": _asked(schema)}
+        else {"name": name, "in": "query", "required": name in required, "schema": _query_schema(schema)}
         for name, schema in properties.items()
     ]
 
 
 def _open_parameter(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenAPI has no word for parameters whose names are made up by the caller; a pattern is what people understand."""
-    description = f"{schema['description']}. Any number of them, each with a name of its own."
+    """Describe parameters whose names the caller chooses. OpenAPI cannot express them; readers understand a pattern."""
+    description = f"{schema['description']}. May be given several times, with different paths."
     value = {"type": "string", "maxLength": LONGEST_VALUE}
     return {"name": f"{name}.{{path}}", "in": "query", "required": False, "schema": value, "description": description}
 
 
-def _asked(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """NoQuery can be null behind a question mark, and a text there is a name unless it says otherwise."""
+def _query_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a query parameter: it cannot be null, and a text is a name unless its schema says
+    otherwise."""
     parts = [dict(part) for part in schema.get("anyOf", [schema]) if part != {"type": "null"}]
-    found = parts[0] if len(parts) == 1 else {"anyOf": parts}
-    if found.get("type") == "string" and not {"format", "enum"} & found.keys():
-        found = {"minLength": 1, "maxLength": LONGEST_NAME, **found}
-    return {name: value for name, value in found.items() if (name, value) != ("default", None)}
+    result = parts[0] if len(parts) == 1 else {"anyOf": parts}
+    if result.get("type") == "string" and not {"format", "enum"} & result.keys():
+        result = {"minLength": 1, "maxLength": LONGEST_NAME, **result}
+    return {name: value for name, value in result.items() if (name, value) != ("default", None)}
 
 
 def _header(name: str, description: str) -> dict[str, Any]:
@@ -173,13 +178,13 @@ def _header(name: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
 
 
-def _responses(one: Operation, schemas: _Schemas) -> dict[str, Any]:
+def _responses(source: Operation, schemas: _Schemas) -> dict[str, Any]:
     problem = {"description": "A problem", "content": {"application/problem+json": {"schema": schemas.of(Problem)}}}
-    good: dict[str, Any] = {"description": one.summary or "Done"}
-    if one.answers is not None:
-        schema = schemas.of(one.answers)
-        example = one.gives
-        if one.lists:
+    good: dict[str, Any] = {"description": source.summary or "Done"}
+    if source.answers is not None:
+        schema = schemas.of(source.answers)
+        example = source.gives
+        if source.lists:
             schema = {
                 "type": "object",
                 "properties": {
@@ -192,15 +197,15 @@ def _responses(one: Operation, schemas: _Schemas) -> dict[str, Any]:
         content: dict[str, Any] = {"schema": schema}
         if example is not None:
             content["example"] = example
-        good["content"] = {one.media: content}
-    elif one.media != "application/json":
-        good["content"] = {one.media: {"schema": {"type": "string"}}}
-    return {**{str(status): good for status in (one.status, *one.also)}, "default": problem}
+        good["content"] = {source.media: content}
+    elif source.media != "application/json":
+        good["content"] = {source.media: {"schema": {"type": "string"}}}
+    return {**{str(status): good for status in (source.status, *source.also)}, "default": problem}
 
 
 @operation(None, query=None, answers=dict[str, Any])
-async def openapi(request: Request) -> Response:
-    """This document."""
+async def get_openapi(request: Request) -> Response:
+    """Get this OpenAPI document."""
     state = request.app.state
     if getattr(state, "openapi", None) is None:
         state.openapi = described(request.app.routes)
@@ -208,11 +213,11 @@ async def openapi(request: Request) -> Response:
 
 
 @operation(None, query=None)
-async def documentation(request: Request) -> Response:
-    """The same for people, without a script."""
+async def get_documentation(request: Request) -> Response:
+    """Show this document as a page, without scripts."""
     from rota.api.docs.page import page_of
 
     return HTMLResponse(page_of(described(request.app.routes)))
 
 
-PAGES = [declared("/openapi.json", GET=openapi), declared("/docs", GET=documentation, page=True)]
+PAGES = [declared("/openapi.json", GET=get_openapi), declared("/docs", GET=get_documentation, page=True)]

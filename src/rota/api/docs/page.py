@@ -1,4 +1,4 @@
-"""The API's description as a page for people: one list, no script, nothing from elsewhere."""
+"""The API's description as an HTML page: one list, no script, no external resources."""
 
 from __future__ import annotations
 
@@ -17,54 +17,57 @@ _HEAD = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 
 
 def page_of(document: Document) -> str:
+    """Render the OpenAPI document as HTML."""
     tags: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
-        for method, one in methods.items():
-            tags.setdefault(one["tags"][0], []).append(_operation(path, method, one))
+        for method, operation in methods.items():
+            tags.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
     parts = [
         _HEAD.format(style=at("/static/rota.css")),
         "<h1>REST API</h1>",
         f"<p>{escape(document['info']['description'])} ",
     ]
-    parts.append(f'All of it for programs: <a href="{at("/openapi.json")}">openapi.json</a>.</p>')
+    parts.append(f'Machine-readable: <a href="{at("/openapi.json")}">openapi.json</a>.</p>')
     for tag, operations in tags.items():
         parts += [f"<section><h2>{escape(tag)}</h2>", *operations, "</section>"]
-    parts += ["<section><h2>Shapes</h2>", *_schemas(document["components"]["schemas"]), "</section>"]
+    parts += ["<section><h2>Schemas</h2>", *_schemas(document["components"]["schemas"]), "</section>"]
     return "".join([*parts, "</main></body></html>"])
 
 
-def _operation(path: str, method: str, one: Document) -> str:
-    role = f" <small>{escape(one['x-role'])}</small>" if one["x-role"] else ""
-    words = [f"<details><summary><code>{method.upper()} {escape(path)}</code> {escape(one['summary'])}{role}</summary>"]
-    if "description" in one:
-        words.append(f"<p>{escape(one['description'])}</p>")
-    words.append(_parameters(one["parameters"]))
-    if "requestBody" in one:
-        words.append(_shown("Takes", one["requestBody"]["content"]))
-    status, good = next(iter(one["responses"].items()))
-    words.append(_shown(f"Answers {status}", good.get("content", {})))
-    return "".join([*words, "</details>"])
+def _operation(path: str, method: str, operation: Document) -> str:
+    role = f" <small>{escape(operation['x-role'])}</small>" if operation["x-role"] else ""
+    parts = [
+        f"<details><summary><code>{method.upper()} {escape(path)}</code> {escape(operation['summary'])}{role}</summary>"
+    ]
+    if "description" in operation:
+        parts.append(f"<p>{escape(operation['description'])}</p>")
+    parts.append(_parameters(operation["parameters"]))
+    if "requestBody" in operation:
+        parts.append(_content("Request body", operation["requestBody"]["content"]))
+    status, good = next(iter(operation["responses"].items()))
+    parts.append(_content(f"Response {status}", good.get("content", {})))
+    return "".join([*parts, "</details>"])
 
 
 def _parameters(parameters: list[Document]) -> str:
     if not parameters:
         return ""
     rows = "".join(
-        f"<tr><th scope=row><code>{escape(one['name'])}</code></th><td>{escape(one['in'])}</td>"
-        f"<td>{escape(_type(one['schema']))}</td></tr>"
-        for one in parameters
+        f"<tr><th scope=row><code>{escape(parameter['name'])}</code></th><td>{escape(parameter['in'])}</td>"
+        f"<td>{escape(_type(parameter['schema']))}</td></tr>"
+        for parameter in parameters
     )
     return f"<table><tbody>{rows}</tbody></table>"
 
 
-def _shown(title: str, content: Mapping[str, Document]) -> str:
+def _content(title: str, content: Mapping[str, Document]) -> str:
     if not content:
         return f"<p>{escape(title)}</p>"
-    media, told = next(iter(content.items()))
-    words = f"<p>{escape(title)}: {escape(_type(told['schema']))} <small>{escape(media)}</small></p>"
-    if "example" in told:
-        words += f"<pre><code>{escape(json.dumps(told['example'], indent=2, ensure_ascii=False))}</code></pre>"
-    return words
+    media, body = next(iter(content.items()))
+    text = f"<p>{escape(title)}: {escape(_type(body['schema']))} <small>{escape(media)}</small></p>"
+    if "example" in body:
+        text += f"<pre><code>{escape(json.dumps(body['example'], indent=2, ensure_ascii=False))}</code></pre>"
+    return text
 
 
 def _type(schema: Document) -> str:

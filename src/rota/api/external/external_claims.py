@@ -1,4 +1,4 @@
-"""`/api/v1/worker/claim`: runs for whoever does them outside, as soon as there are any."""
+"""`/api/v1/worker/claim`: claim runs of external jobs, waiting for them if there are none."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ from rota.client.client import Client
 from rota.core.access.roles import Role
 from rota.core.external.external import Assignment, checked_wait
 
-_LOOKS_UP = 1.0
-"""So often, in seconds, it is looked whether the caller still waits."""
+_CHECK_EVERY = 1.0
+"""Seconds between checks whether the caller is still connected."""
 
 Names = Annotated[list[str], msgspec.Meta(min_length=1, max_length=500)]
 
 
 class HeldRun(msgspec.Struct, forbid_unknown_fields=True):
+    """A run that the worker holds, with its fence."""
+
     id: str
     fence: int
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`worker` is a name, or `name@boot` for a program that tells its starts apart. `held`: all that it knows of; what
-    else it has is handed back first, as after an answer that got lost."""
+    """`worker` is a name, or `name@boot` for a program that tells its starts apart. `held` lists all runs that it knows
+    of; other leases of it are handed back first, because the response of their claim was lost."""
 
     worker: str
     queues: Names = msgspec.field(default_factory=lambda: ["default"])
@@ -50,6 +52,8 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ClaimedRuns(msgspec.Struct):
+    """The claimed runs."""
+
     runs: Sequence[Assignment]
 
 
@@ -63,42 +67,50 @@ class ClaimedRuns(msgspec.Struct):
     gives={"runs": [ASSIGNMENT]},
 )  # fmt: skip
 async def claim_runs(request: Request) -> Response:
-    """Up to `max` runs of external jobs, those named or all; after `wait` (30s at most), none if there are none."""
+    """Claim up to `max` runs of external jobs.
+
+    Without `jobs`, runs of every external job are claimed. If there are none, the server waits for `wait` (at most 30s)
+    and then answers with none.
+    """
     body = shaped(await json_body(request), ClaimBody)
     patience = checked_wait(body.wait).total_seconds()
     client = await client_of(request)
     streams: Streams = request.app.state.streams
-    with streams.one_more(identity_of(request).actor) if patience else nullcontext():
-        found = await _found(request, client, body, patience)
-    if found and await request.is_disconnected():
-        await client.external.hand_back(found)
-    return answer(ClaimedRuns(found))
+    with streams.counted(identity_of(request).actor) if patience else nullcontext():
+        runs = await _claim_while_connected(request, client, body, patience)
+    # Race: the caller may go between the claim and the response. Handing back costs no attempt; a lost lease would.
+    if runs and await request.is_disconnected():
+        await client.external.hand_back(runs)
+    return answer(ClaimedRuns(runs))
 
 
-async def _found(request: Request, client: Client, body: ClaimBody, patience: float) -> Sequence[Assignment]:
-    """Nothing is claimed for a caller that has gone: it would be nobody's until its lease is over."""
+async def _claim_while_connected(
+    request: Request, client: Client, body: ClaimBody, patience: float
+) -> Sequence[Assignment]:
+    """Claim in short turns while the caller stays connected. A run claimed for a caller that has gone would be lost
+    until its lease expires."""
     clock = asyncio.get_running_loop().time
     until, held = clock() + patience, body.held
     while True:
-        left = max(0.0, until - clock())
-        found = await client.external.claim(
+        remaining = max(0.0, until - clock())
+        runs = await client.external.claim(
             body.worker,
             queues=body.queues,
             jobs=body.jobs,
             max=body.max,
-            wait=timedelta(seconds=min(left, _LOOKS_UP)),
+            wait=timedelta(seconds=min(remaining, _CHECK_EVERY)),
             lease=body.lease,
-            **_facts(body, held),
+            **_description(body, held),
         )
         over = request.app.state.streams.over.is_set()
-        if found or over or left <= _LOOKS_UP or await request.is_disconnected():
-            return found
+        if runs or over or remaining <= _CHECK_EVERY or await request.is_disconnected():
+            return runs
         held = None
 
 
-def _facts(body: ClaimBody, held: Sequence[HeldRun] | None) -> dict[str, Any]:
-    known = None if held is None else [(run.id, run.fence) for run in held]
-    return {"held": known, "labels": body.labels, "version": body.version}
+def _description(body: ClaimBody, held: Sequence[HeldRun] | None) -> dict[str, Any]:
+    leases = None if held is None else [(run.id, run.fence) for run in held]
+    return {"held": leases, "labels": body.labels, "version": body.version}
 
 
 ROUTES = [declared("/worker/claim", POST=claim_runs)]

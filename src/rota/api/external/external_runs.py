@@ -1,4 +1,4 @@
-"""`/api/v1/worker/runs/{id}/…`: what whoever has a run's fence says of it. An old fence is refused."""
+"""`/api/v1/worker/runs/{id}/…`: reports of external workers about a run, under its fence. Stale fences are refused."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from rota.core.external.external import MOST_LINES_AT_ONCE, Heartbeat
 from rota.core.progress.steps import StepState
 from rota.core.states import RunState
 
-_HEARD = {"cancelling": False, "lease_until": "2026-01-31T08:00:30Z"}
+_HEARTBEAT = {"cancelling": False, "lease_until": "2026-01-31T08:00:30Z"}
 
 
 class FenceBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`fence`: as it came with the run."""
+    """`fence` is the number that came with the run."""
 
     fence: int
 
 
 class ErrorBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """An error of an external job."""
+
     message: str
     type: str | None = None
     code: str | None = None
@@ -35,13 +37,15 @@ class ErrorBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_d
 
 
 class ProgressBody(FenceBody, kw_only=True):
-    """What is not given stays as it was said."""
+    """An omitted value keeps its last report."""
 
     percentage: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     summary: str | None = None
 
 
 class StepBody(FenceBody, kw_only=True):
+    """State of a step, with its result or error."""
+
     id: str
     state: str
     result: Any = None
@@ -49,24 +53,28 @@ class StepBody(FenceBody, kw_only=True):
 
 
 class LineBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """A log line."""
+
     text: str
     level: str = "info"
     logger: str = "external"
 
 
 class LogsBody(FenceBody, kw_only=True):
-    """With a `no` that grows from 1, lines that are sent again are not there twice."""
+    """Log lines to append. With `no`, a sequence number that grows from 1, lines sent again are not stored twice."""
 
     lines: Annotated[list[str | LineBody], msgspec.Meta(min_length=1, max_length=MOST_LINES_AT_ONCE)]
     no: int | None = None
 
 
 class CompleteBody(FenceBody, kw_only=True):
+    """The result of the run."""
+
     result: Any = None
 
 
 class FailBody(FenceBody, kw_only=True):
-    """Tried again as its job says, `after` so long, or without `retry` not at all."""
+    """The run is retried by its job's policy, or `after` that long; with `retry: false` it is not retried."""
 
     error: str | ErrorBody
     retry: bool = True
@@ -74,7 +82,7 @@ class FailBody(FenceBody, kw_only=True):
 
 
 class RunStateAnswer(msgspec.Struct):
-    """What that made of the run."""
+    """The run's new state."""
 
     state: RunState
 
@@ -89,9 +97,12 @@ async def _external(request: Request) -> tuple[ExternalClient, str]:
     return (await client_of(request)).external, request.path_params["id"]
 
 
-@operation(Role.WORKER, body=FenceBody, answers=Heartbeat, takes={"fence": 1}, gives=_HEARD)
-async def beat(request: Request) -> Response:
-    """Renew the lease; `cancelling` says that the run is to stop."""
+@operation(Role.WORKER, body=FenceBody, answers=Heartbeat, takes={"fence": 1}, gives=_HEARTBEAT)
+async def heartbeat(request: Request) -> Response:
+    """Renew the lease of a run.
+
+    `cancelling` in the answer means that the run should stop.
+    """
     body = shaped(await json_body(request), FenceBody)
     external, run_id = await _external(request)
     return answer(await external.heartbeat(run_id, body.fence))
@@ -102,10 +113,10 @@ async def beat(request: Request) -> Response:
     body=ProgressBody,
     answers=Heartbeat,
     takes={"fence": 1, "percentage": 40, "summary": "page 4 of 10"},
-    gives=_HEARD,
+    gives=_HEARTBEAT,
 )
-async def tell_progress(request: Request) -> Response:
-    """Say how far it is; also a heartbeat."""
+async def report_progress(request: Request) -> Response:
+    """Report progress of a run; also renews its lease."""
     body = shaped(await json_body(request), ProgressBody)
     external, run_id = await _external(request)
     return answer(await external.progress(run_id, body.fence, body.percentage, body.summary))
@@ -119,7 +130,10 @@ async def tell_progress(request: Request) -> Response:
     gives={"state": "succeeded"},
 )
 async def record_step(request: Request) -> Response:
-    """Record what became of a step; one recorded as done stays done."""
+    """Record the state of a step.
+
+    A step recorded as done stays done.
+    """
     body = shaped(await json_body(request), StepBody)
     external, run_id = await _external(request)
     error = _error(body.error)
@@ -129,8 +143,8 @@ async def record_step(request: Request) -> Response:
 
 
 @operation(Role.WORKER, body=LogsBody, status=204, takes={"fence": 1, "lines": ["page 4 of 10"], "no": 1})
-async def add_lines(request: Request) -> Response:
-    """Add lines to the log of a run."""
+async def append_logs(request: Request) -> Response:
+    """Append lines to the log of a run."""
     body = shaped(await json_body(request), LogsBody)
     external, run_id = await _external(request)
     lines = [line if isinstance(line, str) else msgspec.structs.asdict(line) for line in body.lines]
@@ -146,7 +160,10 @@ async def add_lines(request: Request) -> Response:
     gives={"state": "succeeded"},
 )
 async def complete_run(request: Request) -> Response:
-    """It is done; of a run that waits for a step, that step. Said again, it gets the first answer."""
+    """Complete a run.
+
+    If the run waits for a step, that step is completed. A repeated request gets the first answer.
+    """
     body = shaped(await json_body(request), CompleteBody)
     external, run_id = await _external(request)
     return answer(RunStateAnswer(await external.complete(run_id, body.fence, body.result)))
@@ -160,7 +177,10 @@ async def complete_run(request: Request) -> Response:
     gives={"state": "scheduled"},
 )
 async def fail_run(request: Request) -> Response:
-    """It went wrong. Said again, it gets the first answer."""
+    """Report that a run failed.
+
+    A repeated request gets the first answer.
+    """
     body = shaped(await json_body(request), FailBody)
     external, run_id = await _external(request)
     error = _error(body.error)
@@ -169,23 +189,23 @@ async def fail_run(request: Request) -> Response:
 
 
 @operation(Role.WORKER, body=FenceBody, answers=RunStateAnswer, takes={"fence": 1}, gives={"state": "cancelled"})
-async def stopped_run(request: Request) -> Response:
-    """It has stopped, because it was asked to."""
+async def report_cancelled(request: Request) -> Response:
+    """Confirm that a run has stopped because its cancellation was requested."""
     body = shaped(await json_body(request), FenceBody)
     external, run_id = await _external(request)
     return answer(RunStateAnswer(await external.cancelled(run_id, body.fence)))
 
 
-def _error(given: str | ErrorBody | None) -> str | dict[str, Any] | None:
-    return msgspec.structs.asdict(given) if isinstance(given, ErrorBody) else given
+def _error(error: str | ErrorBody | None) -> str | dict[str, Any] | None:
+    return msgspec.structs.asdict(error) if isinstance(error, ErrorBody) else error
 
 
 ROUTES = [
-    declared("/worker/runs/{id}/heartbeat", POST=beat),
-    declared("/worker/runs/{id}/progress", POST=tell_progress),
+    declared("/worker/runs/{id}/heartbeat", POST=heartbeat),
+    declared("/worker/runs/{id}/progress", POST=report_progress),
     declared("/worker/runs/{id}/step", POST=record_step),
-    declared("/worker/runs/{id}/logs", POST=add_lines),
+    declared("/worker/runs/{id}/logs", POST=append_logs),
     declared("/worker/runs/{id}/complete", POST=complete_run),
     declared("/worker/runs/{id}/fail", POST=fail_run),
-    declared("/worker/runs/{id}/cancelled", POST=stopped_run),
+    declared("/worker/runs/{id}/cancelled", POST=report_cancelled),
 ]

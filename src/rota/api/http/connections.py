@@ -1,4 +1,4 @@
-"""Connections: how long and how large a request may be while it arrives, and answers that leave in one piece."""
+"""Connections: limits on the time and size of incoming requests, and responses written in one piece."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from rota.api.http.headers import WHOLE
 
 _HEAD_WITHIN = 10.0
-_BODY_WITHIN = 60.0  # longer than an operation waits for it: what is refused is read, or the caller would not hear why
+# Longer than an operation waits for the body: a refused body is still read, otherwise the caller would see a reset
+# connection instead of the response.
+_BODY_WITHIN = 60.0
 _LARGEST_HEAD = 65_536
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """uvicorn's own has no end to its patience: whoever sends a byte a minute would keep a connection for days, and
-    one header could grow until memory is full."""
+    """uvicorn's protocol with deadlines and a limit on headers. Without them, a client that sends a byte a minute keeps
+    a connection for days (slowloris), and one header can fill the memory."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._timer: TimerHandle | None = None
         self._until: float | None = None
-        self._looks_at = 0.0
+        self._timer_at = 0.0
         self._in_head = True
         self._head = 0
 
@@ -56,7 +58,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._wait(_BODY_WITHIN)
         before = self.cycle
         super().on_headers_complete()
-        if self.cycle is not before:  # its task has not begun yet
+        if self.cycle is not before:  # a new request, whose task has not started and so sees the extension
             self.scope["extensions"] = {WHOLE: Whole(self.cycle)}  # type: ignore[dict-item]
 
     def on_message_complete(self) -> None:
@@ -65,31 +67,32 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _wait(self, seconds: float | None) -> None:
-        """For the next part of a request; None: there is none to wait for.
+        """Set the deadline for the next part of a request; None: nothing is awaited.
 
-        A timer that is set stays: it costs less to look, once in a while, than to set three for each request.
+        A timer that is already set stays: re-checking it now and then costs less than setting three for each request.
         """
         self._until = None if seconds is None else self.loop.time() + seconds
-        if self._until is None or (self._timer is not None and self._looks_at <= self._until):
+        if self._until is None or (self._timer is not None and self._timer_at <= self._until):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._looks_at = self._until
-        self._timer = self.loop.call_at(self._until, self._look)
+        self._timer_at = self._until
+        self._timer = self.loop.call_at(self._until, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
+        """Close the connection if the deadline has passed, otherwise set the timer again."""
         self._timer = None
         if self._until is None or self.transport.is_closing():
             return
         if self._until <= self.loop.time():
             self.transport.close()
         else:
-            self._looks_at = self._until
-            self._timer = self.loop.call_at(self._until, self._look)
+            self._timer_at = self._until
+            self._timer = self.loop.call_at(self._until, self._check)
 
 
 class Whole:
-    """Writes an answer that is there as a whole: as uvicorn would, but at once, and without looking at each header."""
+    """Writer of complete responses: same bytes as uvicorn's, but in one write and without checking each header."""
 
     __slots__ = ("_cycle",)
 
@@ -97,15 +100,16 @@ class Whole:
         self._cycle = cycle
 
     def __call__(self, status: int, head: bytes, body: bytes) -> bool:
-        """`head`: lines of headers, with the length of the body. False if it is not the moment: nothing is written."""
+        """Write the response; `head` has the header lines, including the body's length. Return False, with nothing
+        written, if it cannot be written now."""
         cycle = self._cycle
         if cycle.disconnected or cycle.response_started or cycle.flow.write_paused:
             return False
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
-        own = b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers])
+        server_headers = b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers])
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        cycle.transport.write(b"".join((STATUS_LINE[status], own, head, end, body)))
+        cycle.transport.write(b"".join((STATUS_LINE[status], server_headers, head, end, body)))
         cycle.message_event.set()
         if not cycle.keep_alive:
             cycle.transport.close()

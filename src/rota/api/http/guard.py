@@ -1,4 +1,4 @@
-"""What every request passes: whose host and origin it names, and the last net for errors."""
+"""Checks that every request passes (host, origin, locality), and the last handler for exceptions."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _LONGEST_HOST = 255
 
 Given = Mapping[bytes, bytes]
-"""Headers of a request by their names in small letters; each of them looked at for every request, so undecoded."""
+"""Headers by lower-case name. Undecoded, because they are read for every request and decoding costs time."""
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], front: ProxyHeaders, *, local: bool = False) -> None:
-        """`hosts`: by which names it may be called, besides those of this machine. `local`: by nobody elsewhere."""
+    """Outermost middleware."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], proxies: ProxyHeaders, *, local: bool = False) -> None:
+        """Take `hosts`, the names this server answers to besides loopback names. `local`: refuse callers on other
+        machines."""
         self._app = app
         self._hosts = hosts
-        self._front = front
+        self._proxies = proxies
         self._local = local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,13 +52,14 @@ class Guard:
             return
         headers = dict(scope["headers"])
         answer, begins = Answer(scope, send, request_id(headers)), time.perf_counter()
-        inner, host = self._front.seen(with_slashes_kept(scope), headers)
+        inner, host = self._proxies.seen(with_slashes_kept(scope), headers)
         mounted_at(inner.get("root_path", ""))
         try:
             if self._local:
-                check_near(scope, headers)
+                check_local(scope, headers)
             check_host(scope["headers"], self._hosts)
-            if host is not None:  # besides, not instead: a page that lets its own name point to us may say anything
+            # In addition to `Host`, not instead: a page that rebinds its own name to us can send any forwarding header.
+            if host is not None:
                 check_forwarded_host(host, self._hosts)
             check_origin(scope["method"], headers, inner.get("scheme", "http"), host)
             await self._app(inner, receive, answer.send)
@@ -69,17 +73,17 @@ class Guard:
             elif isinstance(error, HTTPException):
                 response = http_problem(scope, error)
             else:
-                words = (scope["method"], scope["path"], answer.request_id)
-                log.exception("%s %r failed (request %s)", *words, extra={"request_id": answer.request_id})
+                request = (scope["method"], scope["path"], answer.request_id)
+                log.exception("%s %r failed (request %s)", *request, extra={"request_id": answer.request_id})
                 response = unexpected(answer.request_id)
             await response(scope, receive, answer.send)
         finally:
             if access.isEnabledFor(logging.DEBUG):
-                _note(inner, answer, time.perf_counter() - begins)
+                _log_access(inner, answer, time.perf_counter() - begins)
 
 
-def _note(scope: Scope, answer: Answer, seconds: float) -> None:
-    """What was asked, without what stands behind the question mark: there may be anything in it."""
+def _log_access(scope: Scope, answer: Answer, seconds: float) -> None:
+    """Log the request without its query string, which may contain secrets."""
     identity = asked_by(scope)
     facts = {
         "request_id": answer.request_id,
@@ -93,53 +97,56 @@ def _note(scope: Scope, answer: Answer, seconds: float) -> None:
 
 
 def request_id(headers: Given) -> str:
-    given = headers.get(b"x-request-id")
-    if given is not None and _REQUEST_ID.fullmatch(text := given.decode("latin-1")):
+    """Return the caller's request id if it is well-formed, otherwise a new one."""
+    header = headers.get(b"x-request-id")
+    if header is not None and _REQUEST_ID.fullmatch(text := header.decode("latin-1")):
         return text
     return f"{random.getrandbits(64):016x}"
 
 
 def own_hosts(config: Config) -> frozenset[str]:
+    """Return the host names that the configuration allows."""
     named = (name.strip().lower() for name in config.allowed_hosts.split(","))
     return frozenset({config.host.lower(), *(name for name in named if name)})
 
 
-def check_host(headers: Iterable[tuple[bytes, bytes]], own: frozenset[str]) -> None:
-    given = [value for name, value in headers if name == b"host"]
-    if len(given) != 1 or not _is_ours(given[0], own):
-        raise WrongHost(b", ".join(given).decode("latin-1"))
+def check_host(headers: Iterable[tuple[bytes, bytes]], allowed: frozenset[str]) -> None:
+    """Refuse other `Host` headers (DNS rebinding)."""
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) != 1 or not _is_allowed(hosts[0], allowed):
+        raise WrongHost(b", ".join(hosts).decode("latin-1"))
 
 
-def _is_ours(host: bytes, own: frozenset[str]) -> bool:
-    return len(host) <= _LONGEST_HOST + len(":65535") and _is_own(host, own)
+def _is_allowed(host: bytes, allowed: frozenset[str]) -> bool:
+    return len(host) <= _LONGEST_HOST + len(":65535") and _is_allowed_name(host, allowed)
 
 
 @lru_cache(1_000)
-def _is_own(host: bytes, own: frozenset[str]) -> bool:
+def _is_allowed_name(host: bytes, allowed: frozenset[str]) -> bool:
     name = host_name(host.decode("latin-1"))
-    return name in own or is_loopback(name)
+    return name in allowed or is_loopback(name)
 
 
-def check_forwarded_host(host: str, own: frozenset[str]) -> None:
-    if not _is_ours(host.encode("latin-1"), own):
+def check_forwarded_host(host: str, allowed: frozenset[str]) -> None:
+    if not _is_allowed(host.encode("latin-1"), allowed):
         raise WrongHost(host)
 
 
-def check_near(scope: Scope, headers: Given) -> None:
-    """Whoever has no address (a socket in the file system, a test) is on this machine.
+def check_local(scope: Scope, headers: Given) -> None:
+    """Refuse callers on other machines. One without an address (Unix socket, test) is on this machine.
 
-    A proxy may be, and its callers elsewhere: what it says of them is held against them whoever it is, and never lets
-    anybody in.
+    A local proxy may have remote callers. Whatever forwarding headers say can only refuse a request, never admit it, so
+    they need not be trusted.
     """
     client = scope.get("client")
-    if client and not _is_near(client[0]):
+    if client and not _is_local(client[0]):
         raise NotLocal
-    if not all(named is not None and _is_near(named) for named in named_callers(scope, headers)):
+    if not all(named is not None and _is_local(named) for named in named_callers(scope, headers)):
         raise NotLocal
 
 
 @lru_cache(1_000)
-def _is_near(host: str) -> bool:
+def _is_local(host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -148,30 +155,32 @@ def _is_near(host: str) -> bool:
 
 
 def check_origin(method: str, headers: Given, scheme: str, host: str | None) -> None:
-    """Reading needs no check: without CORS headers a browser shows the answer to no other origin.
+    """Refuse changes by pages of other origins (CSRF). Reads need no check: without CORS headers browsers hide the
+    response from other origins.
 
-    `scheme` and `host` as the caller used them. Whoever is asked over HTTPS has no pages that came without; but a proxy
-    that does not tell of it may have one.
+    `scheme` and `host` are those the caller used. A server reached over HTTPS has no pages over HTTP; the reverse may
+    be a proxy that does not report TLS.
     """
     if method in SAFE_METHODS:
         return
     origin = headers.get(b"origin")
     if origin is not None:
-        called = headers[b"host"] if host is None else host.encode("latin-1")
-        own, _, name = origin.lower().partition(b"://")
-        if name != called.lower() or (scheme == "https" and own != b"https"):
+        own_host = headers[b"host"] if host is None else host.encode("latin-1")
+        origin_scheme, _, name = origin.lower().partition(b"://")
+        if name != own_host.lower() or (scheme == "https" and origin_scheme != b"https"):
             raise WrongOrigin(origin.decode("latin-1"))
     if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
         raise WrongOrigin("another origin" if origin is None else origin.decode("latin-1"))
 
 
 def host_name(host: str) -> str:
-    """Without the port, and without the brackets of an IPv6 address; nothing if it is none: pages show it."""
+    """Return the host without port and IPv6 brackets; empty if it is malformed, because pages show it."""
     parts = _HOST.fullmatch(host)
     return "" if parts is None else (parts[1] or parts[2]).lower()
 
 
 def is_loopback(name: str) -> bool:
+    """Return whether the name is a loopback name or address."""
     return len(name) <= _LONGEST_HOST and _is_loopback(name)
 
 

@@ -1,4 +1,4 @@
-"""The headers that no answer leaves without, and how it leaves: our own server takes it in one piece."""
+"""Security headers of every response, and the way responses are sent: rota's own server takes them in one piece."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from starlette.types import Message, Scope, Send
 
 WHOLE = "rota.whole"
-"""By which extension of ASGI a server says that it takes whole answers (`connections.Whole`)."""
+"""ASGI extension of servers that accept a whole response at once (`connections.Whole`)."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -28,7 +28,7 @@ _OF_CONNECTIONS = frozenset({b"connection", b"transfer-encoding"})
 
 
 class Answer:
-    """The way back to the caller."""
+    """ASGI `send` that adds headers and, where the server supports it, sends head and body in one write."""
 
     __slots__ = ("_held", "_send", "_whole", "request_id", "status")
 
@@ -40,50 +40,53 @@ class Answer:
         self._held: Message | None = None
         self.request_id = request_id
         self.status: int | None = None
-        """None until it has begun."""
+        """Status code, or None until the response has begun."""
 
     async def send(self, message: Message) -> None:
+        """Send a message; a bounded head is held back until its body is known."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self._whole is not None and _is_bounded(message.get("headers", ())):
-                self._held = message  # what follows may be all of it
+                self._held = message  # the next message may complete the response
                 return
-            message = self._headed(message)
+            message = self._with_headers(message)
         elif self._held is not None:
             start, self._held = self._held, None
-            if not message.get("more_body") and self._left(start, message.get("body", b"")):
+            if not message.get("more_body") and self._send_whole(start, message.get("body", b"")):
                 return
-            await self._send(self._headed(start))
+            await self._send(self._with_headers(start))
         await self._send(message)
 
-    def _left(self, start: Message, body: bytes) -> bool:
-        """False if it is not as it should be: whoever serves it says why."""
-        given: Headers = start["headers"]
-        head = _lines(given)
-        if not head.count(b"\r") == head.count(b"\n") == len(given) or _UNFIT.search(head):
+    def _send_whole(self, start: Message, body: bytes) -> bool:
+        """Send the response in one piece; return False if it is irregular, so that the server's ordinary path reports
+        why."""
+        headers: Headers = start["headers"]
+        head = _lines(headers)
+        if not head.count(b"\r") == head.count(b"\n") == len(headers) or _UNFIT.search(head):
             return False
-        if (b"content-length", b"%d" % len(body)) not in given:
+        if (b"content-length", b"%d" % len(body)) not in headers:
             return False
-        ours = _OUR_LINES if _OUR_NAMES.isdisjoint([name for name, _ in given]) else _lines(_ours_beside(given))
+        ours = _OUR_LINES if _OUR_NAMES.isdisjoint([name for name, _ in headers]) else _lines(_missing_headers(headers))
         head = b"%b%bx-request-id: %b\r\n" % (head, ours, self.request_id.encode())
         return self._whole is not None and self._whole(start["status"], head, body)
 
-    def _headed(self, message: Message) -> Message:
-        given: Headers = message.get("headers", ())
-        message["headers"] = [*given, *_ours_beside(given), (b"x-request-id", self.request_id.encode())]
+    def _with_headers(self, message: Message) -> Message:
+        headers: Headers = message.get("headers", ())
+        message["headers"] = [*headers, *_missing_headers(headers), (b"x-request-id", self.request_id.encode())]
         return message
 
 
 def _is_bounded(headers: Headers) -> bool:
-    """Neither a stream, whose head must not wait, nor one that says something about its connection."""
+    """Return whether the response has a known length and no connection headers. The head of a stream must not be held
+    back."""
     names = [name for name, _ in headers]
     return b"content-length" in names and _OF_CONNECTIONS.isdisjoint(names)
 
 
-def _ours_beside(given: Headers) -> Headers:
-    """Without those that the route has set itself: it knows better."""
-    there = [name for name, _ in given]
-    return [header for header in _RAW_HEADERS if header[0] not in there]
+def _missing_headers(headers: Headers) -> Headers:
+    """Return our headers, except those that the route has set itself."""
+    names = [name for name, _ in headers]
+    return [header for header in _RAW_HEADERS if header[0] not in names]
 
 
 def _lines(headers: Headers) -> bytes:

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems."""
+"""Exceptions as RFC 9457 problems."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from starlette.types import Scope
 from rota.errors import BadConfig, BadPayload, BadTrigger, NotSignedIn, RotaError, TooManyTries, Unavailable
 
 _RETRY_AFTER = {"retry-after": "2"}
-_LONGEST_DETAIL = 1_000  # messages quote what the caller sent
+_LONGEST_DETAIL = 1_000  # messages quote the caller's input, which may be long
 _LONGEST_POINTER = 1_000
 _STEP = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
 
 
 def problem(error: RotaError, pointer: str = "#") -> Response:
-    """`pointer` is where in the body the error's own path begins."""
+    """Build the response for an exception. `pointer` is where in the body the error's own path begins."""
     status = error.status
-    if isinstance(error, BadConfig):  # the server's, not the caller's
+    if isinstance(error, BadConfig):  # the server is misconfigured; the caller did nothing wrong
         status = Unavailable.status
     facts: dict[str, Any] = {"detail": error.message[:_LONGEST_DETAIL]}
     if error.hint:
@@ -42,7 +42,7 @@ def problem(error: RotaError, pointer: str = "#") -> Response:
 
 @contextmanager
 def payload_at(path: str) -> Iterator[None]:
-    """A payload that does not fit is told by its place in the body: `path` is where it lies there."""
+    """Prefix the path of a `BadPayload` with the place of the payload in the body."""
     try:
         yield
     except BadPayload as error:
@@ -61,25 +61,26 @@ def _headers(error: RotaError, status: int) -> Mapping[str, str] | None:
 
 
 def unexpected(request_id: str) -> Response:
-    """What went wrong is in the log, under the request's id; it is not the caller's business."""
-    return _answer(500, "internal", {"detail": f"rota failed to answer; its log says why, see request {request_id}"})
+    """Build the response for an unexpected exception. Details are only in the log, under the request id."""
+    return _answer(500, "internal", {"detail": f"internal error; see the server's log for request {request_id}"})
 
 
 def http_problem(scope: Scope, error: HTTPException) -> Response:
-    """What Starlette itself refuses: an unknown address, a wrong method."""
+    """Build the response for what Starlette refuses: an unknown path or a wrong method."""
     path = Request(scope).url.path[:_LONGEST_DETAIL]
-    detail = f"{scope['method']} {path} is not possible"
+    detail = f"{path} does not support {scope['method']}"
     if error.status_code == 404:
         detail = f"there is nothing at {path}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     headers = dict(error.headers or {})
-    if "Allow" in headers:  # in an order that stays
+    if "Allow" in headers:  # Starlette joins a set: sort it, to be deterministic
         headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
     return _answer(error.status_code, code, {"detail": detail}, headers)
 
 
 def pointer_of(path: str) -> str:
-    """`$.user['first name'][3]` as the JSON pointer `/user/first name/3`; if that is long, to what encloses it."""
+    """Convert `$.user['first name'][3]` to the JSON pointer `/user/first name/3`, cut after a whole step if it is too
+    long."""
     pointer = ""
     for name, index, quoted in _STEP.findall(path):
         text = _unquoted(quoted) if quoted else name or index
@@ -91,7 +92,7 @@ def pointer_of(path: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Whatever it is: a refusal that fails to be told would be our mistake instead of the caller's."""
+    """Unquote a key, whatever it contains: a failure here would turn the caller's mistake into a 500."""
     try:
         return str(ast.literal_eval(text)).encode(errors="replace").decode()
     except (SyntaxError, ValueError):

@@ -1,8 +1,8 @@
-"""What stands in front of the server: proxies whose word is taken for who calls, how and by which address.
+"""Trusted reverse proxies: who calls, over which scheme, host and path, as they report it.
 
-A header is only what somebody wrote. It counts if whoever sent the request is trusted, and then from the right: each
-proxy appends what it saw itself, and whatever stands left of the first address that is not trusted, a caller may have
-invented.
+Anyone can write a header. `X-Forwarded-*` counts only if the sender of the request is trusted, and is read from the
+right: each proxy appends the address it saw, and whatever stands left of the first untrusted address may be made up by
+the caller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.config import Config, is_base_path, networks_of
 from rota.errors import BadConfig
 
 THROUGH = "rota.through"
-"""In the scope of a request that came through proxies: the address of the nearest, which is not its caller's."""
+"""Key in the scope of a proxied request: the address of the nearest proxy, as opposed to the caller's."""
 
 _FOR, _PROTO, _HOST, _PREFIX = b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-prefix"
 _NAMES = frozenset({_FOR, _PROTO, _HOST, _PREFIX})
@@ -32,8 +32,8 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 Given = Mapping[bytes, bytes]
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """What trusted proxies say of a request; None: nothing that could be used."""
+class _Forwarded(msgspec.Struct, frozen=True):
+    """Reports of trusted proxies about a request; None means nothing usable."""
 
     caller: str | None = None
     scheme: str | None = None
@@ -41,46 +41,48 @@ class _Told(msgspec.Struct, frozen=True):
     prefix: str | None = None
 
 
-_NOTHING = _Told()
+_NOTHING = _Forwarded()
 
 
 class ProxyHeaders:
+    """Reader of forwarding headers."""
+
     def __init__(self, config: Config, own: Collection[str] = ()) -> None:
-        """`own`: what the addresses of the server itself begin with."""
+        """Take `own`, the first segments of the server's own paths."""
         self._trusted = networks_of(config.trusted_proxies)
         self._base = config.base_path.rstrip("/")
         self._own = frozenset(own)
         if self._base and self._is_own(self._base):
-            hint = "choose another, such as /rota, or one more segment: /tools/jobs"
-            raise BadConfig(f"base_path {self._base!r} begins as addresses of the server itself do", hint=hint)
+            hint = "choose another path, such as /rota or /tools/jobs"
+            raise BadConfig(f"base_path {self._base!r} collides with paths of the server itself", hint=hint)
 
     def seen(self, scope: Scope, headers: Given) -> tuple[Scope, str | None]:
-        """The request as its caller made it, and the host that they called, if a proxy says so.
+        """Return the scope as the caller made the request, and the host it used if a proxy reports one.
 
-        `headers` by their names: enough to see that there is nothing to look at, as for most requests.
+        `headers` maps names to values: enough to see at once that there is nothing to read, as for most requests.
         """
-        told = _NOTHING if _NAMES.isdisjoint(headers) else self._told(scope)
-        base = self._base or told.prefix
-        if not base and told is _NOTHING:
+        forwarded = _NOTHING if _NAMES.isdisjoint(headers) else self._forwarded(scope)
+        base = self._base or forwarded.prefix
+        if not base and forwarded is _NOTHING:
             return scope, None
         inner = _below(scope, base, passed_on=bool(self._base)) if base else {**scope}
-        if told.scheme is not None:
-            inner["scheme"] = told.scheme
-        if told.caller is not None:
+        if forwarded.scheme is not None:
+            inner["scheme"] = forwarded.scheme
+        if forwarded.caller is not None:
             inner[THROUGH] = address_of(scope.get("client")) or ""
-            inner["client"] = (told.caller, 0)
-        return inner, told.host
+            inner["client"] = (forwarded.caller, 0)
+        return inner, forwarded.host
 
     def _is_own(self, path: str) -> bool:
         return path.split("/", 2)[1] in self._own
 
-    def _told(self, scope: Scope) -> _Told:
+    def _forwarded(self, scope: Scope) -> _Forwarded:
         if not _is_within(address_of(scope.get("client")), self._trusted):
             return _NOTHING
         named = _values(scope, _FOR)
         caller, hops = self._caller(named)
         scheme, host, prefix = (_nth(_values(scope, name), hops) for name in (_PROTO, _HOST, _PREFIX))
-        return _Told(
+        return _Forwarded(
             caller,
             scheme.lower() if scheme is not None and scheme.lower() in _SCHEMES else None,
             host,
@@ -88,9 +90,10 @@ class ProxyHeaders:
         )
 
     def _caller(self, named: list[str]) -> tuple[str | None, int]:
-        """The right-most address that is not trusted, and how many trusted ones stand between it and us.
+        """Return the right-most untrusted address, and the number of trusted ones between it and this server.
 
-        What is no address says nothing, and what stands left of it neither: then it is the last one that is known.
+        Reading stops at text that is not an address, since nothing left of it can be trusted; the last known address is
+        the caller.
         """
         caller, hops = None, 0
         for text in reversed(named):
@@ -106,29 +109,30 @@ class ProxyHeaders:
 
 
 def named_callers(scope: Scope, headers: Given) -> list[str | None]:
-    """Whoever any header names as the caller; None for what is no address. It may only be held against a request."""
-    found: list[str | None] = []
+    """Return every caller that any header names; None for text that is not an address. Only use it to refuse a
+    request."""
+    callers: list[str | None] = []
     for name in _CALLERS & headers.keys():
         for text in _values(scope, name):
-            found += [_address(one) for one in (_SAID_FOR.findall(text) if name == b"forwarded" else [text])]
-    return found
+            callers += [_address(address) for address in (_SAID_FOR.findall(text) if name == b"forwarded" else [text])]
+    return callers
 
 
 def address_of(client: tuple[str, int] | None) -> str | None:
-    """None: it has none, as on a socket in the file system."""
+    """Return the peer's address, or None if it has none, as on a Unix socket."""
     if not client or not client[0]:
         return None
     return _address(client[0]) or client[0]
 
 
 def _below(scope: Scope, base: str, *, passed_on: bool) -> Scope:
-    """Shown below `base`: its path has it, whether the proxy passed it on or took it away.
+    """Return the scope mounted below `base`, whether or not the proxy has stripped that prefix.
 
-    `passed_on`: it may have. A header names a path that was taken away, and proxies pass it on from anybody: if it were
-    taken off the path here, a caller could spell any address so that a proxy's rules for that address miss it.
+    `passed_on`: the prefix may still be in the path. For a prefix from a header it is not stripped here: proxies pass
+    that header on from anyone, and a caller could spell a path so that a proxy's rules for it do not match.
     """
     mount = scope.get("root_path", "").rstrip("/")
-    if mount == base or mount.startswith(f"{base}/"):  # whoever mounted us knows of it
+    if mount == base or mount.startswith(f"{base}/"):  # the mounting application already added it
         return {**scope}
     path = _without(scope["path"], mount)
     if passed_on and not mount:
@@ -141,19 +145,19 @@ def _without(path: str, start: str) -> str:
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:
-    """Of all headers of that name, as if it were one."""
-    given = b",".join(value for key, value in scope["headers"] if key == name)
-    return [word.strip() for word in given.decode("latin-1").split(",")] if given else []
+    """Return the values of all headers of that name, as if they were one."""
+    joined = b",".join(value for key, value in scope["headers"] if key == name)
+    return [value.strip() for value in joined.decode("latin-1").split(",")] if joined else []
 
 
 def _nth(values: list[str], hops: int) -> str | None:
-    """The one that the outermost trusted proxy said; a proxy may also have replaced all before it by its own."""
+    """Return the value that the outermost trusted proxy set; a proxy may also have replaced all earlier ones."""
     return values[max(0, len(values) - 1 - hops)] if values else None
 
 
 @lru_cache(10_000)
 def _address(text: str) -> str | None:
-    """Without a port, brackets, zone, or the IPv6 around an IPv4 address. None: it is no address."""
+    """Return the canonical address without port, brackets, zone or IPv4-mapped prefix; None if it is none."""
     if len(text) > 100:
         return None
     port = _WITH_PORT.fullmatch(text)
@@ -166,7 +170,7 @@ def _address(text: str) -> str | None:
 
 @lru_cache(10_000)
 def _is_within(host: str | None, networks: Networks) -> bool:
-    """Who has no address is on this machine, as loopback is."""
+    """Return whether the host is in one of the networks. A peer without an address counts as loopback."""
     if host is None:
         return any(network.is_loopback for network in networks)
     address = _address(host)

@@ -1,4 +1,4 @@
-"""Requests refused before anybody looks at what they ask for."""
+"""Errors for requests that are refused before their content is considered."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from rota.errors import Invalid
 
 
 class WrongHost(Invalid):
-    """The `Host` header names somebody else: a page on the web may let its own name point to this machine."""
+    """The `Host` header names another server. A web page may let its own name resolve to this machine."""
 
     status, code = 421, "wrong-host"
 
     def __init__(self, host: str) -> None:
-        hint = "use the address rota listens on, or name this one in ROTA_ALLOWED_HOSTS"
+        hint = "use the address that rota listens on, or add this host to ROTA_ALLOWED_HOSTS"
         super().__init__(f"this server does not answer for host {host!r:.100}", hint=hint)
 
 
@@ -25,33 +25,34 @@ class WrongOrigin(Invalid):
 
 
 class NotLocal(Invalid):
-    """Without `auth` nobody is asked who they are: so nobody may come from another machine, by whatever name."""
+    """The caller is on another machine, and `auth` is off. Without authentication only local callers are answered,
+    whatever host they name."""
 
     status, code = 403, "not-local"
 
     def __init__(self) -> None:
-        hint = "set ROTA_AUTH=on and use a token; app.asgi(trusted=True) if something in front asks who calls"
+        hint = "set ROTA_AUTH=on and use a token, or app.asgi(trusted=True) behind your own authentication"
         super().__init__("without auth, only callers on this machine are answered", hint=hint)
 
 
 class TooManyStreams(Invalid):
-    """The caller has 500 streams and claims waiting."""
+    """The caller has 500 open streams and waiting claims."""
 
     status, code = 429, "too-many-streams"
 
     def __init__(self, most: int) -> None:
         super().__init__(
-            f"{most} streams and claims are waiting already", hint="close one, or watch several topics with one"
+            f"{most} streams and claims are already open", hint="close one, or watch several topics with one stream"
         )
 
 
 class BodyTooLarge(Invalid):
-    """The body has more than 1 MB."""
+    """The body is larger than 1 MB."""
 
     status, code = 413, "body-too-large"
 
     def __init__(self, limit: int) -> None:
-        hint = "store the data elsewhere and pass where it is; send many runs in several requests"
+        hint = "store the data in a file or bucket and pass its address; split many runs over several requests"
         super().__init__(f"the body is larger than {limit} bytes", hint=hint)
 
 
@@ -65,22 +66,23 @@ class BodyTooSlow(Invalid):
 
 
 class NotJson(Invalid):
-    """A body came without `Content-Type: application/json`."""
+    """The request has a body without `Content-Type: application/json`."""
 
     status, code = 415, "json-required"
 
     def __init__(self, content_type: str) -> None:
-        super().__init__(f"the body is {content_type!r:.100}", hint="send JSON with Content-Type: application/json")
+        hint = "send JSON with Content-Type: application/json"
+        super().__init__(f"the body has the content type {content_type!r:.100}", hint=hint)
 
 
 class UnreadableBody(Invalid):
-    """The body is not JSON, or nested too deeply."""
+    """The body is not JSON, or is nested too deeply."""
 
     status, code = 400, "unreadable-body"
 
 
 class BadBody(Invalid):
-    """`path` leads to the value at fault: `$.runs[3].queue`."""
+    """A value in the body is invalid; `path` leads to it: `$.runs[3].queue`."""
 
     code = "bad-body"
 

@@ -1,4 +1,4 @@
-"""What a caller may send to make or change a job that is data, and the options that it becomes."""
+"""Request bodies that create or change data jobs, and their conversion to options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from rota.api.http.rejection import BadBody
 from rota.api.operations.enqueue_body import BackoffBody, UniqueBody
-from rota.api.operations.request import LARGEST_BODY, given_in
+from rota.api.operations.request import LARGEST_BODY, given_fields
 from rota.core.jobs.retry import Exponential
 from rota.core.jobs.secrets import MASK
 from rota.errors import Invalid
@@ -32,9 +32,10 @@ _MARK = {"http": "url", "command": "argv"}
 
 
 class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`kind` is told by `url` or `argv`, or said. `null` is an option's default.
+    """`kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default.
 
-    `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each) are other words.
+    `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are
+    alternatives to `max_attempts` and `backoff`.
     """
 
     kind: Literal["http", "command", "external"] | UnsetType = UNSET
@@ -82,10 +83,10 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class NewJobBody(JobBody, kw_only=True):
-    """A `schedule` as its own resource has it, without its job, and called like the job unless it has a name; or an
-    interval (`interval_minutes` counts `minutes`, `hours` or `days`) with `schedule_enabled`. Without an interval,
-    `schedule_enabled: false` means once, and now. `payload` is for either.
-    """
+    """`schedule` is a schedule's document without its job; it has the job's name unless it names its own.
+    Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with
+    `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule
+    or that run."""
 
     name: str
     schedule: dict[str, Any] | None = None
@@ -100,26 +101,27 @@ _NOT_OPTIONS = ("kind", "max_retries", "retry_backoff_seconds", "name", "schedul
 
 
 def kind_of(body: JobBody) -> str:
-    found = [kind for kind, option in _MARK.items() if getattr(body, option) is not UNSET]
+    """Return the job's kind, given or implied."""
+    kinds = [kind for kind, option in _MARK.items() if getattr(body, option) is not UNSET]
     if body.kind is not UNSET:
         return body.kind
-    if len(found) != 1:
-        raise Invalid("of which kind is this job?", hint="give a url, an argv, or kind: external")
-    return found[0]
+    if len(kinds) != 1:
+        raise Invalid("the kind of the job is missing", hint="give a url, an argv, or kind: external")
+    return kinds[0]
 
 
 def options_in(body: JobBody) -> dict[str, Any]:
-    """As `client.data_jobs` takes them."""
-    given = given_in(body)
-    options = {name: _option(value) for name, value in given.items() if name not in _NOT_OPTIONS}
-    for word, option, value in (
+    """Return the options as `client.data_jobs` takes them."""
+    fields = given_fields(body)
+    options = {name: _option(value) for name, value in fields.items() if name not in _NOT_OPTIONS}
+    for alias, option, value in (
         ("max_retries", "max_attempts", lambda count: count + 1),
         ("retry_backoff_seconds", "backoff", lambda count: Exponential(timedelta(seconds=count))),
     ):
-        if word in given:
+        if alias in fields:
             if option in options:
-                raise Invalid(f"{word} and {option} say the same", hint="give one of them")
-            options[option] = value(given[word])
+                raise Invalid(f"{alias} and {option} exclude each other", hint="give one of them")
+            options[option] = value(fields[alias])
     for name, value in options.items():
         _refuse_masked(value, f"$.{name}")
         if isinstance(value, dict):
@@ -128,29 +130,30 @@ def options_in(body: JobBody) -> dict[str, Any]:
 
 
 def all_options(kind: str) -> dict[str, None]:
-    """Every option at its default."""
+    """Return every option, at its default."""
     return dict.fromkeys((*_OF_KIND[kind], *DATA_OPTIONS))
 
 
 def schedule_in(body: NewJobBody) -> dict[str, Any] | None:
-    """The document of the schedule that comes with the job, if one does."""
+    """Return the document of the schedule that comes with the job, or None."""
     of_interval: dict[str, Any] = {}
     if body.interval_minutes is not None or body.interval_type is not None:
         of_interval = {"interval_minutes": body.interval_minutes, "interval_type": body.interval_type or "minutes"}
     if body.schedule is not None and of_interval:
-        raise Invalid("schedule and interval_minutes say the same", hint="give one of them")
+        raise Invalid("schedule and interval_minutes exclude each other", hint="give one of them")
     if body.schedule is None and not of_interval:
         if body.schedule_enabled:
-            raise Invalid("schedule_enabled, but there is no schedule", hint="give interval_minutes, or a schedule")
+            raise Invalid("schedule_enabled needs a schedule", hint="give interval_minutes, or a schedule")
         return None
     document = {"name": body.name, **(body.schedule or of_interval)}
     if document.get("job", body.name) != body.name:
-        raise BadBody("$.schedule.job", "is another job")
-    given = {"job": body.name, "payload": body.payload, "enabled": body.schedule_enabled}
-    return {**document, **{name: value for name, value in given.items() if value is not None}}
+        raise BadBody("$.schedule.job", "must be the job itself")
+    overrides = {"job": body.name, "payload": body.payload, "enabled": body.schedule_enabled}
+    return {**document, **{name: value for name, value in overrides.items() if value is not None}}
 
 
 def runs_at_once(body: NewJobBody) -> bool:
+    """Return whether the job is to run once, now."""
     return body.schedule_enabled is False and schedule_in(body) is None
 
 
@@ -166,9 +169,9 @@ def _option(value: Any) -> Any:
 
 
 def _refuse_masked(value: Any, path: str) -> None:
-    """What was shown without its secrets must not become what is stored."""
+    """Refuse masked secrets, so that a redacted answer sent back does not overwrite the secret."""
     if isinstance(value, str) and (value == MASK or f"={MASK}" in value):
-        raise BadBody(path, "is a secret that was masked", hint="send the secret itself; PATCH keeps what is left out")
+        raise BadBody(path, "is a masked secret", hint="send the secret itself; PATCH keeps omitted options")
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, item in items:
         _refuse_masked(item, f"{path}[{name!r}]")

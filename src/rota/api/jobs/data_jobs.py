@@ -1,4 +1,4 @@
-"""`/api/v1/jobs`: jobs that are data, made, changed and dropped while workers run."""
+"""`/api/v1/jobs`: create, change and delete data jobs while workers run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.api.docs.examples import JOB, SCHEDULE
 from rota.api.http.problems import payload_at
 from rota.api.jobs.bodies import JobBody, NewJobBody, all_options, kind_of, options_in, runs_at_once, schedule_in
 from rota.api.operations.operation import operation
-from rota.api.operations.query import OwnerQuery, asked
+from rota.api.operations.query import OwnerQuery, checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, at, etag, require_revision
 from rota.client.client import Client
@@ -27,18 +27,19 @@ from rota.errors import Conflict, UnknownJob
 from rota.values.durations import worded
 
 
-class DropQuery(msgspec.Struct):
-    """`force`: also while it is needed; its schedules are disabled, and its runs cancelled."""
+class DeleteJobQuery(msgspec.Struct):
+    """`force` deletes the job even while it is used: its schedules are disabled and its runs cancelled."""
 
     force: bool = False
 
 
 def document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
+    """Return a job with its status, as JSON."""
     return {**worded(definition), "status": worded(status)}
 
 
-async def answered(client: Client, definition: JobDefinition, status: int = 200, **more: object) -> Response:
-    """With its version, by which a change can be made to depend on nobody having changed it meanwhile."""
+async def job_response(client: Client, definition: JobDefinition, status: int = 200, **more: object) -> Response:
+    """Build the response for a job, with its version as `ETag` for optimistic locking."""
     headers = {"etag": etag(definition.version)}
     if status == 201:
         headers["location"] = at(f"/api/v1/jobs/{quote(definition.name, safe='')}")
@@ -63,27 +64,27 @@ async def answered(client: Client, definition: JobDefinition, status: int = 200,
     gives={**JOB, "schedule": SCHEDULE, "run": None},
 )
 async def create_job(request: Request) -> Response:
-    """Make a job of data: a request, a program, or work for somebody outside; with its schedule, if so asked.
+    """Create a data job: an HTTP request, a command, or an external job; optionally with a schedule.
 
-    All of it or nothing; sent again just the same, it makes nothing new (200). `schedule` and `run` of the answer are
-    what came with it. The schedule goes when the job is dropped.
+    All or nothing. Repeating the identical request creates nothing (200). The answer's `schedule` and `run` are those
+    created with the job. The schedule is deleted with the job.
     """
     body = shaped(await json_body(request), NewJobBody)
-    kind, options, wanted = kind_of(body), options_in(body), schedule_in(body)
-    parsed = None if wanted is None else parse(wanted)
+    kind, options, document_of_schedule = kind_of(body), options_in(body), schedule_in(body)
+    parsed = None if document_of_schedule is None else parse(document_of_schedule)
     client, actor = await client_of(request), identity_of(request).actor
-    owner = asked(request, OwnerQuery).owner
+    owner = checked_query(request, OwnerQuery).owner
     run = (body.payload or {}) if runs_at_once(body) else None
     with payload_at("$.schedule.payload" if parsed is not None and body.payload is None else "$.payload"):
-        made = await client.data_jobs.create_with(
+        created = await client.data_jobs.create_with(
             body.name, kind, options, schedule=parsed, run=run, owner=owner, actor=actor
         )
     schedule = None if parsed is None else view(await client.schedules.get(parsed.name), now=await client.time())
-    first = None if made.run is None else await client.get(made.run.id)
-    return await answered(client, made.job, 201 if made.new else 200, schedule=schedule, run=first)
+    first = None if created.run is None else await client.get(created.run.id)
+    return await job_response(client, created.job, 201 if created.new else 200, schedule=schedule, run=first)
 
 
-async def _is_there(client: Client, name: str) -> bool:
+async def _exists(client: Client, name: str) -> bool:
     try:
         await client.job(name)
     except UnknownJob:
@@ -99,32 +100,33 @@ async def _is_there(client: Client, name: str) -> bool:
     takes={"url": "https://example.com/health", "timeout": "3s"},
     gives=JOB,
 )
-async def put_job(request: Request) -> Response:
-    """Make or replace a job of data: what the body does not say is as by default.
+async def replace_job(request: Request) -> Response:
+    """Create or replace a data job.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`; with `If-None-Match: *`, only if there is none.
+    Options that the body does not name have their defaults. With `If-Match`, only if the job still has that `ETag`;
+    with `If-None-Match: *`, only if there is none.
     """
     body, name = shaped(await json_body(request), JobBody), request.path_params["name"]
     kind, options = kind_of(body), options_in(body)
     client, actor = await client_of(request), identity_of(request).actor
-    if not await _is_there(client, name):
+    if not await _exists(client, name):
         require_revision(request, None)
-        return await answered(client, await client.data_jobs.create(name, kind, actor=actor, **options), 201)
+        return await job_response(client, await client.data_jobs.create(name, kind, actor=actor, **options), 201)
     old = await client.job(name)
     require_revision(request, old.version)
     if request.headers.get("if-none-match") == "*":
         raise Conflict(f"there is a job {name!r} already")
     _require_kind(old, kind)
-    wanted = {**all_options(kind), **options}
-    changed = await client.data_jobs.update(name, actor=actor, expected=_expected(request, old), **wanted)
-    return await answered(client, changed)
+    all_given = {**all_options(kind), **options}
+    changed = await client.data_jobs.update(name, actor=actor, expected=_expected(request, old), **all_given)
+    return await job_response(client, changed)
 
 
 @operation(Role.ADMIN, body=JobBody, answers=dict[str, Any], takes={"timeout": None, "enabled": False}, gives=JOB)
-async def patch_job(request: Request) -> Response:
-    """Change some of a job of data; runs that were enqueued before keep theirs.
+async def update_job(request: Request) -> Response:
+    """Update some options of a data job.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`.
+    Runs that are already enqueued keep their version. With `If-Match`, only if the job still has that `ETag`.
     """
     body, name = shaped(await json_body(request), JobBody), request.path_params["name"]
     client = await client_of(request)
@@ -135,26 +137,28 @@ async def patch_job(request: Request) -> Response:
     changed = await client.data_jobs.update(
         name, actor=identity_of(request).actor, expected=_expected(request, old), **options_in(body)
     )
-    return await answered(client, changed)
+    return await job_response(client, changed)
 
 
 def _require_kind(old: JobDefinition, kind: str) -> None:
-    if old.kind not in (kind, "python"):  # one that is declared in code is refused with better words
-        raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="drop it, or take another name")
+    if old.kind not in (kind, "python"):  # a job in code is refused later, with a better message
+        raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="delete it, or choose another name")
 
 
 def _expected(request: Request, old: JobDefinition) -> int | None:
     return old.version if "if-match" in request.headers else None
 
 
-@operation(Role.ADMIN, query=DropQuery, status=204)
+@operation(Role.ADMIN, query=DeleteJobQuery, status=204)
 async def delete_job(request: Request) -> Response:
-    """Drop a job of data, and the schedule that came with it; what is known of its runs stays.
+    """Delete a data job and the schedule created with it.
 
-    While another schedule or a run needs it, it is refused, unless that is forced.
+    Its runs are kept. A conflict while another schedule or a live run uses it, unless `force` is set.
     """
     name = request.path_params["name"]
     client = await client_of(request)
     require_revision(request, (await client.job(name)).version)
-    await client.data_jobs.delete(name, force=asked(request, DropQuery).force, actor=identity_of(request).actor)
+    await client.data_jobs.delete(
+        name, force=checked_query(request, DeleteJobQuery).force, actor=identity_of(request).actor
+    )
     return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""Runs as executions with numbers, and the scheduler in figures: for callers that know jobs by those words."""
+"""Runs as numbered executions, and scheduler metrics, for callers that use these terms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from rota.api.auth.redaction import all_shown, shown
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -33,6 +33,8 @@ _MOST_COUNTED = 1_000_000
 
 
 class ExecutionQuery(msgspec.Struct):
+    """Page of executions by `limit` and `offset`."""
+
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 50
     offset: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
 
@@ -53,12 +55,16 @@ class Execution(msgspec.Struct, kw_only=True):
 
 
 class ExecutionDetail(Execution, kw_only=True):
+    """An execution with its resource usage."""
+
     cpu_time_ms: int | None
     memory_peak_mb: int | None
     counters: dict[str, int | float]
 
 
 class Executions(msgspec.Struct):
+    """A page of executions."""
+
     executions: list[Execution]
     total: int
     limit: int
@@ -66,13 +72,15 @@ class Executions(msgspec.Struct):
 
 
 class ExecutionTotals(msgspec.Struct):
+    """Totals over all executions."""
+
     total: int
     average_duration_ms: int | None
     success_rate: float | None
 
 
 class SchedulerMetrics(msgspec.Struct):
-    """`jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began."""
+    """`jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away."""
 
     jobs: dict[str, int]
     executions: ExecutionTotals
@@ -83,31 +91,31 @@ class SchedulerMetrics(msgspec.Struct):
 
 @operation(Role.VIEWER, query=ExecutionQuery, answers=Executions)
 async def list_executions(request: Request) -> Response:
-    """The runs of a job with numbers, the newest first, by `limit` and `offset`."""
-    query = asked(request, ExecutionQuery)
+    """List the runs of a job as numbered executions, newest first."""
+    query = checked_query(request, ExecutionQuery)
     client, name = await client_of(request), request.path_params["name"]
     await client.job(name)
     total = (await client.count(RunFilter(job=name), most=_MOST_COUNTED)).count
     runs = await _newest(client, name, query.offset + query.limit)
-    wanted = runs[query.offset :]
-    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(all_shown(request, wanted))]
+    page = runs[query.offset :]
+    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(all_shown(request, page))]
     return answer(Executions(numbered, total, query.limit, query.offset))
 
 
 async def _newest(client: Client, job: str, count: int) -> list[Run]:
-    found: list[Run] = []
-    while len(found) < count:
-        wanted = min(MOST_LISTED, count - len(found))
-        page = await client.list(RunFilter(job=job), limit=wanted, before=found[-1].id if found else None)
-        found += page
-        if len(page) < wanted:
+    runs: list[Run] = []
+    while len(runs) < count:
+        size = min(MOST_LISTED, count - len(runs))
+        page = await client.list(RunFilter(job=job), limit=size, before=runs[-1].id if runs else None)
+        runs += page
+        if len(page) < size:
             break
-    return found
+    return runs
 
 
 @operation(Role.VIEWER, answers=ExecutionDetail)
 async def get_execution(request: Request) -> Response:
-    """One run with its number, and what it used."""
+    """Get a run as a numbered execution, with its resource usage."""
     client = await client_of(request)
     run = shown(request, await client.get(request.path_params["id"]))
     older = RunFilter(job=run.job, created_before=run.created_at)
@@ -144,18 +152,18 @@ def _used(attempt: Attempt | None) -> dict[str, Any]:
 
 
 @operation(Role.VIEWER, answers=SchedulerMetrics)
-async def scheduler_metrics(request: Request) -> Response:
-    """The whole installation in a few figures."""
+async def get_scheduler_metrics(request: Request) -> Response:
+    """Get totals over all jobs and executions."""
     client = await client_of(request)
     statuses = await client.job_statuses()
     states = Counter(status.state.value for status in statuses)
     stats = [await client.job_stats(status.job) for status in statuses]
-    seen = [worker.seen_at for worker in await client.workers.list()]
+    heartbeats = [worker.seen_at for worker in await client.workers.list()]
     return answer(
         SchedulerMetrics(
             {state.value: states.get(state.value, 0) for state in JobState},
             _totals(stats),
-            max(seen, default=None),
+            max(heartbeats, default=None),
             await client.time(),
             client.meters.taken_away,
         )
@@ -163,10 +171,10 @@ async def scheduler_metrics(request: Request) -> Response:
 
 
 def _totals(stats: list[JobStats]) -> ExecutionTotals:
-    total = sum(one.total - one.skipped for one in stats)
-    went_well = sum(one.succeeded for one in stats)
-    tried = went_well + sum(one.failed + one.timed_out + one.expired for one in stats)
-    timed = [(one.total - one.skipped, one.average_duration_ms) for one in stats if one.average_duration_ms is not None]
+    total = sum(job.total - job.skipped for job in stats)
+    went_well = sum(job.succeeded for job in stats)
+    tried = went_well + sum(job.failed + job.timed_out + job.expired for job in stats)
+    timed = [(job.total - job.skipped, job.average_duration_ms) for job in stats if job.average_duration_ms is not None]
     weight = sum(count for count, _ in timed)
     average = None if not weight else round(sum(count * average for count, average in timed) / weight)
     return ExecutionTotals(total, average, went_well / tried if tried else None)
@@ -175,5 +183,5 @@ def _totals(stats: list[JobStats]) -> ExecutionTotals:
 ROUTES = [
     declared("/jobs/{name}/executions", GET=list_executions),
     declared("/executions/{id}", GET=get_execution),
-    declared("/scheduler/metrics", GET=scheduler_metrics),
+    declared("/scheduler/metrics", GET=get_scheduler_metrics),
 ]

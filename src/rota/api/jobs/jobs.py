@@ -1,4 +1,4 @@
-"""`/api/v1/jobs`: what can be run, how it stands, and what is done to a job as a whole."""
+"""`/api/v1/jobs`: list jobs with their status, and control a job as a whole."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import all_shown, created
 from rota.api.docs.examples import JOB, JOB_STATUS, RUN
-from rota.api.jobs.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
+from rota.api.jobs.data_jobs import create_job, delete_job, document, job_response, replace_job, update_job
 from rota.api.operations.cursors import cursor_below, run_before
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, key_of, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -29,15 +29,19 @@ Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 
 
 class JobReasonBody(msgspec.Struct, forbid_unknown_fields=True):
+    """An optional reason, for the audit log."""
+
     reason: Reason | None = None
 
 
 class JobResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`."""
+
     catch_up: str = "skip"
 
 
 class CancelledJob(msgspec.Struct):
-    """`cancelled`: how many runs ended, or were asked to stop."""
+    """`cancelled` is the number of runs that ended or were asked to stop."""
 
     job: str
     cancelled: int
@@ -46,7 +50,10 @@ class CancelledJob(msgspec.Struct):
 
 @operation(Role.VIEWER, answers=dict[str, Any], lists=True, gives=JOB)
 async def list_jobs(request: Request) -> Response:
-    """Jobs, by name: what each declares, the JSON Schema of its payload, and its `status`."""
+    """List jobs by name.
+
+    Each with its definition, the JSON Schema of its payload, and its `status`.
+    """
     client = await client_of(request)
     definitions = {definition.name: definition for definition in await client.jobs()}
     statuses = {status.job: status for status in await client.job_statuses()}
@@ -55,9 +62,9 @@ async def list_jobs(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=dict[str, Any], gives=JOB)
 async def get_job(request: Request) -> Response:
-    """One job: what it declares, and its `status`."""
+    """Get a job: its definition and its `status`."""
     client = await client_of(request)
-    return await answered(client, await client.job(request.path_params["name"]))
+    return await job_response(client, await client.job(request.path_params["name"]))
 
 
 @operation(
@@ -69,7 +76,10 @@ async def get_job(request: Request) -> Response:
     gives={**JOB_STATUS, "state": "paused"},
 )
 async def pause_job(request: Request) -> Response:
-    """Nothing of a job begins, and its schedules rest, until it is resumed; what runs, runs on."""
+    """Pause a job.
+
+    No run of it starts and its schedules do not fire until it is resumed. Running runs continue.
+    """
     body = shaped(await json_body(request, default={}), JobReasonBody)
     client = await client_of(request)
     actor = identity_of(request).actor
@@ -85,7 +95,10 @@ async def pause_job(request: Request) -> Response:
     gives=JOB_STATUS,
 )
 async def resume_job(request: Request) -> Response:
-    """Let a job go on; plan times of the pause are skipped, unless `catch_up` is `latest` or `all`."""
+    """Resume a job.
+
+    Plan times during the pause are skipped, unless `catch_up` is `latest` or `all`.
+    """
     body = shaped(await json_body(request, default={}), JobResumeBody)
     client = await client_of(request)
     actor = identity_of(request).actor
@@ -106,9 +119,9 @@ async def cancel_job(request: Request) -> Response:
 
 @operation(Role.OPERATOR, answers=Run, status=201, also=(200,), keyed=True, gives=RUN)
 async def retry_job(request: Request) -> Response:
-    """Do the work of a job's newest run again, if that did not succeed.
+    """Retry the newest run of a job, if it did not succeed.
 
-    With an `Idempotency-Key`, sent again it is answered with the run that it made the first time (200).
+    With an `Idempotency-Key`, a repeated request is job_response with the run created the first time (200).
     """
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
@@ -117,33 +130,33 @@ async def retry_job(request: Request) -> Response:
 
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
-async def list_runs_of_job(request: Request) -> Response:
-    """The runs of a job, the newest first."""
-    query = asked(request, RunListQuery)
+async def list_job_runs(request: Request) -> Response:
+    """List the runs of a job, newest first."""
+    query = checked_query(request, RunListQuery)
     name = request.path_params["name"]
     if query.job not in (None, name):
-        raise Invalid(f"job is {query.job!r:.80}, but the address says {name!r:.80}")
+        raise Invalid(f"job is {query.job!r:.80}, but the path says {name!r:.80}")
     client = await client_of(request)
     await client.job(name)
-    wanted = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
-    found = await client.page(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
+    run_filter = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
+    runs = await client.page(run_filter, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, runs.runs), cursor_below(runs.next)))
 
 
 @operation(Role.VIEWER, answers=JobStats)
-async def job_stats(request: Request) -> Response:
-    """How all runs of a job ended that ever did, and how long they took; pruned ones included."""
+async def get_job_stats(request: Request) -> Response:
+    """Get statistics over all runs of a job that have ended, including pruned ones."""
     client = await client_of(request)
     return answer(await client.job_stats(request.path_params["name"]))
 
 
 ROUTES = [
     declared("/jobs", GET=list_jobs, POST=create_job),
-    declared("/jobs/{name}", GET=get_job, PUT=put_job, PATCH=patch_job, DELETE=delete_job),
+    declared("/jobs/{name}", GET=get_job, PUT=replace_job, PATCH=update_job, DELETE=delete_job),
     declared("/jobs/{name}/pause", POST=pause_job),
     declared("/jobs/{name}/resume", POST=resume_job),
     declared("/jobs/{name}/cancel", POST=cancel_job),
     declared("/jobs/{name}/retry", POST=retry_job),
-    declared("/jobs/{name}/runs", GET=list_runs_of_job),
-    declared("/jobs/{name}/stats", GET=job_stats),
+    declared("/jobs/{name}/runs", GET=list_job_runs),
+    declared("/jobs/{name}/stats", GET=get_job_stats),
 ]

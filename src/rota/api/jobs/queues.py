@@ -1,4 +1,4 @@
-"""`/api/v1/queues`: how full they are, and which are paused."""
+"""`/api/v1/queues`: list queues with their depth; pause and resume them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rota.core.jobs.queues import Pause, with_empty_queues
 
 
 class Queue(msgspec.Struct):
-    """`oldest_at`: since when the run could be claimed that waits longest; null while none waits."""
+    """`oldest_at` is since when the longest-waiting run has been claimable; null if there is none."""
 
     queue: str
     running: int
@@ -32,14 +32,14 @@ class Queue(msgspec.Struct):
 
 
 class ResumedQueue(Queue, kw_only=True):
-    """`was_paused`: until now."""
+    """`was_paused` says whether the queue was paused before."""
 
     was_paused: bool
 
 
 async def _queues(client: Client) -> list[Queue]:
-    """Those that jobs name, and those that are paused, too, though nothing is in them."""
-    paused = {one.name: one for one in await client.paused_queues()}
+    """Return all queues, including empty ones that jobs name or that are paused."""
+    paused = {pause.name: pause for pause in await client.paused_queues()}
     counts = {count[0]: count for count in with_empty_queues(await client.queues(), await client.jobs())}
     oldest = await client.monitoring.oldest_queued()
     names = sorted({*counts, *paused})
@@ -48,13 +48,16 @@ async def _queues(client: Client) -> list[Queue]:
 
 @operation(Role.VIEWER, answers=Queue, lists=True, gives=QUEUE)
 async def list_queues(request: Request) -> Response:
-    """Queues, by name: runs that run, that may be claimed, and that wait for their time."""
+    """List queues by name, with their running, queued and scheduled runs."""
     return answer(page(await _queues(await client_of(request))))
 
 
 @operation(Role.OPERATOR, body=JobReasonBody, body_optional=True, answers=Queue, takes={"reason": "the relay is down"})
 async def pause_queue(request: Request) -> Response:
-    """Let nothing be claimed from a queue until it is resumed; what runs, runs on."""
+    """Pause a queue.
+
+    Nothing is claimed from it until it is resumed. Running runs continue.
+    """
     body = shaped(await json_body(request, default={}), JobReasonBody)
     client, name = await client_of(request), request.path_params["name"]
     await client.pause_queue(name, reason=body.reason, actor=identity_of(request).actor)
@@ -63,7 +66,7 @@ async def pause_queue(request: Request) -> Response:
 
 @operation(Role.OPERATOR, answers=ResumedQueue, gives={**QUEUE, "was_paused": True})
 async def resume_queue(request: Request) -> Response:
-    """Let runs be claimed from a queue again."""
+    """Resume a queue."""
     client, name = await client_of(request), request.path_params["name"]
     was_paused = await client.resume_queue(name, actor=identity_of(request).actor)
     queue = await _queue(client, name)

@@ -1,4 +1,4 @@
-"""`/api/v1/quotas`: what each scope of a kind may have, or one of them alone, over all jobs."""
+"""`/api/v1/quotas`: limits of a scope, or of each scope of a kind, over all jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Many = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 
 
 class QuotaBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`rate`: so many begin in so long, `"1000/1h"`."""
+    """`rate` is how many runs may start in how long: `"1000/1h"`."""
 
     max_concurrency: Many | None = None
     max_queued: Many | None = None
@@ -30,7 +30,10 @@ class QuotaBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @operation(Role.VIEWER, answers=QuotaOf, lists=True, gives=QUOTA)
 async def list_quotas(request: Request) -> Response:
-    """Quotas, of kinds of scopes (`id` is null) and of single ones."""
+    """List quotas.
+
+    `id` is null for the quota of each scope of a kind.
+    """
     return answer(page(await (await client_of(request)).quotas.list()))
 
 
@@ -38,11 +41,11 @@ async def _get(request: Request) -> Response:
     return answer(await (await client_of(request)).quotas.get(*_place(request)))
 
 
-async def _put(request: Request) -> Response:
+async def _update(request: Request) -> Response:
     body = shaped(await json_body(request), QuotaBody)
     client = await client_of(request)
-    given = msgspec.structs.asdict(body)
-    return answer(await client.quotas.update(*_place(request), actor=identity_of(request).actor, **given))
+    quota = msgspec.structs.asdict(body)
+    return answer(await client.quotas.update(*_place(request), actor=identity_of(request).actor, **quota))
 
 
 async def _delete(request: Request) -> Response:
@@ -56,42 +59,51 @@ def _place(request: Request) -> tuple[str, str | None]:
 
 @operation(Role.VIEWER, answers=QuotaOf, gives={**QUOTA, "id": None})
 async def get_quota_of_kind(request: Request) -> Response:
-    """What each scope of a kind may have that has no quota of its own."""
+    """Get the quota of a kind of scope.
+
+    It applies to each scope of that kind that has no quota of its own.
+    """
     return await _get(request)
 
 
 @operation(Role.ADMIN, body=QuotaBody, answers=QuotaOf, takes={"max_concurrency": 5}, gives={**QUOTA, "id": None})
-async def put_quota_of_kind(request: Request) -> Response:
-    """Set what each scope of a kind may have; what waits or runs already comes under it, too."""
-    return await _put(request)
+async def update_quota_of_kind(request: Request) -> Response:
+    """Set the quota of a kind of scope.
+
+    It also applies to runs that already wait or run.
+    """
+    return await _update(request)
 
 
 @operation(Role.ADMIN, status=204)
 async def delete_quota_of_kind(request: Request) -> Response:
-    """Drop the quota of a kind of scopes."""
+    """Delete the quota of a kind of scope."""
     return await _delete(request)
 
 
 @operation(Role.VIEWER, answers=QuotaOf, gives=QUOTA)
 async def get_quota(request: Request) -> Response:
-    """The quota that one scope has for itself."""
+    """Get the quota of one scope."""
     return await _get(request)
 
 
 @operation(Role.ADMIN, body=QuotaBody, answers=QuotaOf, takes={"max_queued": 100, "rate": "1000/1h"}, gives=QUOTA)
-async def put_quota(request: Request) -> Response:
-    """Set what one scope may have, in place of what its kind may."""
-    return await _put(request)
+async def update_quota(request: Request) -> Response:
+    """Set the quota of one scope, which overrides that of its kind."""
+    return await _update(request)
 
 
 @operation(Role.ADMIN, status=204)
 async def delete_quota(request: Request) -> Response:
-    """Drop the quota of one scope; it is under that of its kind then, if there is one."""
+    """Delete the quota of one scope.
+
+    The scope falls under the quota of its kind, if there is one.
+    """
     return await _delete(request)
 
 
 ROUTES = [
     declared("/quotas", GET=list_quotas),
-    declared("/quotas/{kind}", GET=get_quota_of_kind, PUT=put_quota_of_kind, DELETE=delete_quota_of_kind),
-    declared("/quotas/{kind}/{id}", GET=get_quota, PUT=put_quota, DELETE=delete_quota),
+    declared("/quotas/{kind}", GET=get_quota_of_kind, PUT=update_quota_of_kind, DELETE=delete_quota_of_kind),
+    declared("/quotas/{kind}/{id}", GET=get_quota, PUT=update_quota, DELETE=delete_quota),
 ]

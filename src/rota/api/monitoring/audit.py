@@ -1,4 +1,4 @@
-"""`/api/v1/audit`: what people and policies did."""
+"""`/api/v1/audit`: the audit log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from rota.api.docs.examples import EVENT
 from rota.api.operations.cursors import number_before
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Page, asked
+from rota.api.operations.query import Page, checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -25,17 +25,17 @@ class AuditQuery(Page, kw_only=True):
 
 
 @operation(Role.VIEWER, query=AuditQuery, answers=Event, lists=True, gives=EVENT)
-async def list_audit(request: Request) -> Response:
-    """What people and policies did, the newest first."""
-    query = asked(request, AuditQuery)
-    found = await (await client_of(request)).audit(
+async def list_audit_events(request: Request) -> Response:
+    """List actions of people and policies, newest first."""
+    query = checked_query(request, AuditQuery)
+    events = await (await client_of(request)).audit(
         kind=query.kind,
         subject=query.subject,
         actor=query.actor,
         limit=query.limit,
         before=number_before(query.cursor),
     )
-    return answer(page(found, str(found[-1].seq) if len(found) == query.limit else None))
+    return answer(page(events, str(events[-1].seq) if len(events) == query.limit else None))
 
 
-ROUTES = [declared("/audit", GET=list_audit)]
+ROUTES = [declared("/audit", GET=list_audit_events)]

@@ -1,4 +1,4 @@
-"""`/api/v1/stream`: hints that something changed, as server-sent events."""
+"""`/api/v1/stream`: change hints as server-sent events."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rota.api.auth.identity import identity_of
-from rota.api.operations.event_stream import MEDIA, STILL_HERE, Streams, event_of, or_silence
+from rota.api.operations.event_stream import KEEP_ALIVE, MEDIA, Streams, event_of, with_keep_alive
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.routing import declared
 from rota.client.subscription import checked_topic
@@ -21,40 +21,41 @@ from rota.core.access.roles import Role
 
 
 class StreamQuery(msgspec.Struct):
-    """`topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`."""
+    """`topics`, separated by commas: `runs`, `schedules`, `workers`, `queues`, `run:<id>`."""
 
     topics: Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)] = "runs"
 
 
 @operation(Role.VIEWER, query=StreamQuery, media=MEDIA)
-async def stream(request: Request) -> Response:
-    """Hints as server-sent events: what changed, to be looked at again.
+async def stream_changes(request: Request) -> Response:
+    """Stream change hints as server-sent events.
 
-    First, once, how everything is; then each change, at most four times a second. A `reset` comes first if the caller
-    names a `Last-Event-ID`: what was in between is not known any more.
+    The first hint of each topic reports its current version; then one follows each change, at most four times a second.
+    A hint has no data: read what changed again. If the request has a `Last-Event-ID`, a `reset` comes first, because
+    hints in between are lost.
     """
-    topics = [topic.strip() for topic in asked(request, StreamQuery).topics.split(",") if topic.strip()]
+    topics = [topic.strip() for topic in checked_query(request, StreamQuery).topics.split(",") if topic.strip()]
     client, actor = await client_of(request), identity_of(request).actor
     streams: Streams = request.app.state.streams
     streams.require_room(actor)
-    for topic in topics:  # refused now, and not when the answer has begun
+    for topic in topics:  # a wrong one must be refused before the response begins
         checked_topic(topic)
     again = "last-event-id" in request.headers
 
-    async def told() -> AsyncIterator[bytes]:
+    async def events() -> AsyncIterator[bytes]:
         name, number = secrets.token_hex(4), 0
-        with streams.one_more(actor):
+        with streams.counted(actor):
             async with client.subscribe(topics) as hints:
                 if again:
                     yield b"event: reset\ndata: {}\n\n"
-                async for hint in or_silence(hints, streams.over):
+                async for hint in with_keep_alive(hints, streams.over):
                     if hint is None:
-                        yield STILL_HERE
+                        yield KEEP_ALIVE
                         continue
                     number += 1
                     yield event_of("hint", hint, f"{name}-{number}")
 
-    return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
+    return StreamingResponse(events(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
-ROUTES = [declared("/stream", GET=stream)]
+ROUTES = [declared("/stream", GET=stream_changes)]

@@ -1,4 +1,4 @@
-"""`/api/v1/error-groups`: what went wrong, grouped."""
+"""`/api/v1/error-groups`: failed runs, grouped by error."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import shown
-from rota.api.docs.examples import FAULTS
+from rota.api.docs.examples import ERROR_GROUPS
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Instant, Limit, asked
+from rota.api.operations.query import Instant, Limit, checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -22,8 +22,8 @@ from rota.core.access.roles import Role
 from rota.core.monitoring.error_groups import ErrorGroup, ErrorGroups
 
 
-class ErrorsQuery(msgspec.Struct, kw_only=True):
-    """The last 24 hours, if no time is given."""
+class ErrorGroupsQuery(msgspec.Struct, kw_only=True):
+    """Runs between `since` and `until`; by default, the last 24 hours."""
 
     since: Instant | None = None
     until: Instant | None = None
@@ -32,15 +32,15 @@ class ErrorsQuery(msgspec.Struct, kw_only=True):
     limit: Limit = 50
 
 
-@operation(Role.VIEWER, query=ErrorsQuery, answers=ErrorGroups, gives=FAULTS)
-async def list_errors(request: Request) -> Response:
-    """Runs that failed, timed out or expired, grouped by job and fingerprint; the group that was seen last comes first.
+@operation(Role.VIEWER, query=ErrorGroupsQuery, answers=ErrorGroups, gives=ERROR_GROUPS)
+async def list_error_groups(request: Request) -> Response:
+    """List error groups: runs that failed, timed out or expired, by job and fingerprint, most recent group first.
 
-    `histogram` counts them in 24 equal parts of the time asked for. `truncated`: there were more than are looked at.
-    All runs of a group are retried by `/runs:bulk` with its `job` and `fingerprint` as the filter.
+    `histogram` counts them in 24 equal parts of the time range. `truncated` means that there were more than are
+    considered. To retry all runs of a group, send its `job` and `fingerprint` as the filter to `/runs:bulk`.
     """
-    query = asked(request, ErrorsQuery)
-    found = await (await client_of(request)).error_groups.list(
+    query = checked_query(request, ErrorGroupsQuery)
+    groups = await (await client_of(request)).error_groups.list(
         since=query.since,
         until=query.until,
         job=query.job,
@@ -48,20 +48,21 @@ async def list_errors(request: Request) -> Response:
         limit=query.limit,
     )
     if identity_of(request).may(Role.ADMIN):
-        return answer(found)
-    return answer(msgspec.structs.replace(found, items=await _discreet(request, found.items)))
+        return answer(groups)
+    return answer(msgspec.structs.replace(groups, items=await _discreet(request, groups.items)))
 
 
 async def _discreet(request: Request, groups: Sequence[ErrorGroup]) -> list[ErrorGroup]:
-    """What the newest run of each says, as it is shown to whoever asks. One that was pruned meanwhile says nothing."""
+    """Return the groups with their newest run's error as the caller may see it; without groups whose run has been
+    pruned meanwhile."""
     newest = [group.last_run_id for group in groups]
-    found = await (await client_of(request)).get_many(newest, gone_ok=True)
-    seen = {run.id: shown(request, run) for run in found}
+    runs = await (await client_of(request)).get_many(newest, gone_ok=True)
+    visible = {run.id: shown(request, run) for run in runs}
     return [
-        group.said_by(seen[group.last_run_id].error, seen[group.last_run_id].reason)
+        group.said_by(visible[group.last_run_id].error, visible[group.last_run_id].reason)
         for group in groups
-        if group.last_run_id in seen
+        if group.last_run_id in visible
     ]
 
 
-ROUTES = [declared("/error-groups", GET=list_errors, scoped=True)]
+ROUTES = [declared("/error-groups", GET=list_error_groups, scoped=True)]

@@ -1,4 +1,4 @@
-"""`/api/v1/export`: everything of a kind, a JSON object on each line."""
+"""`/api/v1/export`: export runs, attempts or events, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rota.api.auth.redaction import all_shown, discretion
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.routing import declared
 from rota.api.operations.run_filter import RunQuery, filter_of
@@ -24,12 +24,12 @@ _LINES = "application/x-ndjson"
 
 @operation(Role.VIEWER, query=RunQuery, media=_LINES)
 async def export_runs(request: Request) -> Response:
-    """All runs that match, the newest first, one on each line."""
+    """Export all matching runs, newest first, one per line."""
     client = await client_of(request)
-    wanted = await _wanted(request, client)
+    run_filter = await _checked_filter(request, client)
 
     async def each() -> AsyncIterator[bytes]:
-        async for page in all_runs(client, wanted):
+        async for page in all_runs(client, run_filter):
             yield b"".join(map(_line, all_shown(request, page)))
 
     return _stream(each())
@@ -37,12 +37,12 @@ async def export_runs(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=RunQuery, media=_LINES)
 async def export_attempts(request: Request) -> Response:
-    """The attempts of all runs that match, one on each line with its `run_id`."""
+    """Export the attempts of all matching runs, one per line with its `run_id`."""
     client = await client_of(request)
-    wanted = await _wanted(request, client)
+    run_filter = await _checked_filter(request, client)
 
     async def each() -> AsyncIterator[bytes]:
-        async for page in all_runs(client, wanted):
+        async for page in all_runs(client, run_filter):
             for run in page:
                 discreet = discretion(request, run)
                 for one in await attempts_of(client, run):
@@ -54,7 +54,7 @@ async def export_attempts(request: Request) -> Response:
 
 @operation(Role.VIEWER, media=_LINES)
 async def export_events(request: Request) -> Response:
-    """The whole audit, the newest first, one event on each line."""
+    """Export the whole audit log, newest first, one event per line."""
     client = await client_of(request)
 
     async def each() -> AsyncIterator[bytes]:
@@ -64,12 +64,12 @@ async def export_events(request: Request) -> Response:
     return _stream(each())
 
 
-async def _wanted(request: Request, client: Client) -> RunFilter:
-    """Tried once: what it names may not be there, and that cannot be told when the answer has begun."""
-    query = asked(request, RunQuery)
-    wanted = filter_of(request, query, query.scope_wanted)
-    await client.page(wanted, limit=1)
-    return wanted
+async def _checked_filter(request: Request, client: Client) -> RunFilter:
+    """Return the filter, tried once: errors in it cannot be reported after the response has begun."""
+    query = checked_query(request, RunQuery)
+    run_filter = filter_of(request, query, query.scope_wanted)
+    await client.page(run_filter, limit=1)
+    return run_filter
 
 
 def _stream(lines: AsyncIterator[bytes]) -> Response:

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, what has it counted, and what time is it in the database."""
+"""Liveness, readiness, metrics, and the database's clock."""
 
 from __future__ import annotations
 
@@ -21,47 +21,55 @@ _PATIENCE = 3.0
 
 
 class Status(msgspec.Struct):
+    """Status of the process."""
+
     status: str
 
 
 class Now(msgspec.Struct):
+    """The database's time."""
+
     now: datetime
 
 
 @operation(None, query=None, answers=Status, gives={"status": "ok"})
-async def healthz(request: Request) -> Response:
-    """Whether the process lives."""
+async def get_health(request: Request) -> Response:
+    """Check that the process is alive."""
     return answer({"status": "ok"})
 
 
 @operation(None, query=None, answers=Status, gives={"status": "ready"})
-async def readyz(request: Request) -> Response:
-    """Whether the database answers, and its tables are this version's.
+async def get_readiness(request: Request) -> Response:
+    """Check that the database answers and its schema fits this version.
 
-    A probe gives up before the database's own deadline would.
+    The check times out before the database's own deadline.
     """
     try:
         async with asyncio.timeout(_PATIENCE):
             client = await client_of(request)
             await client.check_ready()
     except TimeoutError:
-        raise DeadlineExceeded("asking the database", _PATIENCE) from None
+        raise DeadlineExceeded("querying the database", _PATIENCE) from None
     return answer({"status": "ready"})
 
 
 @operation(Role.VIEWER, query=None, media=CONTENT_TYPE)
-async def metrics(request: Request) -> Response:
-    """What this process has counted and how full the database is, for Prometheus."""
+async def get_metrics(request: Request) -> Response:
+    """Get this process's counters and the database's gauges, in Prometheus format."""
     client = await client_of(request)
     return Response(await client.metrics(), headers={"content-type": CONTENT_TYPE})
 
 
 @operation(None, answers=Now, gives={"now": "2026-01-31T08:00:00Z"})
-async def time(request: Request) -> Response:
-    """The database's clock."""
+async def get_time(request: Request) -> Response:
+    """Get the database's time."""
     client = await client_of(request)
     return answer({"now": await client.time()})
 
 
-PROBES = [declared("/healthz", GET=healthz), declared("/readyz", GET=readyz), declared("/metrics", GET=metrics)]
-ROUTES = [declared("/time", GET=time)]
+PROBES = [
+    declared("/healthz", GET=get_health),
+    declared("/readyz", GET=get_readiness),
+    declared("/metrics", GET=get_metrics),
+]
+ROUTES = [declared("/time", GET=get_time)]

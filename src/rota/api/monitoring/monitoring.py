@@ -1,4 +1,4 @@
-"""`/api/v1/overview` and what else people look at: questions over everything, none of which looks through all runs."""
+"""`/api/v1/overview`, `series`, `timeline`: data for dashboards. No query here scans all runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from rota.api.docs.examples import OVERVIEW, SERIES, TIMELINE
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Instant, asked
+from rota.api.operations.query import Instant, checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -23,15 +23,15 @@ from rota.values.durations import worded
 
 @operation(Role.VIEWER, answers=Overview, gives=OVERVIEW)
 async def get_overview(request: Request) -> Response:
-    """How full it is, what came of the last day, what needs attention, and the next fires.
+    """Get current load, results of the last day, what needs attention, and the next runs.
 
-    It may be a moment old. `attention` has the first of each kind, of `attention_count` in all.
+    It may be a fraction of a second old. `attention` has the first entries of each kind; `attention_count` counts all.
     """
     return answer(await (await client_of(request)).monitoring.overview())
 
 
 class SeriesQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
-    """`step`: whole minutes, as `15m`; whole hours, if more than two days ago are asked for."""
+    """`step` is whole minutes (`15m`), or whole hours if the range begins more than two days ago."""
 
     from_at: Instant | None = None
     to_at: Instant | None = None
@@ -40,29 +40,31 @@ class SeriesQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
 
 @operation(Role.VIEWER, query=SeriesQuery, answers=Series, gives=SERIES)
 async def get_series(request: Request) -> Response:
-    """Charts: in steps, runs by how they ended, percentiles of durations and lag, how full the queues were.
+    """Get charts: finished runs by state, percentiles of durations and lag, and queue depths, in steps.
 
-    Of the last day in steps of 15 minutes, unless told otherwise; a thousand steps at most.
+    By default the last day in steps of 15 minutes; at most a thousand steps.
     """
-    query = asked(request, SeriesQuery)
+    query = checked_query(request, SeriesQuery)
     return answer(worded(await (await client_of(request)).monitoring.series(query.from_at, query.to_at, query.step)))
 
 
 class TimelineQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
+    """`by` chooses what a lane is."""
+
     from_at: Instant | None = None
     to_at: Instant | None = None
     by: Literal["schedule", "job", "worker", "queue"] = "schedule"
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS, description="How many attempts")] = 500
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS, description="Maximum number of attempts")] = 500
 
 
 @operation(Role.VIEWER, query=TimelineQuery, answers=Timeline, gives=TIMELINE)
 async def get_timeline(request: Request) -> Response:
-    """Attempts that went on in a stretch of time, in lanes, and plan times to come up to its end.
+    """Get the attempts within a time range, in lanes, and the plan times up to its end.
 
-    Of the last hour, unless told otherwise; of runs made no earlier than a day before. The newest attempts are told,
-    `truncated` says that there are others.
+    By default the last hour. Only runs created up to a day before the range are considered. The newest attempts are
+    returned; `truncated` means that there are more.
     """
-    query = asked(request, TimelineQuery)
+    query = checked_query(request, TimelineQuery)
     client = await client_of(request)
     return answer(await client.monitoring.timeline(query.from_at, query.to_at, by=query.by, limit=query.limit))
 

@@ -1,1 +1,1 @@
-"""What routes are made of: roles, queries, bodies, answers, cursors."""
+"""Building blocks of routes: roles, queries, bodies, responses, cursors."""

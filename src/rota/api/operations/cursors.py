@@ -1,4 +1,4 @@
-"""Where a list goes on: opaque to callers, so that what it holds may change."""
+"""Cursors of lists; opaque to callers, so that their content may change."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from rota.errors import Invalid
 
 
 def cursor_below(run_id: str | None) -> str | None:
+    """Return the cursor of runs older than this one."""
     return None if run_id is None else base64.urlsafe_b64encode(UUID(run_id).bytes).rstrip(b"=").decode()
 
 
 def run_before(cursor: str | None) -> str | None:
+    """Return the run id in a cursor."""
     if cursor is None:
         return None
     try:
@@ -58,4 +60,5 @@ def place_of(cursor: str) -> tuple[datetime, datetime, PagePosition]:
 
 
 def _foreign(cursor: str) -> Invalid:
-    return Invalid(f"cursor {cursor!r:.80} is none of ours", hint="take next_cursor of the page before")
+    """Build the error for a cursor that rota did not issue."""
+    return Invalid(f"cursor {cursor!r:.80} is invalid", hint="use next_cursor of the previous page")

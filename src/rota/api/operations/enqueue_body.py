@@ -1,4 +1,4 @@
-"""What a caller may send to enqueue a run, and the order it becomes."""
+"""Request bodies that enqueue runs, and their conversion to orders."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ _NO_OPTIONS = ("job", "payload")
 
 
 class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A scope."""
+
     kind: str
     id: str
 
 
 class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Uniqueness of a run."""
+
     fields: list[str] = []
     period: str | None = None
     on_conflict: str = "existing"
@@ -32,6 +36,8 @@ class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential"):
+    """Exponential backoff between attempts."""
+
     base: str = "60s"
     factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2.0
     cap: str = "1h"
@@ -39,7 +45,7 @@ class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential")
 
 
 class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A field that is null was not given."""
+    """A run to enqueue. `null` counts as omitted."""
 
     job: str
     payload: dict[str, Any] = {}
@@ -63,6 +69,8 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Runs to enqueue together."""
+
     runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
 
 
@@ -70,21 +78,23 @@ EnqueueBody = RunBody | ManyRunsBody
 
 
 def order_of(value: object, path: str, idempotency_key: str | PartKey | None) -> Order:
-    """`path` is where `value` lies in the body."""
+    """Convert a body to an order; `path` is where `value` is in the body."""
     body = shaped(value, RunBody, path)
     return Order(checked_name(body.job, "job"), body.payload, _options(value, body, idempotency_key))
 
 
 def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
-    given = shaped(value, ManyRunsBody).runs
-    bodies = shaped_all(given, RunBody, "$.runs")
+    """Convert a body of many runs to orders."""
+    items = shaped(value, ManyRunsBody).runs
+    bodies = shaped_all(items, RunBody, "$.runs")
     for name in dict.fromkeys([body.job for body in bodies]):
         checked_name(name, "job")
     before: dict[str, Any] = {}
     orders: list[Order] = []
-    for item, body, key in zip(given, bodies, _part_keys(idempotency_key, len(given)), strict=True):
+    for item, body, key in zip(items, bodies, _part_keys(idempotency_key, len(items)), strict=True):
         options = _options(item, body, key)
-        # The very same options: then the client prepares them together. What metadata holds is not told apart by ==.
+        # Share one dict between equal options: the client prepares runs with the same options object together. Metadata
+        # is excluded, because == does not tell 1 from True or 1.0.
         if options == before and "metadata" not in options:
             options = before
         orders.append(Order(body.job, body.payload, options))
@@ -93,9 +103,11 @@ def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
 
 
 def _options(value: Any, body: RunBody, idempotency_key: str | PartKey | None) -> dict[str, Any]:
-    """Of all that may be said of a run, mostly little is: only that is looked at."""
+    """Return the options that were given. Iterate over those only: most runs have few of many."""
     options = {
-        name: _option(given) for name in value if name not in _NO_OPTIONS and (given := getattr(body, name)) is not None
+        name: _option(option)
+        for name in value
+        if name not in _NO_OPTIONS and (option := getattr(body, name)) is not None
     }
     if idempotency_key is not None:
         options["idempotency_key"] = idempotency_key
@@ -103,23 +115,24 @@ def _options(value: Any, body: RunBody, idempotency_key: str | PartKey | None) -
 
 
 def _part_keys(key: str | None, count: int) -> Sequence[PartKey | None]:
-    """One for each run: the request's own for the first, so that any other request with it meets this one.
+    """Return one key per run. The first run has the request's own key, so that any other request with it meets this
+    run.
 
-    ␟ cannot come from a header.
+    ␟ cannot come from a header, so derived keys do not collide with callers' keys.
     """
     if key is None:
         return [None] * count
     return [PartKey(f"{key}␟{place}" if place else key, count) for place in range(count)]
 
 
-def _option(given: Any) -> Any:
-    match given:
+def _option(value: Any) -> Any:
+    match value:
         case ScopeBody():
-            return (given.kind, given.id)
+            return (value.kind, value.id)
         case UniqueBody():
-            return msgspec.to_builtins(given)
+            return msgspec.to_builtins(value)
         case BackoffBody():
-            base, cap = (parse_duration(getattr(given, part), f"backoff.{part}") for part in ("base", "cap"))
-            return Exponential(base, given.factor, cap, given.jitter)
+            base, cap = (parse_duration(getattr(value, part), f"backoff.{part}") for part in ("base", "cap"))
+            return Exponential(base, value.factor, cap, value.jitter)
         case _:
-            return given
+            return value

@@ -1,4 +1,4 @@
-"""Server-sent events: what streams have in common, and how many each caller may have open."""
+"""Server-sent events: encoding, keep-alive, and limits on open streams per caller."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MOST_STREAMS = 500
 _HEARTBEAT = 15.0
 
 
-STILL_HERE = b": still here\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
 
 
 class Streams:
-    """How many each caller has open: one that forgets to close them must not take them from the others.
+    """Count of open streams per caller, limited so that one who forgets to close them does not exhaust the server.
 
-    When the server stops, `over` ends all of them: a page that is open somewhere must not hold it up.
+    `over` is set when the server stops and ends all streams, which would otherwise delay the shutdown.
     """
 
     def __init__(self, most: int = MOST_STREAMS) -> None:
@@ -40,7 +40,8 @@ class Streams:
         self.over = asyncio.Event()
 
     @contextmanager
-    def one_more(self, actor: str) -> Iterator[None]:
+    def counted(self, actor: str) -> Iterator[None]:
+        """Count a stream while the context is open."""
         self.require_room(actor)
         self._open[actor] += 1
         try:
@@ -51,13 +52,15 @@ class Streams:
                 del self._open[actor]
 
     def require_room(self, actor: str) -> None:
+        """Raise `TooManyStreams` if the caller has too many open."""
         if self._open[actor] >= self._most:
             raise TooManyStreams(self._most)
 
 
-async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIterator[T | None]:
-    """None after a while without any: proxies and dead connections want to hear something."""
-    following, ending = asyncio.ensure_future(anext(things)), asyncio.ensure_future(over.wait())
+async def with_keep_alive(source: AsyncIterator[T], over: asyncio.Event) -> AsyncIterator[T | None]:
+    """Yield the items, and None after each 15 seconds without one: a keep-alive, which also detects dead
+    connections."""
+    following, ending = asyncio.ensure_future(anext(source)), asyncio.ensure_future(over.wait())
     try:
         while True:
             await asyncio.wait([following, ending], timeout=_HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
@@ -67,11 +70,11 @@ async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIter
                 yield None
                 continue
             try:
-                found = following.result()
+                item = following.result()
             except (StopAsyncIteration, Unavailable):
                 return
-            following = asyncio.ensure_future(anext(things))
-            yield found
+            following = asyncio.ensure_future(anext(source))
+            yield item
     finally:
         for task in (following, ending):
             task.cancel()
@@ -79,4 +82,5 @@ async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIter
 
 
 def event_of(kind: str, value: object, id: str) -> bytes:
+    """Encode a server-sent event."""
     return f"id: {id}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(value) + b"\n\n"

@@ -1,4 +1,4 @@
-"""What a route does, said once: who may use it, what it takes, what it answers. Its documentation is drawn from it."""
+"""Declaration of an operation: who may use it, what it takes and returns. Its documentation is generated from it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """`role` None: for everybody. `query` and `body` are the shapes of what it takes, `answers` that of what it says;
-    without a `query`, whatever stands behind the question mark is ignored.
+    """One method of a route. `role` None: anyone may use it. `query` and `body` are the shapes of what it takes,
+    `answers` that of its response; without a `query`, query parameters are ignored.
 
-    `takes`: an example of a body; `gives`: one of an answer. `media` if it is not JSON. `lists`: a page of `answers`.
-    `keyed`: it heeds an `Idempotency-Key`.
+    `takes` is an example of a body and `gives` one of a response. `media` is the media type if it is not JSON. `lists`:
+    the response is a page of `answers`. `keyed`: it supports an `Idempotency-Key`.
     """
 
     endpoint: Endpoint
@@ -42,11 +42,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
+        """Return the operation's id in OpenAPI."""
         return getattr(self.endpoint, "__name__", "")
 
 
 def operation(role: Role | None, **facts: Any) -> Callable[[Endpoint], Operation]:
-    """Decorates the function that answers; its docstring is what readers of the documentation see."""
+    """Decorate the function that responds. Its docstring is its documentation: the first line is the summary."""
 
     def declare(endpoint: Endpoint) -> Operation:
         summary, _, description = (inspect.getdoc(endpoint) or "").partition("\n")

@@ -1,4 +1,4 @@
-"""What stands behind the question mark of an address, as a shape: nothing unknown, nothing twice, everything typed."""
+"""Query parameters as a typed shape: unknown and repeated parameters are refused."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from rota.values.names import LONGEST_NAME, checked_name
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a zone: 2026-01-31T08:00:00Z")]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="How many")]
-Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the page before")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="Maximum number of items")]
+Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the previous page")]
 
 _KEY = "rota.query"
 _NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)
 
 
 class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """No parameters at all."""
+    """No parameters."""
 
 
 class Page(msgspec.Struct, kw_only=True):
-    """A part of a list: `next_cursor` of the answer before is the cursor of the next."""
+    """Page of a list. `cursor` is `next_cursor` of the previous page."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
 
 
 class OwnerQuery(msgspec.Struct):
-    """`owner`: whose it is, for lists; `api` if nobody says it."""
+    """`owner` is the owner of what is created."""
 
     owner: str = "api"
 
 
-def ask(request: Request, shape: type[msgspec.Struct]) -> None:
-    """What stands there must fit, also if nobody looks at it; `asked` tells it."""
+def check_query(request: Request, shape: type[msgspec.Struct]) -> None:
+    """Parse and check the query, even if the operation does not use it; `checked_query` returns it."""
     request.scope[_KEY] = query_of(request, shape) if request.scope["query_string"] else _empty(shape)
 
 
-def asked(request: Request, shape: type[Q]) -> Q:
-    """What the route has read of it."""
-    found = request.scope[_KEY]
-    assert isinstance(found, shape)
-    return found
+def checked_query(request: Request, shape: type[Q]) -> Q:
+    """Return the query that `check_query` has parsed."""
+    query = request.scope[_KEY]
+    assert isinstance(query, shape)
+    return query
 
 
 @cache
@@ -61,32 +61,32 @@ def _empty(shape: type[Q]) -> Q:
 
 
 def query_of(request: Request, shape: type[Q]) -> Q:
-    """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
+    """Parse the query parameters; refuse unknown ones, and repeated ones unless the parameter is a list."""
     kinds = _kinds(shape)
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name in request.query_params:
         within, dot, part = name.partition(".")
         if dot and within in _open(shape):
-            given.setdefault(within, {})[part] = _value_within(request, name)
+            parameters.setdefault(within, {})[part] = _value_within(request, name)
             continue
         if name not in kinds:
-            known = (*kinds, *(f"{one}.name" for one in _open(shape)))
-            raise UnknownOption(name[:100], known, where=f"{request.method} {request.url.path}")
+            names = (*kinds, *(f"{open_name}.name" for open_name in _open(shape)))
+            raise UnknownOption(name[:100], names, where=f"{request.method} {request.url.path}")
         values = [_checked(value, name, _longer(shape)) for value in request.query_params.getlist(name)]
         if not kinds[name] and len(values) > 1:
             raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
-        given[name] = values if kinds[name] else values[0]
-    for name in _instants(shape) & given.keys():
-        if _NUMBER.fullmatch(given[name]):  # msgspec would take it for seconds since 1970
-            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", given)
-    return _converted(given, shape)
+        parameters[name] = values if kinds[name] else values[0]
+    for name in _instants(shape) & parameters.keys():
+        if _NUMBER.fullmatch(parameters[name]):  # msgspec would read it as seconds since 1970
+            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", parameters)
+    return _converted(parameters, shape)
 
 
-def _converted(given: dict[str, Any], shape: type[Q]) -> Q:
+def _converted(parameters: dict[str, Any], shape: type[Q]) -> Q:
     try:
-        return msgspec.convert(given, shape, strict=False)
+        return msgspec.convert(parameters, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error), given) from None
+        raise _refusal(str(error), parameters) from None
 
 
 def _value_within(request: Request, name: str) -> str:
@@ -97,7 +97,7 @@ def _value_within(request: Request, name: str) -> str:
 
 
 def _checked(value: str, name: str, longer: Mapping[str, int]) -> str:
-    """A name, but for the few that say themselves how long they may be."""
+    """Check a text as a name, unless its parameter declares its own maximum length."""
     if name not in longer:
         return checked_name(value, name)
     for start in range(0, len(value[: longer[name]]), LONGEST_NAME):
@@ -113,14 +113,14 @@ def _longer(shape: type[msgspec.Struct]) -> dict[str, int]:
 
 
 def max_length_of(schema: Mapping[str, Any]) -> int | None:
-    """Of a text, or of a text that may be missing."""
+    """Return the maximum length of a text, or of an optional text."""
     sizes = [part["maxLength"] for part in schema.get("anyOf", [schema]) if "maxLength" in part]
     return sizes[0] if sizes else None
 
 
 @cache
 def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
-    """Whether each parameter may be given more than once, by the name it has outside."""
+    """Map external names of parameters to whether they may be repeated."""
     hints = get_type_hints(shape, include_extras=False)
     fields = msgspec.structs.fields(shape)
     return {field.encode_name: _is_list(hints[field.name]) for field in fields if not _is_open(hints[field.name])}
@@ -128,7 +128,7 @@ def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
 
 @cache
 def _open(shape: type[msgspec.Struct]) -> frozenset[str]:
-    """What is asked for by names that nobody knows beforehand: `payload.url=…`."""
+    """Return parameters whose second part the caller chooses: `payload.url=…`."""
     hints = get_type_hints(shape, include_extras=False)
     return frozenset(field.encode_name for field in msgspec.structs.fields(shape) if _is_open(hints[field.name]))
 
@@ -141,7 +141,9 @@ def _is_open(hint: Any) -> bool:
 def _instants(shape: type[msgspec.Struct]) -> frozenset[str]:
     hints = get_type_hints(shape, include_extras=False)
     fields = msgspec.structs.fields(shape)
-    return frozenset(one.encode_name for one in fields if datetime in (hints[one.name], *get_args(hints[one.name])))
+    return frozenset(
+        field.encode_name for field in fields if datetime in (hints[field.name], *get_args(hints[field.name]))
+    )
 
 
 def _is_list(hint: Any) -> bool:
@@ -149,13 +151,13 @@ def _is_list(hint: Any) -> bool:
     return any(get_origin(part) in (list, tuple) for part in parts)
 
 
-def _refusal(told: str, given: dict[str, Any]) -> Invalid:
-    """msgspec names the place behind a `$`."""
-    problem, _, place = told.rpartition(" - at `$.")
+def _refusal(message: str, parameters: dict[str, Any]) -> Invalid:
+    """Build the error from msgspec's message, which names the place after a `$`."""
+    problem, _, place = message.rpartition(" - at `$.")
     name = place.rstrip("`").partition("[")[0]
     if not problem:
-        return Invalid(told)
-    value = given.get(name)
+        return Invalid(message)
+    value = parameters.get(name)
     hint = problem
     if name == "state":
         wrong = [text for text in value or [] if text not in list(RunState)]

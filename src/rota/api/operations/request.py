@@ -1,4 +1,4 @@
-"""What a request says: its body within limits, its query without unknown words, the client to ask."""
+"""Reading requests: the client to use, the body within limits, the shapes of values."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from rota.values.json import Limits, decode, unreadable
 T = TypeVar("T", bound=msgspec.Struct)
 
 ASKS = "rota.identity"
-"""Where a request keeps who asks, once that is known."""
+"""Key of the caller's identity in the scope of an authenticated request."""
 LARGEST_BODY = 1_048_576
-YEARS = range(1970, 2200)  # what lies beyond cannot be counted on
+YEARS = range(1970, 2200)  # instants outside are refused as mistakes
 _PATIENCE = 30.0
-_LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 lies up to four levels down
+_LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 is nested up to four levels deep in a body
 
 
 async def client_of(request: Request) -> Client:
-    """The client to ask; for a caller of one scope, within that: no route has to think of it."""
+    """Return the client to use, limited to the caller's scope, so that no route has to think of it."""
     app: Rota = request.app.state.rota
     client = await app.connect()
     asks: Identity | None = request.scope.get(ASKS)
@@ -39,20 +39,20 @@ async def client_of(request: Request) -> Client:
 
 
 def key_of(request: Request) -> str | None:
-    """By which it is known again: for 24 hours it gets the answer of the first time."""
+    """Return the request's idempotency key. A repeated request gets the first answer for 24 hours."""
     return header(request, b"idempotency-key")
 
 
 def header(request: Request, name: bytes) -> str | None:
-    """The first of that name, in small letters; without making a mapping of all."""
-    for given, value in request.scope["headers"]:
-        if given == name:
+    """Return the first header of that lower-case name, without building a mapping of all of them."""
+    for header_name, value in request.scope["headers"]:
+        if header_name == name:
             return str(value, "latin-1")
     return None
 
 
 async def json_body(request: Request, default: object = None) -> object:
-    """`default` if there is no body."""
+    """Decode the body; return `default` if there is none."""
     raw = await _bounded_body(request)
     if not raw:
         return default
@@ -66,14 +66,16 @@ async def json_body(request: Request, default: object = None) -> object:
 
 
 async def _bounded_body(request: Request) -> bytes:
-    """A body that announces its size is refused unread, any other one as soon as it has grown too large."""
+    """Read the body within limits. One that announces too large a size is refused unread, any other as soon as it has
+    grown too large."""
     announced = header(request, b"content-length") or "0"
     if not announced.isdecimal() or len(announced) > 12 or int(announced) > LARGEST_BODY:
         raise BodyTooLarge(LARGEST_BODY)
     receiving = request.receive().__await__()
     try:
         waits_for = next(receiving)
-    except StopIteration as there:  # mostly it came with its head: to set a clock would take longer than to read it
+    # Fast path: the body has usually arrived with the head, and setting a timeout would take longer than reading it.
+    except StopIteration as there:
         if not there.value.get("more_body"):
             return _part(there.value)
         first = _at_once(there.value)
@@ -112,30 +114,30 @@ async def _at_once(message: Message) -> Message:
 
 @coroutine
 def _going_on(begun: Generator[Any, None, Message], waits_for: object) -> Generator[Any, None, Message]:
-    """The rest of what was begun outside of it: it already waits for something."""
+    """Continue a coroutine that was started outside and already awaits something."""
     yield waits_for
     return (yield from begun)
 
 
 def shaped(value: object, shape: type[T], path: str = "$") -> T:
-    """`value` as a `shape`; `path` is where it lies in the body."""
+    """Convert `value` to a `shape`; `path` is where it is in the body."""
     try:
-        found = msgspec.convert(value, shape)
+        result = msgspec.convert(value, shape)
     except msgspec.ValidationError as failure:
         error = unreadable(failure, shape.__struct_encode_fields__)
         raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
-    for name, told in _timed(shape):
-        if not _in_time(getattr(found, name)):
-            raise BadBody(f"{path}.{told}", f"must lie between {YEARS.start} and {YEARS.stop}")
-    return found
+    for name, external_name in _timed(shape):
+        if not _in_time(getattr(result, name)):
+            raise BadBody(f"{path}.{external_name}", f"must be between {YEARS.start} and {YEARS.stop}")
+    return result
 
 
 def shaped_all(values: list[Any], shape: type[T], path: str) -> list[T]:
-    """Each of them as `shaped` would; together, which is far less work as long as there is nothing to say."""
+    """Convert each value like `shaped`, but in one call, which is much faster as long as all are valid."""
     try:
-        found: list[T] = msgspec.convert(values, list[shape])  # type: ignore[valid-type]
-        if all(_in_time(getattr(one, name)) for name, _ in _timed(shape) for one in found):
-            return found
+        results: list[T] = msgspec.convert(values, list[shape])  # type: ignore[valid-type]
+        if all(_in_time(getattr(result, name)) for name, _ in _timed(shape) for result in results):
+            return results
     except msgspec.ValidationError:
         pass
     return [shaped(value, shape, f"{path}[{place}]") for place, value in enumerate(values)]
@@ -143,7 +145,7 @@ def shaped_all(values: list[Any], shape: type[T], path: str) -> list[T]:
 
 @cache
 def _timed(shape: type[msgspec.Struct]) -> list[tuple[str, str]]:
-    """The fields that may hold an instant, each with its name outside."""
+    """Return the fields that may hold an instant, with their external names."""
     fields = msgspec.structs.fields(shape)
     return [(field.name, field.encode_name) for field in fields if "datetime" in repr(field.type)]
 
@@ -154,6 +156,6 @@ def _in_time(value: object) -> bool:
     return not isinstance(value, list | tuple) or all(_in_time(item) for item in value)
 
 
-def given_in(body: msgspec.Struct) -> dict[str, Any]:
-    """What a body says, without what it leaves out."""
+def given_fields(body: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields that the body contains."""
     return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}

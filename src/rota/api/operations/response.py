@@ -1,4 +1,4 @@
-"""Answers: values of the model as JSON."""
+"""JSON responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Json(Response):
-    """With its headers as they are sent: Starlette would look at each of them first."""
+    """JSON response with raw headers; Starlette would process each of them."""
 
     def __init__(self, body: bytes, status: int, headers: Mapping[str, str] | None = None) -> None:
         self.status_code = status
@@ -28,11 +28,12 @@ class Json(Response):
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """The names of `headers` are in small letters."""
+    """Build a JSON response. Names of `headers` are in lower case."""
     return Json(_encode(value), status, headers)
 
 
 def page(items: Sequence[object], next_cursor: str | None = None) -> dict[str, object]:
+    """Return a page of a list, as JSON."""
     return {"items": items, "next_cursor": next_cursor}
 
 
@@ -41,12 +42,12 @@ def etag(revision: object) -> str:
 
 
 def require_revision(request: Request, revision: object | None) -> None:
-    """`revision` None: there is nothing, so nothing that was seen of it can still be so."""
-    given = request.headers.get("if-match")
-    if given is None:
+    """Check `If-Match` against the `revision`; None means that nothing exists, which no `If-Match` can match."""
+    condition = request.headers.get("if-match")
+    if condition is None:
         return
-    known = [part.strip() for part in given.split(",")]
-    if revision is None or ("*" not in known and etag(revision) not in known):
+    etags = [part.strip() for part in condition.split(",")]
+    if revision is None or ("*" not in etags and etag(revision) not in etags):
         raise ChangedMeanwhile(request.url.path.rpartition("/api/v1")[2][:200])
 
 
@@ -54,15 +55,15 @@ _root: ContextVar[str] = ContextVar("rota_root", default="")
 
 
 def mounted_at(root: str) -> None:
-    """For the request that is being answered."""
+    """Set the mount path for the current request."""
     _root.set(root.rstrip("/"))
 
 
 def own_path() -> str:
-    """Where all of ours is, and nobody else's: what a cookie is for."""
+    """Return the path below which everything is rota's: the path of its cookies."""
     return _root.get() or "/"
 
 
 def at(path: str) -> str:
-    """`path` as a browser has to ask for it."""
+    """Return `path` as a browser must request it."""
     return _root.get() + path

@@ -1,4 +1,4 @@
-"""Routes that say who may use them. One that does not say it cannot be served."""
+"""Routes that declare who may use them. Undeclared routes cannot be served."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from starlette.types import Receive, Scope, Send
 
 from rota.api.auth.identity import identify
 from rota.api.operations.operation import Operation
-from rota.api.operations.query import ask
+from rota.api.operations.query import check_query
 from rota.core.access.roles import Role
 from rota.errors import Forbidden
 
-_SLASH = "\ufdd0"  # stands for one that is part of a name; it is no character, so no name has it
+_SLASH = "\ufdd0"  # stands for a slash within a name; a noncharacter, which no name contains
 _WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 class Declared(Route):
-    """One operation for each method. `scoped`: it heeds the scope of whoever asks; others refuse them.
+    """Route with one operation per method. `scoped`: callers limited to a scope may use it; other routes refuse them.
 
-    `page`: for people; the API's description leaves it out.
+    `page`: for people, and left out of the API's description.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Declared(Route):
         self.scoped = scoped
         self.page = page
         super().__init__(path, self._answer, methods=list(operations))
-        self.app = self._serve  # what the application does with exceptions is enough, once
+        self.app = self._serve  # skips Starlette's exception wrapper: the guard handles exceptions
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
@@ -47,24 +47,24 @@ class Declared(Route):
         if operation.role is not None:
             await self._require(request, operation.role)
         if operation.query is not None:
-            ask(request, operation.query)
+            check_query(request, operation.query)
         return await operation.endpoint(request)
 
     async def _require(self, request: Request, role: Role) -> None:
         identity = await identify(request)
         identity.require(role)
         if identity.scope is not None and not self.scoped:
-            of = f"{identity.scope.kind}/{identity.scope.id}"
-            raise Forbidden(f"{identity.actor} is for the runs of {of} only, which this is not about")
+            scope = f"{identity.scope.kind}/{identity.scope.id}"
+            raise Forbidden(f"{identity.actor} may only access runs of {scope}, not this")
 
 
 class FastRouter(Router):
-    """An address without names in it is looked up; only others are tried route by route."""
+    """Router that looks up paths without parameters in a dictionary; only others are matched route by route."""
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
-        kept = list(routes)
-        super().__init__(kept, redirect_slashes=False)
-        self._exact = {path: route for path, route in walk(kept) if "{" not in path}
+        route_list = list(routes)
+        super().__init__(route_list, redirect_slashes=False)
+        self._exact = {path: route for path, route in walk(route_list) if "{" not in path}
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         below = scope.get("root_path", "")
@@ -77,12 +77,12 @@ class FastRouter(Router):
 
 
 def with_slashes_kept(scope: Scope) -> Scope:
-    """A name may have a slash, written `%2F`: servers decode it, and it would part the address."""
+    """Protect slashes in names, written `%2F`: servers decode them, and they would split the path."""
     raw = scope.get("raw_path") or b""
     if b"%2" not in raw:
         return scope
     written = raw.decode("ascii", errors="replace")
-    if unquote(written) != scope["path"]:  # whoever stands in front has changed it
+    if unquote(written) != scope["path"]:  # a middleware or proxy has rewritten the path
         return scope
     return {**scope, "path": unquote(_WRITTEN_SLASH.sub(quote(_SLASH), written))}
 
@@ -92,22 +92,22 @@ def _slashed(part: object) -> object:
 
 
 def declared(path: str, *, scoped: bool = False, page: bool = False, **operations: Operation) -> Declared:
-    """`declared("/runs", GET=list_runs, POST=enqueue)`."""
+    """Declare a route: `declared("/runs", GET=list_runs, POST=enqueue_run)`."""
     return Declared(path, operations, scoped=scoped, page=page)
 
 
 def require_declared(routes: Iterable[BaseRoute]) -> None:
-    """What nobody thought about is denied: it does not even start."""
+    """Raise if a route does not declare who may use it, so that the application does not start."""
     for _ in walk(routes):
         pass
 
 
 def walk(routes: Iterable[BaseRoute], below: str = "") -> Iterator[tuple[str, Declared]]:
-    """Every route with its whole path."""
+    """Yield every route with its whole path."""
     for route in routes:
         if isinstance(route, Mount):
             yield from walk(route.routes, below + route.path)
         elif isinstance(route, Declared):
             yield below + route.path, route
         else:
-            raise TypeError(f"{route!r} does not say who may use it")
+            raise TypeError(f"{route!r} does not declare who may use it")

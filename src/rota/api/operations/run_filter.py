@@ -1,4 +1,4 @@
-"""Which runs are meant: the same words in lists, bulk commands and exports."""
+"""Filter of runs: the same parameters in lists, bulk commands and exports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rota.values.scope import Scope
 
 
 class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Runs that are all of this; `state` may be given more than once."""
+    """All conditions must hold. `state` may be repeated: any of them."""
 
     state: list[RunState] = []
     job: str | None = None
@@ -27,34 +27,36 @@ class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     tag: str | None = None
     scope: Annotated[str, msgspec.Meta(description="kind/id")] | None = None
     schedule: str | None = None
-    worker: Annotated[str, msgspec.Meta(description="An id, or a name that several may have")] | None = None
-    parent: Annotated[str, msgspec.Meta(description="The run whose replicas they are")] | None = None
+    worker: Annotated[str, msgspec.Meta(description="An id, or a name, which several workers may share")] | None = None
+    parent: Annotated[str, msgspec.Meta(description="The run whose replicas to find")] | None = None
     created_after: Instant | None = None
     created_before: Instant | None = None
     error: Annotated[str, msgspec.Meta(description="A part of `Type: message`")] | None = None
-    fingerprint: Annotated[str, msgspec.Meta(description="Of the error")] | None = None
+    fingerprint: Annotated[str, msgspec.Meta(description="Fingerprint of the error")] | None = None
     payload: Annotated[
         dict[str, str | int | float | bool | None],
-        msgspec.Meta(description="Values in the payload by name, with dots between names: `payload.url=https://…`"),
+        msgspec.Meta(description="Values in the payload, by dotted path: `payload.url=https://…`"),
     ] = {}
     retried: bool | None = None
 
     @property
     def scope_wanted(self) -> Scope | None:
+        """Return the scope in the query."""
         return scope_of(self.scope)
 
 
 def filter_of(request: Request, query: RunQuery, scope: Scope | None) -> RunFilter:
-    """As whoever asks sees runs."""
-    given = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
-    wanted = RunFilter(states=tuple(query.state), scope=scope, **given)
+    """Return the filter, limited to what the caller may see: filtering by a hidden value would reveal it."""
+    fields = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
+    run_filter = RunFilter(states=tuple(query.state), scope=scope, **fields)
     if identity_of(request).may(Role.ADMIN):
-        return wanted
+        return run_filter
     require_no_secret(query.payload)
-    return shown_filter(wanted)
+    return shown_filter(run_filter)
 
 
 def scope_of(text: str | None) -> Scope | None:
+    """Parse `kind/id`."""
     if text is None:
         return None
     kind, slash, id = text.partition("/")
@@ -64,15 +66,15 @@ def scope_of(text: str | None) -> Scope | None:
 
 
 class RunListQuery(RunQuery, kw_only=True):
-    """All of this must hold; `next_cursor` of the answer before is the cursor of the next."""
+    """All conditions must hold. `cursor` is `next_cursor` of the previous page."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
 
 
-def scope_seen(request: Request, wanted: Scope | None) -> Scope | None:
-    """Whoever is for one scope only sees no other."""
-    own = identity_of(request).scope
-    if own is not None and wanted not in (None, own):
-        raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen here")
-    return own or wanted
+def scope_seen(request: Request, scope: Scope | None) -> Scope | None:
+    """Return the scope to search, limited to the caller's own."""
+    own_scope = identity_of(request).scope
+    if own_scope is not None and scope not in (None, own_scope):
+        raise Forbidden(f"only runs of {own_scope.kind}/{own_scope.id} are visible here")
+    return own_scope or scope

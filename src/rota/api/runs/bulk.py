@@ -1,4 +1,4 @@
-"""`/api/v1/runs:bulk`, `/api/v1/schedules:bulk`: the same thing done to all that match."""
+"""`/api/v1/runs:bulk`, `/api/v1/schedules:bulk`: one command for all that match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from rota.api.auth.identity import identity_of
 from rota.api.http.problems import problem
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
@@ -32,7 +32,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_COUNTED)]
 
 
 class RunsBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`expected`: nothing is done if more match. `everything` must be said if the filter is empty. `dry_run` counts."""
+    """Command and filter. If more than `expected` match, nothing is changed. An empty filter needs `everything`.
+    `dry_run` only counts."""
 
     action: Literal["cancel", "retry"]
     filter: RunQuery = msgspec.field(default_factory=RunQuery)
@@ -55,20 +56,20 @@ class SchedulesBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
 
 
 class CountQuery(RunQuery, kw_only=True):
-    """All of this must hold; counting stops at `most`."""
+    """All conditions must hold; counting stops at `most`."""
 
     most: Annotated[int, msgspec.Meta(ge=1, le=_MOST_COUNTED)] = 10_000
 
 
 @operation(Role.VIEWER, query=CountQuery, answers=Counted, gives={"count": 3, "exact": True})
 async def count_runs(request: Request) -> Response:
-    """How many runs match a filter.
+    """Count the runs that match a filter.
 
-    Not `exact`: there are at least so many. It stopped at `most`, or after a second.
+    If `exact` is false, there are at least that many: counting stopped at `most`, or after a second.
     """
-    query = asked(request, CountQuery)
-    wanted = filter_of(request, query, query.scope_wanted)
-    return answer(await (await client_of(request)).count(wanted, most=query.most, within=_WITHIN))
+    query = checked_query(request, CountQuery)
+    run_filter = filter_of(request, query, query.scope_wanted)
+    return answer(await (await client_of(request)).count(run_filter, most=query.most, within=_WITHIN))
 
 
 @operation(
@@ -81,28 +82,28 @@ async def count_runs(request: Request) -> Response:
 async def bulk_runs(request: Request) -> Response:
     """Cancel or retry all runs that match a filter.
 
-    Sent with `Accept: application/x-ndjson`, it answers with a line for each part that is done, and the result last.
+    With `Accept: application/x-ndjson`, the response has a line of progress for each batch, and the result last.
     """
     body = shaped(await json_body(request), RunsBulkBody)
     client = await client_of(request)
-    wanted = filter_of(request, body.filter, body.filter.scope_wanted)
+    run_filter = filter_of(request, body.filter, body.filter.scope_wanted)
     if body.dry_run:
-        return answer(await client.count(wanted, most=_MOST_COUNTED, within=_WITHIN))
+        return answer(await client.count(run_filter, most=_MOST_COUNTED, within=_WITHIN))
     actor = identity_of(request).actor
 
     async def act(progress: SoFar | None) -> BulkResult:
-        told = {"expected": body.expected, "everything": body.everything, "actor": actor, "progress": progress}
+        options = {"expected": body.expected, "everything": body.everything, "actor": actor, "progress": progress}
         if body.action == "cancel":
-            return await client.cancel_many(wanted, reason=body.reason, **told)  # type: ignore[arg-type]
-        return await client.retry_many(wanted, **told)  # type: ignore[arg-type]
+            return await client.cancel_many(run_filter, reason=body.reason, **options)  # type: ignore[arg-type]
+        return await client.retry_many(run_filter, **options)  # type: ignore[arg-type]
 
     if _LINES in request.headers.get("accept", ""):
-        return StreamingResponse(_told(act), media_type=_LINES)
+        return StreamingResponse(_progress_lines(act), media_type=_LINES)
     return answer(await act(None))
 
 
-async def _told(act: Callable[[SoFar], Awaitable[BulkResult]]) -> AsyncIterator[bytes]:
-    """Each time something is done, how far it is; and in the end the result, or why there is none."""
+async def _progress_lines(act: Callable[[SoFar], Awaitable[BulkResult]]) -> AsyncIterator[bytes]:
+    """Yield a line of progress after each batch, and finally the result or the problem."""
     parts: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def work() -> None:
@@ -135,7 +136,7 @@ def _line(value: object) -> bytes:
     gives={"matched": 3, "done": 3, "refused": []},
 )
 async def bulk_schedules(request: Request) -> Response:
-    """Pause, resume, enable or disable all schedules of a job, of an owner, or those named."""
+    """Pause, resume, enable or disable all schedules of a job or an owner, or those named."""
     body = shaped(await json_body(request), SchedulesBulkBody)
     client = await client_of(request)
     names = await _names(client, body)
@@ -156,11 +157,11 @@ async def _names(client: Client, body: SchedulesBulkBody) -> list[str]:
     if body.names is not None:
         return list(dict.fromkeys(body.names))
     if body.job is None and body.owner is None:
-        raise Invalid("all schedules there are is not enough of a choice", hint="give job, owner or names")
-    found = await client.schedules.list(job=body.job, owner=body.owner, limit=_MOST_SCHEDULES)
-    if len(found) == _MOST_SCHEDULES:
+        raise Invalid("a bulk command needs a selection of schedules", hint="give job, owner or names")
+    schedules = await client.schedules.list(job=body.job, owner=body.owner, limit=_MOST_SCHEDULES)
+    if len(schedules) == _MOST_SCHEDULES:
         raise Invalid(f"more than {_MOST_SCHEDULES} schedules match", hint="pause their job instead")
-    return [schedule.name for schedule in found]
+    return [schedule.name for schedule in schedules]
 
 
 async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str) -> None:

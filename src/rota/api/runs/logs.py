@@ -1,4 +1,4 @@
-"""`/api/v1/runs/{id}/logs`: what a run logged, a page at a time, or line by line as it grows."""
+"""`/api/v1/runs/{id}/logs`: the log of a run, by page or as a stream."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import discretion
 from rota.api.docs.examples import LOG_LINE
-from rota.api.operations.event_stream import MEDIA, STILL_HERE, Streams, event_of, or_silence
+from rota.api.operations.event_stream import KEEP_ALIVE, MEDIA, Streams, event_of, with_keep_alive
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -28,7 +28,8 @@ from rota.core.runs.run import Run
 
 
 class LogQuery(msgspec.Struct):
-    """`after` is the cursor of the last line seen, `last` asks for so many lines from the end, `follow` for more."""
+    """`after` is the cursor of the last line seen, `last` limits the answer to that many lines from the end, and
+    `follow` streams new lines."""
 
     after: str | None = None
     last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
@@ -36,18 +37,20 @@ class LogQuery(msgspec.Struct):
 
 
 class LogPage(msgspec.Struct):
+    """A page of log lines."""
+
     items: Sequence[LogLine]
     next_cursor: str | None
 
 
 @operation(Role.VIEWER, query=LogQuery, answers=LogPage, gives={"items": [LOG_LINE], "next_cursor": "1:1:0"})
 async def list_logs(request: Request) -> Response:
-    """What a run logged, the oldest line first, a page at a time.
+    """List log lines of a run, oldest first.
 
-    With `follow=1`, as server-sent events while it grows: a `line` each, and `end` with the run's state when it is
-    over. The `id` of an event is a cursor: a browser that connects again goes on behind it.
+    With `follow=1`, stream them as server-sent events: a `line` each, and `end` with the run's state when it is final.
+    An event's `id` is a cursor, so a browser that reconnects continues after it.
     """
-    query = asked(request, LogQuery)
+    query = checked_query(request, LogQuery)
     client = await client_of(request)
     run = await run_of(request, client)
     if query.follow:
@@ -55,31 +58,31 @@ async def list_logs(request: Request) -> Response:
         return await _followed(request, client, run, after)
     lines = await client.logs(run.id, after=query.after, last=query.last)
     discreet = discretion(request, run)
-    told = lines if discreet is None else [discreet.line(line) for line in lines]
-    return answer(page(told, lines[-1].cursor if lines else query.after))
+    visible = lines if discreet is None else [discreet.line(line) for line in lines]
+    return answer(page(visible, lines[-1].cursor if lines else query.after))
 
 
 async def _followed(request: Request, client: Client, run: Run, after: str | None) -> Response:
-    await client.logs(run.id, after=after)  # a cursor that is none is refused now, not when the answer has begun
+    await client.logs(run.id, after=after)  # a wrong cursor must be refused before the response begins
     actor = identity_of(request).actor
     streams: Streams = request.app.state.streams
     streams.require_room(actor)
 
-    async def told() -> AsyncIterator[bytes]:
-        with streams.one_more(actor):
+    async def events() -> AsyncIterator[bytes]:
+        with streams.counted(actor):
             async for part in _lines(client, run.id, after, discretion(request, run), streams.over):
                 yield part
 
-    return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
+    return StreamingResponse(events(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
 async def _lines(
     client: Client, run_id: str, after: str | None, discreet: Discreet | None, over: asyncio.Event
 ) -> AsyncIterator[bytes]:
-    """The state first, the lines after: all of them are there when the run has ended."""
-    async for run in or_silence(client.follow(run_id), over):
+    """Yield lines as they come. The state is read before the lines: when it is final, all lines are there."""
+    async for run in with_keep_alive(client.follow(run_id), over):
         if run is None:
-            yield STILL_HERE
+            yield KEEP_ALIVE
             continue
         while lines := await client.logs(run_id, after=after):
             after = lines[-1].cursor

@@ -1,4 +1,4 @@
-"""`/api/v1/runs/{id}/…`: which runs it follows, which follow it, who does its parts, and who may."""
+"""`/api/v1/runs/{id}/…`: parents, children and replicas of a run, and the workers it is restricted to."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rota.core.workers.replicas import Replica
 
 
 class RestrictBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`null`: workers of any name."""
+    """`null` lifts the restriction."""
 
     only_workers: Annotated[list[str], msgspec.Meta(max_length=500)] | None
 
 
 @operation(Role.VIEWER, answers=RelatedRun, lists=True, gives=RELATED)
 async def list_parents(request: Request) -> Response:
-    """The runs that a run follows, in the order given."""
+    """List the runs that a run depends on, in the order given."""
     client = await client_of(request)
     run = await run_of(request, client)
     return answer(page(await client.parents(run.id)))
@@ -38,7 +38,7 @@ async def list_parents(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=RelatedRun, lists=True, gives=RELATED)
 async def list_children(request: Request) -> Response:
-    """The runs that follow a run, the oldest first."""
+    """List the runs that depend on a run, oldest first."""
     client = await client_of(request)
     run = await run_of(request, client)
     return answer(page(await client.children(run.id)))
@@ -46,14 +46,20 @@ async def list_children(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=Replica, lists=True, gives=REPLICA)
 async def list_replicas(request: Request) -> Response:
-    """The parts of a run that several workers do, each a run of its own: whose it is, and how far."""
+    """List the replicas of a run that several workers execute.
+
+    Each is a run of its own, with its worker and state.
+    """
     client = await client_of(request)
     return answer(page(await client.replicas((await run_of(request, client)).id)))
 
 
 @operation(Role.OPERATOR, body=RestrictBody, answers=Run, takes={"only_workers": ["gpu-1"]}, gives=RUN)
 async def restrict_run(request: Request) -> Response:
-    """Let only workers of these names have a run; from others that have it, it is taken away."""
+    """Restrict a run to workers of these names.
+
+    If another worker is executing it, that worker loses the run.
+    """
     body = shaped(await json_body(request), RestrictBody)
     client = await client_of(request)
     run = await run_of(request, client)

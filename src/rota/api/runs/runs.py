@@ -1,4 +1,4 @@
-"""`/api/v1/runs`: enqueue, list, look at, cancel and retry."""
+"""`/api/v1/runs`: enqueue, list, get, cancel and retry runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.auth.redaction import all_shown, created, discretion, said, shown
+from rota.api.auth.redaction import all_shown, created, discretion, shown, shown_facts
 from rota.api.docs.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 from rota.api.http.problems import problem
 from rota.api.operations.cursors import cursor_below, run_before
 from rota.api.operations.enqueue_body import EnqueueBody, order_of, orders_of
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, key_of, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -32,25 +32,27 @@ from rota.errors import BadPayload, KeyReused, RotaError
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
+    """An optional reason, for the audit log."""
+
     reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
 
 
 class RetryBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What its steps did is kept if so asked; with `from_step`, only what was done before that one."""
+    """`keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step."""
 
     keep_steps: bool = False
     from_step: str | None = None
 
 
 class EnqueuedRuns(msgspec.Struct):
-    """`created`: which of them are new; the others were there already."""
+    """`created` says which of them are new; the others existed."""
 
     items: Sequence[Run]
     created: Sequence[bool]
 
 
 class RunDetailQuery(msgspec.Struct):
-    """Without `steps`, `progress` is only what the run said itself."""
+    """`steps` adds the run's steps to `progress`; otherwise that is only what the run itself reported."""
 
     steps: bool = True
 
@@ -65,11 +67,11 @@ class RunDetailQuery(msgspec.Struct):
     takes={"job": "hello", "payload": {"name": "Ada"}, "delay": "10s"},
     gives=RUN,
 )
-async def enqueue(request: Request) -> Response:
-    """Enqueue a run, or all or none of many.
+async def enqueue_run(request: Request) -> Response:
+    """Enqueue a run, or several, all or nothing.
 
-    An `Idempotency-Key` header makes it safe to send the same request again for 24 hours: it is answered with what it
-    made the first time. 200: a key led to a run that was there already.
+    With an `Idempotency-Key`, the request is safe to repeat for 24 hours: it is answered with the runs created the
+    first time. 200 means that the run existed already.
     """
     key = key_of(request)
     body = await json_body(request)
@@ -92,17 +94,17 @@ async def _enqueue_one(request: Request, client: Client, order: Order) -> Respon
 
 async def _enqueue_many(request: Request, client: Client, orders: Sequence[Order]) -> Response:
     try:
-        made = await client.enqueue_shown(orders)
+        runs = await client.enqueue_shown(orders)
     except KeyReused:
         raise
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    return answer(EnqueuedRuns(all_shown(request, (run for run, _ in made)), [new for _, new in made]), 201)
+    return answer(EnqueuedRuns(all_shown(request, (run for run, _ in runs)), [new for _, new in runs]), 201)
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
-    """Which of many runs was refused: asked again one by one, because only the first failure costs it."""
+    """Return which of many runs was refused, by preparing each again. Only failures pay for this."""
     for place, order in enumerate(orders):
         try:
             await client.prepare(order)
@@ -113,31 +115,31 @@ async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
 async def list_runs(request: Request) -> Response:
-    """Runs, the newest first.
+    """List runs, newest first.
 
-    Where many must be looked at to find few, a page is short after a quarter of a second, or empty: as long as there is
-    a `next_cursor`, there may be more.
+    A filter that matches few of many runs stops searching after a quarter of a second. The page may then be short or
+    even empty; as long as there is a `next_cursor`, there may be more.
     """
-    query = asked(request, RunListQuery)
-    wanted = filter_of(request, query, scope_seen(request, query.scope_wanted))
-    found = await (await client_of(request)).page(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
+    query = checked_query(request, RunListQuery)
+    run_filter = filter_of(request, query, scope_seen(request, query.scope_wanted))
+    runs = await (await client_of(request)).page(run_filter, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, runs.runs), cursor_below(runs.next)))
 
 
 async def run_of(request: Request, client: Client) -> Run:
-    """The one that the address names."""
+    """Return the run in the path."""
     return await client.get(request.path_params["id"])
 
 
 @operation(Role.VIEWER, query=RunDetailQuery, answers=Run, gives=RUN)
 async def get_run(request: Request) -> Response:
-    """One run, with its steps in `progress`.
+    """Get a run, with its steps in `progress`.
 
-    An id may be shortened to its beginning or its end while it names one run only.
+    An id may be shortened to its unique beginning or end.
     """
     client = await client_of(request)
     run = await run_of(request, client)
-    if not asked(request, RunDetailQuery).steps:
+    if not checked_query(request, RunDetailQuery).steps:
         return answer(shown(request, run))
     steps = await client.steps(run.id)
     progress = progress_of(run.progress, steps, run.state) if run.progress or steps else None
@@ -146,43 +148,46 @@ async def get_run(request: Request) -> Response:
 
 @operation(Role.VIEWER, answers=Attempt, lists=True, gives=ATTEMPT)
 async def list_attempts(request: Request) -> Response:
-    """The attempts of a run, the oldest first."""
+    """List the attempts of a run, oldest first."""
     client = await client_of(request)
     run = await run_of(request, client)
     attempts, discreet = await client.attempts(run.id), discretion(request, run)
-    return answer(page(attempts if discreet is None else [discreet.attempt(one) for one in attempts]))
+    return answer(page(attempts if discreet is None else [discreet.attempt(attempt) for attempt in attempts]))
 
 
 @operation(Role.VIEWER, answers=Step, lists=True, gives=STEP)
 async def list_steps(request: Request) -> Response:
-    """The steps of a run, in order: those that its job declares, and those that it has opened."""
+    """List the steps of a run, in order.
+
+    These are the steps that its job declares and those that the run has opened.
+    """
     client = await client_of(request)
     run = await run_of(request, client)
     steps, discreet = await client.steps(run.id), discretion(request, run)
-    return answer(page(steps if discreet is None else [discreet.step(one) for one in steps]))
+    return answer(page(steps if discreet is None else [discreet.step(step) for step in steps]))
 
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
-async def list_events(request: Request) -> Response:
-    """Every change of a run's state, the oldest first: when, by whom, under which fence."""
+async def list_run_events(request: Request) -> Response:
+    """List the state changes of a run, oldest first, each with its time, actor and fence."""
     client = await client_of(request)
     run = await run_of(request, client)
-    return answer(page(said(request, run, await client.events(run.id))))
+    return answer(page(shown_facts(request, run, await client.events(run.id))))
 
 
 @operation(Role.VIEWER, answers=Explanation, gives=EXPLANATION)
 async def explain_run(request: Request) -> Response:
-    """Why a run is in the state that it is in."""
+    """Explain why a run is in its current state."""
     client = await client_of(request)
     run = await run_of(request, client)
-    return answer(said(request, run, await client.explain(run.id)))
+    return answer(shown_facts(request, run, await client.explain(run.id)))
 
 
 @operation(Role.OPERATOR, body=CancelBody, body_optional=True, answers=Run, takes={"reason": "a mistake"}, gives=RUN)
-async def cancel(request: Request) -> Response:
+async def cancel_run(request: Request) -> Response:
     """Cancel a run.
 
-    The answer is the run as it stands then: `cancelled`, or `cancelling` while its worker has its grace.
+    The answer is the run's new state: `cancelled`, or `cancelling` while its worker has its grace period.
     """
     body = shaped(await json_body(request, default={}), CancelBody)
     client = await client_of(request)
@@ -202,10 +207,10 @@ async def cancel(request: Request) -> Response:
     takes={"keep_steps": True},
     gives=RUN,
 )
-async def retry(request: Request) -> Response:
-    """Do the work of a run that has ended again, as a new run whose `retry_of` names the old one.
+async def retry_run(request: Request) -> Response:
+    """Retry a final run as a new run, whose `retry_of` names the old one.
 
-    With an `Idempotency-Key`, sent again it is answered with the run that it made the first time (200).
+    With an `Idempotency-Key`, a repeated request is answered with the run created the first time (200).
     """
     body = shaped(await json_body(request, default={}), RetryBody)
     client = await client_of(request)
@@ -216,12 +221,12 @@ async def retry(request: Request) -> Response:
 
 
 ROUTES = [
-    declared("/runs", GET=list_runs, POST=enqueue, scoped=True),
+    declared("/runs", GET=list_runs, POST=enqueue_run, scoped=True),
     declared("/runs/{id}", GET=get_run, scoped=True),
     declared("/runs/{id}/attempts", GET=list_attempts, scoped=True),
     declared("/runs/{id}/steps", GET=list_steps, scoped=True),
-    declared("/runs/{id}/events", GET=list_events, scoped=True),
+    declared("/runs/{id}/events", GET=list_run_events, scoped=True),
     declared("/runs/{id}/explain", GET=explain_run, scoped=True),
-    declared("/runs/{id}/cancel", POST=cancel, scoped=True),
-    declared("/runs/{id}/retry", POST=retry, scoped=True),
+    declared("/runs/{id}/cancel", POST=cancel_run, scoped=True),
+    declared("/runs/{id}/retry", POST=retry_run, scoped=True),
 ]

@@ -1,4 +1,4 @@
-"""`/api/v1/schedules:apply`, `…:preview` and `…/verify`: what documents say, and whether ledgers are right."""
+"""`/api/v1/schedules:apply`, `…:preview` and `…/verify`: apply and preview documents, verify ledgers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.api.auth.identity import identity_of
 from rota.api.docs.examples import FIRE, SCHEDULE_BODY
 from rota.api.http.rejection import BadBody
 from rota.api.operations.operation import operation
-from rota.api.operations.query import asked
+from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -28,7 +28,7 @@ _MOST = 10_000
 
 
 class ApplyBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Schedules of `owner` that no document names are deleted. `dry_run` only tells what would change."""
+    """Schedules of `owner` that no document names are deleted. `dry_run` only returns what would change."""
 
     owner: str
     documents: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_MOST)]
@@ -36,7 +36,7 @@ class ApplyBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class VerifyQuery(msgspec.Struct):
-    """`thorough`: also run by run."""
+    """`thorough` also checks each run."""
 
     thorough: bool = True
 
@@ -49,7 +49,7 @@ class VerifyQuery(msgspec.Struct):
     takes={"owner": "team-a", "documents": [SCHEDULE_BODY], "dry_run": True},
 )
 async def apply_documents(request: Request) -> Response:
-    """Make the schedules of an owner what documents say, and tell what changed."""
+    """Create, update and delete the schedules of an owner to match documents; return what changed."""
     body = shaped(await json_body(request), ApplyBody)
     schedules, actor = (await client_of(request)).schedules, identity_of(request).actor
     try:
@@ -62,9 +62,11 @@ async def apply_documents(request: Request) -> Response:
 
 
 def _place(error: BadPayload, documents: Sequence[dict[str, Any]]) -> str:
-    """An error of one among many names it."""
-    told = (place for place, one in enumerate(documents) if f"schedule {one.get('name')!r}:" in error.message)
-    return f"[{next(told, 0)}]"
+    """Return the index of the document that the error is about; its message names the schedule."""
+    places = (
+        place for place, document in enumerate(documents) if f"schedule {document.get('name')!r}:" in error.message
+    )
+    return f"[{next(places, 0)}]"
 
 
 @operation(
@@ -76,22 +78,22 @@ def _place(error: BadPayload, documents: Sequence[dict[str, Any]]) -> str:
     gives={"rule": "weekdays at 09:00, Europe/Berlin", "timezone": "Europe/Berlin", "fires": [FIRE], "problems": []},
 )
 async def preview_document(request: Request) -> Response:
-    """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored.
+    """Preview when a schedule document would fire, and what is wrong with it; nothing is stored.
 
-    Without `job`, only what decides when it fires is looked at.
+    Without `job`, only the fields that decide when it fires are checked.
     """
     document = await json_body(request)
     if not isinstance(document, dict):
         raise BadBody("$", "must be an object")
-    query = asked(request, PreviewQuery)
+    query = checked_query(request, PreviewQuery)
     client = await client_of(request)
     return answer(await client.schedules.preview_document(document, query.n, after=query.after))
 
 
 @operation(Role.VIEWER, query=VerifyQuery, answers=Verification)
 async def verify_schedule(request: Request) -> Response:
-    """Whether every plan time of a schedule is accounted for exactly once."""
-    thorough = asked(request, VerifyQuery).thorough
+    """Verify that every plan time of a schedule is accounted for exactly once."""
+    thorough = checked_query(request, VerifyQuery).thorough
     client = await client_of(request)
     return answer(await client.schedules.verify(request.path_params["name"], thorough=thorough))
 

@@ -1,4 +1,4 @@
-"""`/api/v1/schedules/{name}/occurrences|explain|events|backfill`: what became of plan times."""
+"""`/api/v1/schedules/{name}/occurrences|explain|events|backfill`: past plan times."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.auth.redaction import said
+from rota.api.auth.redaction import shown_facts
 from rota.api.docs.examples import EVENT, EXPLANATION, OCCURRENCE
 from rota.api.operations.cursors import cursor_at, place_of
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Cursor, Instant, asked
+from rota.api.operations.query import Cursor, Instant, checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
@@ -30,6 +30,8 @@ _DAY = timedelta(days=1)
 
 
 class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
+    """Plan times from `from` to `to`; by default, the last day."""
+
     from_at: Instant | None = None
     to_at: Instant | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
@@ -37,10 +39,14 @@ class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"})
 
 
 class ExplainQuery(msgspec.Struct):
+    """`at` is a plan time; by default the newest past one."""
+
     at: Instant | None = None
 
 
 class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
+    """`ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`)."""
+
     from_at: Instant
     to_at: Instant
     ran: str = "none"
@@ -50,21 +56,21 @@ class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, ren
 
 @operation(Role.VIEWER, query=OccurrenceQuery, answers=Occurrence, lists=True, gives=OCCURRENCE)
 async def list_occurrences(request: Request) -> Response:
-    """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+    """List what happened to each plan time, oldest first; by default over the last day.
 
-    With `cursor`, `from` and `to` are those of the first page.
+    With `cursor`, `from` and `to` of the first page apply.
     """
-    query = asked(request, OccurrenceQuery)
+    query = checked_query(request, OccurrenceQuery)
     client = await client_of(request)
-    from_at, to_at, after = await _looked_at(client, query)
-    found = await client.schedules.occurrences(
+    from_at, to_at, after = await _window(client, query)
+    occurrences = await client.schedules.occurrences(
         request.path_params["name"], from_at, to_at, limit=query.limit, after=after
     )
-    place = place_after(found, after) if len(found) == query.limit else None
-    return answer(page(found, None if place is None else cursor_at(from_at or to_at - _DAY, to_at, place)))
+    place = place_after(occurrences, after) if len(occurrences) == query.limit else None
+    return answer(page(occurrences, None if place is None else cursor_at(from_at or to_at - _DAY, to_at, place)))
 
 
-async def _looked_at(client: Client, query: OccurrenceQuery) -> tuple[datetime | None, datetime, PagePosition | None]:
+async def _window(client: Client, query: OccurrenceQuery) -> tuple[datetime | None, datetime, PagePosition | None]:
     if query.cursor is not None:
         return place_of(query.cursor)
     to_at = query.to_at or await client.time()
@@ -73,19 +79,22 @@ async def _looked_at(client: Client, query: OccurrenceQuery) -> tuple[datetime |
 
 @operation(Role.VIEWER, query=ExplainQuery, answers=Explanation, gives=EXPLANATION)
 async def explain_schedule(request: Request) -> Response:
-    """Why a plan time did or did not run, will or will not; unless told otherwise, the newest that came."""
+    """Explain why a plan time ran or not, or whether it will.
+
+    Without `at`, the newest past plan time is explained.
+    """
     client = await client_of(request)
-    found = await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at)
-    told: Any = found
-    for run in found.facts.get("runs", ()):
-        if run.get("error"):  # which may quote a secret
-            told = said(request, await client.get(run["run_id"]), told)
-    return answer(told)
+    explanation = await client.schedules.explain(request.path_params["name"], checked_query(request, ExplainQuery).at)
+    visible: Any = explanation
+    for run in explanation.facts.get("runs", ()):
+        if run.get("error"):  # an error may quote a secret of the payload
+            visible = shown_facts(request, await client.get(run["run_id"]), visible)
+    return answer(visible)
 
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
 async def list_schedule_events(request: Request) -> Response:
-    """What was done to a schedule and with it, the oldest first."""
+    """List what was done to a schedule and by it, oldest first."""
     client = await client_of(request)
     return answer(page(await client.schedules.events(request.path_params["name"])))
 
@@ -97,7 +106,10 @@ async def list_schedule_events(request: Request) -> Response:
     takes={"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True},
 )
 async def backfill_schedule(request: Request) -> Response:
-    """Runs for plan times of the past that have none; with `ran`, also for those that failed, or for all."""
+    """Create runs for past plan times that have none.
+
+    With `ran`, also for those whose run failed, or for all.
+    """
     body = shaped(await json_body(request), BackfillBody)
     client = await client_of(request)
     done = await client.schedules.backfill(

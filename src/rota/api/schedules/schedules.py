@@ -1,4 +1,4 @@
-"""`/api/v1/schedules`: make, change, stop, and look ahead."""
+"""`/api/v1/schedules`: create, change, control and preview schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rota.api.http.problems import payload_at
 from rota.api.http.rejection import BadBody
 from rota.api.operations.cursors import cursor_of_name, name_after
 from rota.api.operations.operation import operation
-from rota.api.operations.query import Instant, OwnerQuery, Page, asked
+from rota.api.operations.query import Instant, OwnerQuery, Page, checked_query
 from rota.api.operations.request import client_of, json_body, key_of, shaped
 from rota.api.operations.response import answer, at, etag, page, require_revision
 from rota.api.operations.routing import declared
@@ -37,60 +37,70 @@ from rota.core.schedules.view import view
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 from rota.values.durations import worded
 
-RecentCount = Annotated[int, msgspec.Meta(ge=1, le=MOST_RECENT, description="Also the last so many runs of each")]
+RecentCount = Annotated[int, msgspec.Meta(ge=1, le=MOST_RECENT, description="Number of recent runs to add to each")]
 
 
 class RecentQuery(msgspec.Struct):
+    """`recent` adds the schedule's last runs."""
+
     recent: RecentCount | None = None
 
 
 async def recent_of(client: Client, schedules: Sequence[Schedule], limit: int | None) -> dict[str, dict[str, Any]]:
-    """By name; nothing, unless they are asked for."""
+    """Return recent runs by name of schedule; nothing if `limit` is None."""
     if limit is None:
         return {}
-    found = await client.schedules.recent([schedule.name for schedule in schedules], limit)
-    return {name: msgspec.structs.asdict(one) for name, one in found.items()}
+    recent = await client.schedules.recent([schedule.name for schedule in schedules], limit)
+    return {name: msgspec.structs.asdict(runs) for name, runs in recent.items()}
 
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 _PAYLOAD = "$.payload"
 Document = dict[str, Any]
-"""As in `schedules.toml`: name, job, one trigger, and options; checked by the same reader."""
+"""A schedule as in `schedules.toml`: name, job, one trigger, and options; checked by the same parser."""
 
 
 class ScheduleQuery(Page, kw_only=True):
+    """All conditions must hold. `cursor` is `next_cursor` of the previous page."""
+
     job: str | None = None
     owner: str | None = None
-    text: Annotated[str, msgspec.Meta(max_length=200, description="A part of the name")] | None = None
+    text: Annotated[str, msgspec.Meta(max_length=200, description="Part of the name")] | None = None
     state: str | None = None
     recent: RecentCount | None = None
 
 
 class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`until`: an instant, or how long from now."""
+    """`until` is an instant, or a duration from now."""
 
     reason: Reason | None = None
     until: str | None = None
 
 
 class ResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`."""
+
     catch_up: str = "skip"
 
 
 class TriggerBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy."""
+
     scope: str | None = None
     force: bool = False
 
 
 class PreviewQuery(msgspec.Struct):
+    """The next `n` plan times after `after` (default: now)."""
+
     n: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 10
     after: Instant | None = None
 
 
 class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`changes`: another trigger or other options, as a document has them.
+    """`changes`: another trigger or other options, as in a document.
 
-    `outages`: from when until when nobody plans; times with a zone, or `+1h` from `start` on.
+    `outages`: periods without a scheduler, each from and to; times with a zone, or relative to `start` (`+1h`).
     """
 
     span: str = "1d"
@@ -103,47 +113,51 @@ class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class TriggeredRuns(msgspec.Struct):
+    """The runs created."""
+
     items: list[Run]
 
 
-def _seen(request: Request, schedule: Schedule, now: datetime) -> dict[str, Any]:
-    """Its payload may have secrets, which are for admins."""
+def _visible(request: Request, schedule: Schedule, now: datetime) -> dict[str, Any]:
+    """Return the schedule as the caller may see it: secrets in its payload are for admins."""
     shown = view(schedule, now=now)
     return shown if identity_of(request).may(Role.ADMIN) else {**shown, "definition": concealed(shown["definition"])}
 
 
-async def _answered(request: Request, client: Client, schedule: Schedule, status: int = 200) -> Response:
-    """With its revision, by which a change can be made to depend on nobody having changed it meanwhile."""
+async def _response(request: Request, client: Client, schedule: Schedule, status: int = 200) -> Response:
+    """Build the response for a schedule, with its revision as `ETag` for optimistic locking."""
     headers = {"etag": etag(schedule.revision)}
     if status == 201:
         headers["location"] = at(f"/api/v1/schedules/{quote(schedule.name, safe='')}")
-    return answer(_seen(request, schedule, await client.time()), status, headers)
+    return answer(_visible(request, schedule, await client.time()), status, headers)
 
 
 def _document(value: object, name: str | None = None) -> Document:
     if not isinstance(value, dict):
         raise BadBody("$", "must be an object")
     if name is not None and value.get("name", name) != name:
-        raise BadBody("$.name", f"is {value['name']!r:.80}, but the address says {name!r:.80}")
+        raise BadBody("$.name", f"is {value['name']!r:.80}, but the path says {name!r:.80}")
     return {**value, "name": value.get("name", name)}
 
 
 @operation(Role.VIEWER, query=ScheduleQuery, answers=Document, lists=True, gives=SCHEDULE)
 async def list_schedules(request: Request) -> Response:
-    """Schedules, by name.
+    """List schedules by name.
 
-    With `recent`, each also has its last runs, the oldest first, and `p50_duration_ms`, `p95_duration_ms` of those.
+    With `recent`, each also has its last runs, oldest first, and their `p50_duration_ms` and `p95_duration_ms`.
     """
-    query = asked(request, ScheduleQuery)
+    query = checked_query(request, ScheduleQuery)
     client = await client_of(request)
     after = name_after(query.cursor)
     chosen = {"job": query.job, "owner": query.owner, "text": query.text, "state": query.state}
-    found = await client.schedules.list(**chosen, limit=query.limit, after=after)
+    schedules = await client.schedules.list(**chosen, limit=query.limit, after=after)
     now = await client.time()
-    following = cursor_of_name(found[-1].name) if len(found) == query.limit else None
-    recent = await recent_of(client, found, query.recent)
+    following = cursor_of_name(schedules[-1].name) if len(schedules) == query.limit else None
+    recent = await recent_of(client, schedules, query.recent)
     return answer(
-        page([{**_seen(request, schedule, now), **recent.get(schedule.name, {})} for schedule in found], following)
+        page(
+            [{**_visible(request, schedule, now), **recent.get(schedule.name, {})} for schedule in schedules], following
+        )
     )
 
 
@@ -151,34 +165,38 @@ async def list_schedules(request: Request) -> Response:
     Role.ADMIN, query=OwnerQuery, body=Document, answers=Document, status=201, takes=SCHEDULE_BODY, gives=SCHEDULE
 )
 async def create_schedule(request: Request) -> Response:
-    """Make a schedule."""
+    """Create a schedule."""
     parsed = parse(_document(await json_body(request)))
     client = await client_of(request)
-    owner, actor = asked(request, OwnerQuery).owner, identity_of(request).actor
+    owner, actor = checked_query(request, OwnerQuery).owner, identity_of(request).actor
     with payload_at(_PAYLOAD):
-        made = await client.schedules.create(
+        schedule = await client.schedules.create(
             parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
         )
-    return await _answered(request, client, made, 201)
+    return await _response(request, client, schedule, 201)
 
 
 @operation(Role.VIEWER, query=RecentQuery, answers=Document, gives=SCHEDULE)
 async def get_schedule(request: Request) -> Response:
-    """One schedule: `rule` in words, and `definition`, the document that would make it."""
+    """Get a schedule.
+
+    `rule` describes its trigger in words, and `definition` is the document that would create it.
+    """
     client = await client_of(request)
-    found = await client.schedules.get(request.path_params["name"])
-    recent = await recent_of(client, [found], asked(request, RecentQuery).recent)
-    shown = {**_seen(request, found, await client.time()), **recent.get(found.name, {})}
-    return answer(shown, headers={"etag": etag(found.revision)})
+    schedule = await client.schedules.get(request.path_params["name"])
+    recent = await recent_of(client, [schedule], checked_query(request, RecentQuery).recent)
+    shown = {**_visible(request, schedule, await client.time()), **recent.get(schedule.name, {})}
+    return answer(shown, headers={"etag": etag(schedule.revision)})
 
 
 @operation(
     Role.ADMIN, body=Document, answers=Document, also=(201,), takes={"job": "crawl", "every": "1h"}, gives=SCHEDULE
 )
-async def put_schedule(request: Request) -> Response:
-    """Make or replace a schedule: what the document does not say is as by default.
+async def replace_schedule(request: Request) -> Response:
+    """Create or replace a schedule.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`; with `If-None-Match: *`, only if there is none.
+    Options that the document does not name have their defaults. With `If-Match`, only if the schedule still has that
+    `ETag`; with `If-None-Match: *`, only if there is none.
     """
     name = request.path_params["name"]
     parsed = parse(_document(await json_body(request), name))
@@ -188,8 +206,8 @@ async def put_schedule(request: Request) -> Response:
     except UnknownSchedule:
         require_revision(request, None)
         with payload_at(_PAYLOAD):
-            made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
-        return await _answered(request, client, made, 201)
+            created = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
+        return await _response(request, client, created, 201)
     require_revision(request, old.revision)
     if request.headers.get("if-none-match") == "*":
         raise DuplicateSchedule(name)
@@ -198,14 +216,14 @@ async def put_schedule(request: Request) -> Response:
         changed = await client.schedules.update(
             name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
         )
-    return await _answered(request, client, changed)
+    return await _response(request, client, changed)
 
 
 @operation(Role.ADMIN, body=Document, answers=Document, takes={"overlap": "allow", "jitter": None}, gives=SCHEDULE)
-async def patch_schedule(request: Request) -> Response:
-    """Change some of a schedule: `null` goes back to the default.
+async def update_schedule(request: Request) -> Response:
+    """Update parts of a schedule; `null` resets an option to its default.
 
-    With `If-Match`, only if nobody has changed it since that `ETag`.
+    With `If-Match`, only if the schedule still has that `ETag`.
     """
     name = request.path_params["name"]
     changes = _document(await json_body(request), name)
@@ -219,7 +237,7 @@ async def patch_schedule(request: Request) -> Response:
         changed = await client.schedules.update(
             name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
         )
-    return await _answered(request, client, changed)
+    return await _response(request, client, changed)
 
 
 @operation(Role.ADMIN, status=204)
@@ -241,33 +259,36 @@ async def delete_schedule(request: Request) -> Response:
     gives=SCHEDULE,
 )
 async def pause_schedule(request: Request) -> Response:
-    """Let a schedule rest, until it is resumed or `until`."""
+    """Pause a schedule, until it is resumed or `until`."""
     body = shaped(await json_body(request, default={}), PauseBody)
     client = await client_of(request)
     until = _until(body.until)
     actor = identity_of(request).actor
     paused = await client.schedules.pause(request.path_params["name"], reason=body.reason, until=until, actor=actor)
-    return await _answered(request, client, paused)
+    return await _response(request, client, paused)
 
 
-def _until(given: str | None) -> datetime | str | None:
-    if given is not None and given[:4].isdigit() and "T" in given:
+def _until(text: str | None) -> datetime | str | None:
+    if text is not None and text[:4].isdigit() and "T" in text:
         try:
-            return msgspec.convert(given, Instant)
+            return msgspec.convert(text, Instant)
         except msgspec.ValidationError:
-            raise Invalid(f"until cannot be {given!r:.80}", hint="a time with a zone, or a duration") from None
-    return given
+            raise Invalid(f"until cannot be {text!r:.80}", hint="a time with a zone, or a duration") from None
+    return text
 
 
 @operation(
     Role.OPERATOR, body=ResumeBody, body_optional=True, answers=Document, takes={"catch_up": "latest"}, gives=SCHEDULE
 )
 async def resume_schedule(request: Request) -> Response:
-    """Let a schedule go on; what passed meanwhile is skipped, unless `catch_up` is `latest` or `all`."""
+    """Resume a schedule.
+
+    Plan times during the pause are skipped, unless `catch_up` is `latest` or `all`.
+    """
     body = shaped(await json_body(request, default={}), ResumeBody)
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
-    return await _answered(request, client, await client.schedules.resume(name, catch_up=body.catch_up, actor=actor))
+    return await _response(request, client, await client.schedules.resume(name, catch_up=body.catch_up, actor=actor))
 
 
 @operation(
@@ -281,9 +302,10 @@ async def resume_schedule(request: Request) -> Response:
     gives={"items": [RUN]},
 )
 async def trigger_schedule(request: Request) -> Response:
-    """Run a schedule now, for each of its scopes or for one; a conflict if its overlap policy forbids it.
+    """Run a schedule now, for each of its scopes or for one.
 
-    With an `Idempotency-Key`, sent again it is answered with the runs that it made the first time.
+    A conflict if its overlap policy forbids that, unless `force` is set. With an `Idempotency-Key`, a repeated request
+    is answered with the runs created the first time.
     """
     body = shaped(await json_body(request, default={}), TriggerBody)
     client = await client_of(request)
@@ -296,8 +318,8 @@ async def trigger_schedule(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=PreviewQuery, answers=Fire, lists=True, gives=FIRE)
 async def preview_schedule(request: Request) -> Response:
-    """The next plan times, with what daylight saving does to them."""
-    query = asked(request, PreviewQuery)
+    """List the next plan times, with the effects of daylight saving time."""
+    query = checked_query(request, PreviewQuery)
     client = await client_of(request)
     return answer(page(await client.schedules.preview(request.path_params["name"], query.n, after=query.after)))
 
@@ -310,27 +332,29 @@ async def preview_schedule(request: Request) -> Response:
     takes={"span": "1d", "duration": "20m", "changes": {"overlap": "queue_all"}},
 )
 async def simulate_schedule(request: Request) -> Response:
-    """What a schedule would do, with other policies if so asked; nothing is stored."""
+    """Simulate a schedule, optionally with other policies; nothing is stored."""
     body = shaped(await json_body(request, default={}), SimulateBody)
     client = await client_of(request)
     name = request.path_params["name"]
     old = await client.schedules.get(name)
     parsed = parse(merged(document_of(name, old.definition), body.changes))
     options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-    what_if = SimulationOptions(
+    assumptions = SimulationOptions(
         duration=body.duration, fail_every=body.fail_every, outages=tuple(body.outages), workers=body.workers
     )
     with payload_at("$.changes.payload"):
-        found = await client.schedules.simulate(
-            name, body.span, what_if, start=body.start, trigger=parsed.trigger, **options
+        report = await client.schedules.simulate(
+            name, body.span, assumptions, start=body.start, trigger=parsed.trigger, **options
         )
     definition = await client.schedules.define(*parsed)
-    return answer({"rule": describe(definition.rule, name), **worded(found)})
+    return answer({"rule": describe(definition.rule, name), **worded(report)})
 
 
 ROUTES = [
     declared("/schedules", GET=list_schedules, POST=create_schedule),
-    declared("/schedules/{name}", GET=get_schedule, PUT=put_schedule, PATCH=patch_schedule, DELETE=delete_schedule),
+    declared(
+        "/schedules/{name}", GET=get_schedule, PUT=replace_schedule, PATCH=update_schedule, DELETE=delete_schedule
+    ),
     declared("/schedules/{name}/pause", POST=pause_schedule),
     declared("/schedules/{name}/resume", POST=resume_schedule),
     declared("/schedules/{name}/trigger", POST=trigger_schedule),

@@ -1,4 +1,4 @@
-"""`rota doctor`: looks an installation over, and says what is wrong."""
+"""`rota doctor`: check an installation for problems."""
 
 from __future__ import annotations
 
@@ -58,21 +58,22 @@ _SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), PROBLEM: ("✗", "re
 @click.command(
     epilog=examples(
         "rota doctor                     exit code 1 if there is a problem",
-        "rota doctor --schedule nightly  every plan time of this one, more thoroughly",
+        "rota doctor --schedule nightly  verify this schedule more thoroughly",
     )
 )
 @click.option("--schedule", metavar="NAME", help="Verify the ledger of this schedule only, run by run.")
-@click.option("--all", "everything", is_flag=True, help=f"Verify all ledgers, also if there are over {_MOST_VERIFIED}.")
+@click.option("--all", "everything", is_flag=True, help=f"Verify all ledgers, even if there are over {_MOST_VERIFIED}.")
 @shared
 def doctor(database: str | None, schedule: str | None, everything: bool, as_json: bool) -> int:
-    """Look for what is wrong: database, disk, versions, settings, clock, workers, leases, schedules, ledgers.
+    """Check the installation for problems.
 
-    It needs the database itself, because a server may be what is wrong. Nothing is changed. A warning is no problem:
-    the exit code is 1 only if there is one.
+    It checks the database, disk, versions, settings, clock, workers, leases, schedules and ledgers, and changes
+    nothing. It needs the database itself, because the server may be the problem. Warnings do not affect the exit code:
+    it is 1 only if there is a problem.
     """
     require_database(database)
     config = load_config({"database_url": database})
-    checks = asyncio.run(_examine(config, schedule, everything=everything))
+    checks = asyncio.run(_run_checks(config, schedule, everything=everything))
     healthy = not any(check.level == PROBLEM for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": checks})
@@ -92,7 +93,7 @@ def _plain(check: Check) -> str:
     return "\t".join((check.level, check.name, one_field(check.words), one_field(check.hint or "")))
 
 
-async def _examine(config: Config, schedule: str | None, *, everything: bool) -> list[Check]:
+async def _run_checks(config: Config, schedule: str | None, *, everything: bool) -> list[Check]:
     try:
         require_existing(config.database_url)
         store = await open_store(config.database_url, deadline=config.deadline)
@@ -107,31 +108,31 @@ async def _examine(config: Config, schedule: str | None, *, everything: bool) ->
 
 
 async def _checks(store: Store, config: Config, schedule: str | None, *, everything: bool) -> AsyncIterator[Check]:
-    found, wanted = await versions_of(store.database)
-    newer = f", which serves this version ({wanted})" if found > wanted else ""
-    words = f"{without_password(config.database_url)} answers, at schema {found}{newer}"
-    yield Check(name="database", level=OK, words=words, facts={"schema": found})
+    schema, expected = await versions_of(store.database)
+    newer = f", which supports this version ({expected})" if schema > expected else ""
+    words = f"{without_password(config.database_url)} answers, at schema {schema}{newer}"
+    yield Check(name="database", level=OK, words=words, facts={"schema": schema})
     workers = await store.workers.list()
-    for check in await _surroundings(store, workers):
+    for check in await _check_environment(store, workers):
         yield check
-    yield check_clock(await _offset(store))
+    yield check_clock(await _clock_offset(store))
     yield check_settings(
         HeartbeatSettings(lease=config.lease, heartbeat=config.heartbeat, deadline=config.deadline), workers
     )
-    yield await _hints(store)
+    yield await _check_hints(store)
     yield check_workers(workers, instant(await store.now()))
     stuck_for = config.lease + config.reaper
     for check in check_symptoms(await store.ledger.symptoms(in_micros(config.lease), in_micros(stuck_for) + 1_000_000)):
         yield check
     yield check_expectations(await store.expectations.list())
     names = [schedule] if schedule else await store.schedules.names()
-    looked_at = names if everything else names[:_MOST_VERIFIED]
-    verified = [await store.ledger.verify(one, thorough=schedule is not None) for one in looked_at]
-    for check in check_ledgers(verified, len(names) - len(looked_at)):
+    selected = names if everything else names[:_MOST_VERIFIED]
+    verified = [await store.ledger.verify(name, thorough=schedule is not None) for name in selected]
+    for check in check_ledgers(verified, len(names) - len(selected)):
         yield check
 
 
-async def _surroundings(store: Store, workers: Sequence[Worker]) -> list[Check]:
+async def _check_environment(store: Store, workers: Sequence[Worker]) -> list[Check]:
     ours = Versions(
         rota=__version__,
         python=platform.python_version(),
@@ -147,22 +148,22 @@ async def _surroundings(store: Store, workers: Sequence[Worker]) -> list[Check]:
     return [*check_versions(ours, workers, None, now), check_file(file)]
 
 
-async def _offset(store: Store) -> int:
-    """Of the host's clock: against the middle of the question's way there and back."""
+async def _clock_offset(store: Store) -> int:
+    """Return the offset of the host's clock in µs, against the middle of a query's round trip."""
     clock = HostClock()
     before = clock.micros()
-    there = await store.now()
-    return (before + clock.micros()) // 2 - there
+    database_micros = await store.now()
+    return (before + clock.micros()) // 2 - database_micros
 
 
-async def _hints(store: Store) -> Check:
-    """Whether a hint that is sent arrives."""
+async def _check_hints(store: Store) -> Check:
+    """Check that a notification of the database arrives."""
     if store.database.dialect is not POSTGRES:
-        return Check(name="hints", level=OK, words="processes on this host see each other's writes in the file")
+        return Check(name="hints", level=OK, words="processes on this host see each other's writes to the file")
     heard = asyncio.Event()
     unlisten = store.listen(lambda queue: heard.set() if queue in (_ECHO, None) else None)
     try:
-        for _ in range(4):  # the listening connection may not be there yet
+        for _ in range(4):  # the listening connection may not be open yet
             store.database.notify([_ECHO])
             try:
                 await asyncio.wait_for(heard.wait(), _HINT_PATIENCE / 4)
@@ -171,5 +172,10 @@ async def _hints(store: Store) -> Check:
             return Check(name="hints", level=OK, words="LISTEN and NOTIFY work")
     finally:
         unlisten()
-    words = "no notification arrives: everything is found by polling, up to a second later"
-    return Check(name="hints", level=WARNING, words=words, hint="a transaction pooler is in between, or LISTEN is off")
+    words = "notifications do not arrive: everything is found by polling, up to a second later"
+    return Check(
+        name="hints",
+        level=WARNING,
+        words=words,
+        hint="a transaction pooler may be in between, which does not support LISTEN",
+    )

@@ -1,4 +1,4 @@
-"""`rota export`: everything of a kind, a JSON document on each line."""
+"""`rota export`: print all runs, attempts or events as JSON lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rota.cli.connect import ask
-from rota.cli.options import examples, streamed
+from rota.cli.options import examples, streaming
 from rota.cli.terminal.output import emit, json_text, plain_value
 from rota.cli.terminal.run_filter import filter_of, filters
 from rota.client.client import Client
@@ -29,32 +29,32 @@ _KINDS = ("runs", "attempts", "events")
 )
 @click.argument("kind", type=click.Choice(_KINDS), metavar=f"[{'|'.join(_KINDS)}]")
 @filters
-@streamed
-def export(kind: str, database: str | None, as_json: bool, **given: Any) -> None:
-    """Print all runs, attempts or events, the newest first, a JSON document on each line.
+@streaming
+def export(kind: str, database: str | None, as_json: bool, **options: Any) -> None:
+    """Print all runs, attempts or events as JSON lines.
 
-    Runs that match, or the attempts of those that do, each with its `run_id`; events are the whole audit. It is always
-    JSON, also without --json.
+    The newest come first. Filters select runs, or the runs whose attempts are printed, each with its `run_id`. Events
+    are the whole audit, and cannot be filtered. The output is JSON with or without --json.
     """
-    wanted = filter_of(given)
-    if kind == "events" and wanted != RunFilter():
-        raise Invalid("events are of all kinds, and not chosen by filters of runs", hint="`rota audit` narrows them")
+    run_filter = filter_of(options)
+    if kind == "events" and run_filter != RunFilter():
+        raise Invalid("filters select runs, and do not apply to events", hint="`rota audit` has filters for events")
 
     async def command(client: Client) -> None:
-        async for documents in _pages(client, kind, wanted):
+        async for documents in _pages(client, kind, run_filter):
             if documents and not emit("\n".join(map(json_text, documents))):
                 return
 
     ask(database, command)
 
 
-def _pages(client: Client, kind: str, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
+def _pages(client: Client, kind: str, run_filter: RunFilter) -> AsyncIterator[Sequence[object]]:
     if kind == "events":
         return all_events(client)
-    return all_runs(client, wanted) if kind == "runs" else _attempts(client, wanted)
+    return all_runs(client, run_filter) if kind == "runs" else _attempts(client, run_filter)
 
 
-async def _attempts(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
-    async for page in all_runs(client, wanted):
+async def _attempts(client: Client, run_filter: RunFilter) -> AsyncIterator[Sequence[object]]:
+    async for page in all_runs(client, run_filter):
         for run in page:
             yield [{"run_id": run.id, **plain_value(attempt)} for attempt in await attempts_of(client, run)]

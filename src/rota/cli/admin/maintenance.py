@@ -1,4 +1,4 @@
-"""`rota migrate`, `rota prune`, `rota completion`: what is done to an installation now and then."""
+"""`rota migrate`, `rota prune`, `rota completion`: maintenance of an installation."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command(
     epilog=examples(
         "rota migrate --database postgresql://rota@db/rota",
-        "rota migrate --check     in a deploy script: exit code 78 if there is something to do",
+        "rota migrate --check     in a deploy script: exit code 78 if a migration is needed",
     )
 )
-@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if this version cannot work with the tables.")
-@click.option("--force", is_flag=True, help="Also if workers are at work that cannot go on: they are asked to stop.")
+@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if this version cannot use the tables.")
+@click.option("--force", is_flag=True, help="Migrate even if live workers are too old; they are asked to stop.")
 @shared
 def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> None:
-    """Bring the database's tables up to date.
+    """Create or update the tables of the database.
 
-    Safe while workers run, from any number of machines; a killed migration continues where it was. Programs of an older
-    version go on, and may be restarted, as long as the new tables serve them. Refused if workers are alive that would
-    be left behind. An SQLite file is brought up to date by whoever opens it.
+    It is safe while workers run, and from several machines at once. After an interruption, run it again: it continues.
+    Older versions of rota keep working as long as the new tables support them; if live workers would be too old, it is
+    refused. An SQLite file is migrated by every program that opens it.
     """
     require_database(database)
     config = load_config({"database_url": database})
@@ -45,7 +45,7 @@ def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> No
     if applied:
         emit("\n".join(applied))
     if on_terminal():
-        older = f"; programs of schema {serves} and newer can work with it" if serves < version else ""
+        older = f"; programs for schema {serves} and newer can use it" if serves < version else ""
         emit(f"{visible(without_password(config.database_url))} is up to date, at schema {version}{older}")
 
 
@@ -54,8 +54,8 @@ async def _migrated(config: Config, *, check: bool, force: bool) -> tuple[list[s
     try:
         applied = [] if check else await store.migrate(force=force)
         await store.require_schema()
-        found, _ = await versions_of(store.database)
-        return applied, found, await oldest_served(store.database)
+        version, _ = await versions_of(store.database)
+        return applied, version, await oldest_served(store.database)
     finally:
         await store.close()
 
@@ -63,9 +63,9 @@ async def _migrated(config: Config, *, check: bool, force: bool) -> tuple[list[s
 @click.command(epilog=examples("rota prune", "rota prune --json"))
 @shared
 def prune(database: str | None, as_json: bool) -> None:
-    """Delete finished runs that their jobs no longer want to keep.
+    """Delete finished runs after their retention time.
 
-    Workers and servers do this by themselves every few minutes.
+    Workers and servers do this every few minutes.
     """
     count = ask(require_database(database), lambda client: client.prune())
     if as_json:
@@ -85,7 +85,10 @@ def prune(database: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def completion(context: click.Context, shell: str, as_json: bool) -> None:
-    """Print a script that completes rota's commands and options in your shell."""
+    """Print a completion script for your shell.
+
+    It completes commands, options, names and ids.
+    """
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -1,4 +1,4 @@
-"""`rota promote`: from the file of one machine to the database of many."""
+"""`rota promote`: move everything from an SQLite file to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -22,26 +22,29 @@ from rota.values.durations import parse_duration
 if TYPE_CHECKING:
     from rota.client.promotion import Moved, Promoted
 
-# A bite is written within seconds; statistics of all tables, or a count of them, may take longer.
+# A batch of rows is written within seconds; counting or analyzing all tables may take longer.
 _DEADLINE = timedelta(minutes=15)
 
 
 @click.command(
     epilog=examples(
-        "rota promote --to postgresql://rota@db/rota --dry-run   what would move, or why it would not",
-        "rota promote --to postgresql://rota@db/rota --wait 5m   once workers have stopped, up to five minutes",
+        "rota promote --to postgresql://rota@db/rota --dry-run   show what would be moved",
+        "rota promote --to postgresql://rota@db/rota --wait 5m   wait up to five minutes for workers to stop",
     )
 )
 @click.option("--to", "to", required=True, metavar="URL", help="An empty database: postgresql://USER@HOST/NAME.")
-@click.option("--wait", type=parse_duration, metavar="TIME", help="So long for workers to stop and leases to expire.")
-@click.option("--dry-run", is_flag=True, help="Change nothing; say what would move, or why it would not.")
-@click.option("--abandon", is_flag=True, help="Take an unfinished promotion back: the file is usable again.")
+@click.option(
+    "--wait", type=parse_duration, metavar="TIME", help="Wait this long for workers to stop and leases to expire."
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be moved, or what prevents it.")
+@click.option("--abandon", is_flag=True, help="Undo an unfinished promotion, so that the file can be used again.")
 @shared
 def promote(to: str, wait: timedelta | None, dry_run: bool, abandon: bool, database: str | None, as_json: bool) -> None:
-    """Move everything from an SQLite file to PostgreSQL: jobs, schedules, runs and their history.
+    """Move everything from an SQLite file to PostgreSQL.
 
-    Stop the workers first. While it moves, nobody can write to either database; interrupted, it goes on where it was
-    when it is given again. Afterwards the file stays as it was, and tells whoever opens it where everything is.
+    That is jobs, schedules, runs and their history. Stop the workers first. Meanwhile neither database can be written
+    to. After an interruption, run it again: it continues. Afterwards the file keeps its data, and programs that open it
+    are told the new place.
     """
     from rota.client.promotion import place_of
 
@@ -50,15 +53,15 @@ def promote(to: str, wait: timedelta | None, dry_run: bool, abandon: bool, datab
     require_existing(url)
     if abandon:
         asyncio.run(_abandon(url, to))
-        _say_abandoned(as_json=as_json)
+        _print_abandoned(as_json=as_json)
         return
-    with _shown(progress=not (as_json or dry_run)) as tell:
+    with _progress_bar(progress=not (as_json or dry_run)) as tell:
         done = asyncio.run(_promote(url, to, wait, tell, dry_run=dry_run))
     if as_json:
         document = {"to": done.to, "rows": done.rows, "tables": done.tables, "ledgers": done.ledgers}
         print_json({**document, "already": done.already, "dry_run": dry_run})
     elif on_terminal():
-        emit(_told(done, place_of(to), dry_run=dry_run))
+        emit(_summary(done, place_of(to), dry_run=dry_run))
     else:
         for name, rows in done.tables.items():
             emit(f"{name}\t{rows}")
@@ -68,7 +71,7 @@ def _require_kinds(source: str, target: str) -> None:
     if dialect_of(target) is not POSTGRES:
         raise Invalid("--to must be a PostgreSQL database", hint="write postgresql://user:password@host/database")
     if dialect_of(source) is not SQLITE:
-        raise Invalid("this database is on PostgreSQL already", hint="name the file with --database sqlite:///rota.db")
+        raise Invalid("this database is on PostgreSQL already", hint="give the file with --database sqlite:///rota.db")
 
 
 async def _promote(
@@ -96,27 +99,27 @@ async def _abandon(source: str, target: str) -> None:
         await here.close()
 
 
-def _say_abandoned(*, as_json: bool) -> None:
+def _print_abandoned(*, as_json: bool) -> None:
     if as_json:
         print_json({"abandoned": True})
     elif on_terminal():
-        emit("the promotion is taken back: use the file as before")
+        emit("the promotion is undone: use the file as before")
 
 
-def _told(done: Promoted, place: str, *, dry_run: bool) -> str:
+def _summary(done: Promoted, place: str, *, dry_run: bool) -> str:
     filled = sum(1 for rows in done.tables.values() if rows)
-    what = f"{done.rows} rows of {filled} tables"
+    rows = f"{done.rows} rows of {filled} tables"
     if dry_run:
-        return f"would move {what} to {place}"
+        return f"would move {rows} to {place}"
     if done.already:
-        return f"everything is at {place} already"
+        return f"everything has already been moved to {place}"
     ledgers = f"{done.ledgers} ledger{'' if done.ledgers == 1 else 's'} verified"
-    return f"moved {what} to {place}; {ledgers}\nnext: set database_url to it, and start your workers there"
+    return f"moved {rows} to {place}; {ledgers}\nnext: set database_url to it, and start your workers"
 
 
 @contextmanager
-def _shown(*, progress: bool) -> Iterator[Callable[[Moved], None]]:
-    """A bar on a terminal, gone when it is over."""
+def _progress_bar(*, progress: bool) -> Iterator[Callable[[Moved], None]]:
+    """Show a progress bar on a terminal, which disappears at the end."""
     if not (progress and on_terminal()):
         yield lambda moved: None
         return

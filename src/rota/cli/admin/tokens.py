@@ -1,4 +1,4 @@
-"""`rota token`: who may use the server."""
+"""`rota token`: create, list and revoke API tokens."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from rota.client.client import Client
 from rota.core.access.roles import Issued, Role, Token
 
 _COLUMNS = Columns(
-    ("id", "name", "role", "scope", "state", "expires", "used", "by"), cut=("name",), spare=("by", "used")
+    ("id", "name", "role", "scope", "state", "expires", "last used", "created by"),
+    cut=("name",),
+    spare=("created by", "last used"),
 )
-_NONE = "there are no tokens: `rota token create NAME --role operator` makes one"
+_NONE = "no tokens: create one with `rota token create NAME --role operator`"
 _NEVER = "never"
 
 
-@click.group(cls=Group, epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token ls"))
+@click.group(cls=Group, epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token list"))
 def token() -> None:
-    """Tokens: who may use the server, and for what.
+    """Create, list and revoke API tokens.
 
-    They count where ROTA_AUTH is on. Roles: viewer (see) < operator (act, enqueue) < admin (all); worker, enqueue (only
-    that).
+    Servers check them if ROTA_AUTH is on. Roles: viewer (read) < operator (also act and enqueue) < admin (everything);
+    worker and enqueue may do only that.
     """
 
 
@@ -38,13 +40,13 @@ def token() -> None:
 )
 @click.argument("name")
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What it may do.")
-@click.option("--expires", default="90d", show_default=True, metavar="DURATION|never", help="How long it is good.")
+@click.option("--expires", default="90d", show_default=True, metavar="DURATION|never", help="How long it is valid.")
 @click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for runs of this scope.")
 @shared
 def create(
     name: str, role: str, expires: str, scope: tuple[str, str] | None, database: str | None, as_json: bool
 ) -> None:
-    """Make a token. Its text is shown this once."""
+    """Create a token, and print it. It is not shown again."""
 
     async def command(client: Client) -> Issued:
         life = None if expires == _NEVER else expires
@@ -55,13 +57,13 @@ def create(
         print_json({"token": issued.token, "secret": issued.secret})
         return
     click.echo(issued.secret)
-    click.echo("it is not shown again: keep it as you would keep a password", err=True)
+    click.echo("note: the token is not shown again; keep it like a password", err=True)
 
 
-@token.command("list", epilog=examples("rota token ls", "rota token ls --json"))
+@token.command("list", epilog=examples("rota token list", "rota token list --json"))
 @shared
 def list_tokens(database: str | None, as_json: bool) -> None:
-    """List tokens, those too that are good no more."""
+    """List tokens, including expired and revoked ones."""
 
     async def question(client: Client) -> tuple[list[Token], datetime]:
         return list(await client.tokens.list()), await client.time()
@@ -70,14 +72,17 @@ def list_tokens(database: str | None, as_json: bool) -> None:
     if as_json:
         print_json(tokens)
         return
-    print_rows(_COLUMNS, [_row(one, now) for one in tokens], none=_NONE)
+    print_rows(_COLUMNS, [_row(token, now) for token in tokens], none=_NONE)
 
 
 @token.command("revoke", epilog=examples("rota token revoke grafana"))
 @click.argument("who", metavar="NAME|ID")
 @shared
 def revoke(who: str, database: str | None, as_json: bool) -> None:
-    """Revoke a token, and end the sessions made with it. Servers know of it within seconds."""
+    """Revoke a token and end its sessions.
+
+    Servers apply it within seconds.
+    """
     revoked = ask(database, lambda client: client.tokens.revoke(who, actor=actor()))
     if as_json:
         print_json(revoked)
@@ -101,4 +106,4 @@ def _row(token: Token, now: datetime) -> list[Cell]:
 def _state(token: Token, now: datetime) -> str:
     if token.revoked_at is not None:
         return "revoked"
-    return "expired" if token.expires_at is not None and token.expires_at <= now else "good"
+    return "expired" if token.expires_at is not None and token.expires_at <= now else "valid"

@@ -1,4 +1,4 @@
-"""`rota expectation`: what is expected of jobs and schedules, and what of it is breached."""
+"""`rota expectation`: expectations of jobs and schedules, and their breaches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from rota.cli.connect import actor, ask
 from rota.cli.options import Group, examples, shared
-from rota.cli.terminal.expectation_format import told_breaches, told_expectations
+from rota.cli.terminal.expectation_format import breaches_text, expectations_text
 from rota.cli.terminal.format import Cell, Columns, age_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
 from rota.client.client import Client
@@ -30,40 +30,44 @@ _STATES = {"met": ("✓", "green"), "breached": ("✗", "red"), "resting": ("⏸
 _NONE = "none"
 
 
-def _of_whom(command: F) -> F:
-    of_job = click.option("--job", metavar="NAME", help="Of this job.")
-    return of_job(click.option("--schedule", metavar="NAME", help="Of this schedule, of its own runs only.")(command))
+def _subject_options(command: F) -> F:
+    of_job = click.option("--job", metavar="NAME", help="Expectations of this job.")
+    return of_job(
+        click.option("--schedule", metavar="NAME", help="Expectations of this schedule; only its own runs count.")(
+            command
+        )
+    )
 
 
 @click.group(
     cls=Group,
     epilog=examples(
         "rota expectation update --job crawl --start-within 5m",
-        "rota expectation ls --breached    exit code 1 if something is",
+        "rota expectation list --breached    exit code 1 if there is a breach",
     ),
 )
 def expectation() -> None:
-    """What is expected of jobs and schedules: list what is breached, set, remove."""
+    """List, set and delete expectations of jobs and schedules."""
 
 
 @expectation.command(
-    "list", epilog=examples("rota expectation ls", "rota expectation ls --breached || echo 'something is wrong'")
+    "list", epilog=examples("rota expectation list", "rota expectation list --breached || echo 'something is late'")
 )
-@click.option("--breached", is_flag=True, help="Only where something is not met; the exit code is 1 if there is any.")
+@click.option("--breached", is_flag=True, help="Only breached ones; the exit code is 1 if there are any.")
 @shared
 def list_expectations(breached: bool, database: str | None, as_json: bool) -> int:
-    """List what is expected, of whom, and what of it is breached since when."""
+    """List expectations, and since when which of them are breached."""
 
     async def question(client: Client) -> Any:
         return await client.expectations.list(breached=breached), await client.time()
 
-    found, now = ask(database, question)
+    expectations, now = ask(database, question)
     if as_json:
-        print_json({"items": found, "next_cursor": None})
+        print_json({"items": expectations, "next_cursor": None})
     else:
-        none = "nothing is breached" if breached else "nothing is expected: `rota expectation update --job NAME …`"
-        print_rows(_COLUMNS, [_row(one, now) for one in found], none=none)
-    return int(breached and bool(found))
+        none = "no breaches" if breached else "no expectations: set one with `rota expectation update --job NAME …`"
+        print_rows(_COLUMNS, [_row(expected, now) for expected in expectations], none=none)
+    return int(breached and bool(expectations))
 
 
 @expectation.command(
@@ -75,57 +79,58 @@ def list_expectations(breached: bool, database: str | None, as_json: bool) -> in
         "rota expectation update --job crawl --max-failures none",
     ),
 )
-@_of_whom
-@click.option("--start-within", metavar="DURATION", help="A run begins so long after it is due, at the latest.")
-@click.option("--finish-within", metavar="DURATION", help="A run ends so long after it is due, at the latest.")
-@click.option("--success-every", metavar="DURATION", help="A run succeeds at least so often.")
-@click.option("--max-duration", metavar="DURATION", help="An attempt takes no longer.")
-@click.option("--max-failures", "max_consecutive_failures", metavar="N", help="No more fail in a row.")
-@click.option("--min-success-rate", metavar="RATE", help="So many of the last runs succeed: 0.95 or 95%.")
-@click.option("--over", metavar="N", help="How many runs the rate is of.  [default: 20]")
-@click.option("--at-least", metavar="N", help="How many must have ended before it counts.  [default: 5]")
+@_subject_options
+@click.option("--start-within", metavar="DURATION", help="A run starts at most this long after it is due.")
+@click.option("--finish-within", metavar="DURATION", help="A run ends at most this long after it is due.")
+@click.option("--success-every", metavar="DURATION", help="A run succeeds at least this often.")
+@click.option("--max-duration", metavar="DURATION", help="An attempt takes at most this long.")
+@click.option("--max-failures", "max_consecutive_failures", metavar="N", help="At most this many runs fail in a row.")
+@click.option("--min-success-rate", metavar="RATE", help="At least this share of the last runs succeeds: 0.95 or 95%.")
+@click.option("--over", metavar="N", help="Number of last runs for the rate.  [default: 20]")
+@click.option("--at-least", metavar="N", help="Minimum of ended runs before the rate counts.  [default: 5]")
 @shared
 def set_expectations(
-    job: str | None, schedule: str | None, database: str | None, as_json: bool, **given: str | None
+    job: str | None, schedule: str | None, database: str | None, as_json: bool, **options: str | None
 ) -> None:
-    """Expect something of a job or a schedule; only what is given changes, `none` takes it away.
+    """Set expectations of a job or a schedule.
 
-    What is set here is yours: what code declares does not change it any more.
+    Options that are not given stay as they are; `none` removes one. From then on, declarations in code do not change
+    them.
     """
-    kind, name = _whom(job, schedule)
-    changes = {option: _value(option, text) for option, text in given.items() if text is not None}
+    kind, name = _subject(job, schedule)
+    changes = {option: _value(option, text) for option, text in options.items() if text is not None}
     if not changes:
-        raise Invalid("nothing is to be changed", hint="--start-within 5m, for example")
+        raise Invalid("nothing to change", hint="give an expectation, such as --start-within 5m")
 
     async def command(client: Client) -> Any:
         return await client.expectations.update(kind, name, actor=actor(), **changes), await client.time()
 
-    found, now = ask(database, command)
+    expected, now = ask(database, command)
     if as_json:
-        print_json(found)
+        print_json(expected)
     else:
-        print_rows(_COLUMNS, [_row(found, now)], none="")
+        print_rows(_COLUMNS, [_row(expected, now)], none="")
 
 
-@expectation.command("delete", epilog=examples("rota expectation rm --job crawl"))
-@_of_whom
+@expectation.command("delete", epilog=examples("rota expectation delete --job crawl"))
+@_subject_options
 @shared
 def delete_expectations(job: str | None, schedule: str | None, database: str | None, as_json: bool) -> None:
-    """Expect nothing any more of a job or a schedule. What is breached ends.
+    """Delete the expectations of a job or a schedule.
 
-    What code declares is back when its declaration changes.
+    Their breaches end. Expectations that code declares come back when the declaration changes.
     """
-    kind, name = _whom(job, schedule)
+    kind, name = _subject(job, schedule)
     dropped = ask(database, lambda client: client.expectations.delete(kind, name, actor=actor()))
     if as_json:
         print_json({"kind": kind, "subject": name, "dropped": dropped})
     elif on_terminal():
-        emit(f"nothing is expected of {kind} {name} any more" if dropped else f"nothing was expected of {kind} {name}")
+        emit(f"deleted the expectations of {kind} {name}" if dropped else f"{kind} {name} had no expectations")
 
 
-def _whom(job: str | None, schedule: str | None) -> tuple[str, str]:
+def _subject(job: str | None, schedule: str | None) -> tuple[str, str]:
     if (job is None) == (schedule is None):
-        raise Invalid("of whom?", hint="give --job NAME or --schedule NAME")
+        raise Invalid("give --job or --schedule, one of them")
     return ("job", job) if job is not None else ("schedule", str(schedule))
 
 
@@ -137,21 +142,21 @@ def _value(option: str, text: str) -> object:
     return text
 
 
-def state_of(found: Expected) -> str:
-    if found.resting:
+def state_of(expected: Expected) -> str:
+    if expected.resting:
         return "resting"
-    return "breached" if found.breaches else "met"
+    return "breached" if expected.breaches else "met"
 
 
-def _row(found: Expected, now: datetime) -> list[Cell]:
-    state = state_of(found)
+def _row(expected: Expected, now: datetime) -> list[Cell]:
+    state = state_of(expected)
     symbol, colour = _STATES[state]
     return [
-        text_cell(found.kind),
-        text_cell(found.subject),
+        text_cell(expected.kind),
+        text_cell(expected.subject),
         Cell(state, f"{symbol} {state}", colour),
-        text_cell(told_expectations(found)),
-        text_cell(found.owner),
-        age_cell(found.since, now),
-        Cell(told_breaches(found, now), style="red"),
+        text_cell(expectations_text(expected)),
+        text_cell(expected.owner),
+        age_cell(expected.since, now),
+        Cell(breaches_text(expected, now), style="red"),
     ]

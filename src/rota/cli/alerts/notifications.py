@@ -1,4 +1,4 @@
-"""`rota notification`: who is told of what."""
+"""`rota notification`: list, create, delete and test notifications."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rota.core.alerts.notifications import AT_MOST, ENV, ON, NotificationView
 from rota.errors import Invalid
 
 _COLUMNS = Columns(("name", "state", "on", "to", "of"), cut=("to", "of"))
-_CODE = "it belongs to code and comes back at the next start unless it is removed there"
-_NONE = "nobody is told of anything yet: `rota notification create`, or app.notify(…) in code"
+_CODE = "it is declared in code, and comes back at the next start unless it is removed there"
+_NONE = "no notifications: create one with `rota notification create`, or app.notify(…) in code"
 
 name = click.argument("name")
 
@@ -35,13 +35,16 @@ name = click.argument("name")
     ),
 )
 def notification() -> None:
-    """Notifications: who is told of what, by a signed webhook or an e-mail."""
+    """List, create, delete and test notifications.
+
+    A notification is sent as a signed webhook or an e-mail.
+    """
 
 
-@notification.command("list", epilog=examples("rota notification ls", "rota notification ls --json"))
+@notification.command("list", epilog=examples("rota notification list", "rota notification list --json"))
 @shared
 def list_notifications(database: str | None, as_json: bool) -> None:
-    """List notifications by name. Secrets are not shown."""
+    """List notifications by name, without secrets."""
     _print(ask(database, lambda client: client.notifications.list()), as_json=as_json)
 
 
@@ -49,20 +52,20 @@ def list_notifications(database: str | None, as_json: bool) -> None:
 @name
 @shared
 def get(name: str, database: str | None, as_json: bool) -> None:
-    """Show all about a notification, but its secrets."""
+    """Show a notification, without its secrets."""
 
     async def question(client: Client) -> tuple[NotificationView, datetime]:
         return await client.notifications.get(name), await client.time()
 
-    found, now = ask(database, question)
+    view, now = ask(database, question)
     if as_json:
-        print_json(found)
+        print_json(view)
     else:
-        print_facts(_facts(found, now))
+        print_facts(_facts(view, now))
 
 
 @notification.command(
-    "add",
+    "create",
     epilog=examples(
         "rota notification create ops --to mailto:ops@example.com --job crawl",
         "rota notification create chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
@@ -71,43 +74,45 @@ def get(name: str, database: str | None, as_json: bool) -> None:
 @name
 @click.option("--to", required=True, metavar="URL", help="https://…, or mailto:ADDRESS,ADDRESS.")
 @click.option("--on", multiple=True, metavar="WORD", help=f"{', '.join(ON)}. Repeatable.  [default: failure]")
-@click.option("--job", "jobs", multiple=True, metavar="NAME", help="Only of this job. Repeatable.")
-@click.option("--schedule", "schedules", multiple=True, metavar="NAME", help="Only of this schedule. Repeatable.")
-@click.option("--secret", metavar="env:NAME|-", help="Signs webhooks: a variable of whoever sends it; -: from stdin.")
-@click.option("--include-payload", is_flag=True, help="Send the payloads of runs, too.")
-@click.option("--at-most", type=int, metavar="N", help=f"An hour, about one job.  [default: {AT_MOST}]")
+@click.option("--job", "jobs", multiple=True, metavar="NAME", help="Only for this job. Repeatable.")
+@click.option("--schedule", "schedules", multiple=True, metavar="NAME", help="Only for this schedule. Repeatable.")
+@click.option(
+    "--secret", metavar="env:NAME|-", help="Signs webhooks: a variable of the sending process, or - for stdin."
+)
+@click.option("--include-payload", is_flag=True, help="Include the payloads of runs.")
+@click.option("--at-most", type=int, metavar="N", help=f"Messages an hour for one job.  [default: {AT_MOST}]")
 @shared
-def create(name: str, database: str | None, as_json: bool, **given: Any) -> None:
-    """Let somebody be told: of everything, or of some jobs and schedules."""
-    options = {key: value for key, value in given.items() if value is not None and value != ()}
-    if "secret" in options:
-        options["secret"] = _secret(options["secret"])
+def create(name: str, database: str | None, as_json: bool, **options: Any) -> None:
+    """Create a notification, of all or of some jobs and schedules."""
+    settings = {key: value for key, value in options.items() if value is not None and value != ()}
+    if "secret" in settings:
+        settings["secret"] = _secret(settings["secret"])
 
     async def command(client: Client) -> tuple[NotificationView, set[str]]:
-        made = await client.notifications.create(name, owner="cli", actor=actor(), **options)
-        return made, set(made.jobs) - {job.name for job in await client.jobs()}
+        view = await client.notifications.create(name, owner="cli", actor=actor(), **settings)
+        return view, set(view.jobs) - {job.name for job in await client.jobs()}
 
-    made, unknown = ask(database, command)
+    view, unknown = ask(database, command)
     for job in sorted(unknown):
-        click.echo(f"note: no job is called {job} yet", err=True)
-    _print([made], as_json=as_json, one=True)
+        click.echo(f"note: there is no job named {job} yet", err=True)
+    _print([view], as_json=as_json, single=True)
 
 
-@notification.command("delete", epilog=examples("rota notification rm ops", "rota notification rm ops --yes"))
+@notification.command("delete", epilog=examples("rota notification delete ops", "rota notification delete ops --yes"))
 @name
 @yes_option
 @shared
 def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
-    """Let nobody be told any more. What waits to be sent is not."""
-    found = ask(database, lambda client: client.notifications.get(name))
+    """Delete a notification; messages that wait to be sent are dropped."""
+    view = ask(database, lambda client: client.notifications.get(name))
     if not yes:
-        require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notification rm {name}")
+        require_consent(f"delete notification {name} (to {view.to})?", command=f"rota notification delete {name}")
     ask(database, lambda client: client.notifications.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})
         return
     emit(f"deleted {name}" if on_terminal() else name)
-    if found.owner == "code":
+    if view.owner == "code":
         click.echo(f"note: {_CODE}", err=True)
 
 
@@ -115,9 +120,9 @@ def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
 @name
 @shared
 def send_test(name: str, database: str | None, as_json: bool) -> None:
-    """Send one now, from here, and say what came of it.
+    """Send a test message now, from this machine.
 
-    A worker elsewhere may reach less, or have other secrets.
+    A worker on another machine may have other network access, or other secrets.
     """
     answer = ask(database, lambda client: client.notifications.test(name))
     if as_json:
@@ -126,22 +131,24 @@ def send_test(name: str, database: str | None, as_json: bool) -> None:
         emit(f"sent {name}" if on_terminal() else name)
 
 
-def _secret(given: str) -> str:
-    """Never as an argument, which every process of this machine could read."""
-    if given == "-":
+def _secret(source: str) -> str:
+    """Read the secret. It is never an argument, which every process of the machine could read."""
+    if source == "-":
         return sys.stdin.readline().rstrip("\n")
-    if not given.startswith(ENV):
-        raise Invalid("--secret takes no secret itself: others could read it", hint="--secret env:NAME, or - for stdin")
-    if given.removeprefix(ENV) not in os.environ:
-        click.echo(f"note: {given.removeprefix(ENV)} is not set here; whoever sends it needs it", err=True)
-    return given
+    if not source.startswith(ENV):
+        raise Invalid(
+            "--secret does not take the secret itself: others could read it", hint="use env:NAME, or - for stdin"
+        )
+    if source.removeprefix(ENV) not in os.environ:
+        click.echo(f"note: {source.removeprefix(ENV)} is not set here; the sending process needs it", err=True)
+    return source
 
 
-def _print(found: Sequence[NotificationView], *, as_json: bool, one: bool = False) -> None:
+def _print(views: Sequence[NotificationView], *, as_json: bool, single: bool = False) -> None:
     if as_json:
-        print_json(found[0] if one else {"items": found, "next_cursor": None})
+        print_json(views[0] if single else {"items": views, "next_cursor": None})
     else:
-        print_rows(_COLUMNS, [_row(view) for view in found], none=_NONE)
+        print_rows(_COLUMNS, [_row(view) for view in views], none=_NONE)
 
 
 def _row(view: NotificationView) -> list[Cell]:
@@ -159,7 +166,7 @@ def _facts(view: NotificationView, now: datetime) -> list[tuple[str, Cell]]:
         *zip(_COLUMNS.titles, _row(view), strict=True),
         ("secret", text_cell(view.secret)),
         ("include_payload", text_cell("yes" if view.include_payload else "no")),
-        ("at_most", text_cell(f"{view.at_most} an hour about one job")),
+        ("at_most", text_cell(f"{view.at_most} an hour for one job")),
         ("owner", text_cell(view.owner)),
         ("created_at", instant_cell(view.created_at, now)),
         ("updated_at", instant_cell(view.updated_at, now)),

@@ -1,4 +1,4 @@
-"""`rota run complete|fail`: the end of a run that somebody outside has, said by whoever knows its fence."""
+"""`rota run complete|fail`: report the result of an external run, with its fence as proof."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from rota.errors import BadPayload, Invalid
 from rota.values import json
 from rota.values.json import Limits
 
-_fence = click.option("--fence", type=int, required=True, metavar="N", help="The right to end it: `rota run get ID`.")
+_fence = click.option(
+    "--fence", type=int, required=True, metavar="N", help="The run's fence, shown by `rota run get ID`."
+)
 
 
 @click.command(
@@ -27,19 +29,19 @@ _fence = click.option("--fence", type=int, required=True, metavar="N", help="The
 )
 @click.argument("id")
 @_fence
-@click.option("--result", metavar="JSON", help="What it gave.")
+@click.option("--result", metavar="JSON", help="The result.")
 @shared
 def complete(id: str, fence: int, result: str | None, database: str | None, as_json: bool) -> None:
-    """Say that a run which is in other hands is done; or the step that it waits for.
+    """Complete an external run or step.
 
-    ID is the beginning or the end of an id, or all of it. Said twice, it is done once.
+    ID is a run's id, or a unique beginning or end of it. Repeating the command changes nothing.
     """
 
     async def act(client: Client, run_id: str) -> object:
         value = None if result is None else _json(result, Limits(client.config.max_payload))
         return await client.external.complete(run_id, fence, value)
 
-    print_run(ask(database, lambda client: _ended(client, id, act)), as_json=as_json)
+    print_run(ask(database, lambda client: _report(client, id, act)), as_json=as_json)
 
 
 @click.command(
@@ -52,33 +54,33 @@ def complete(id: str, fence: int, result: str | None, database: str | None, as_j
 @click.argument("id")
 @_fence
 @click.option("--error", required=True, metavar="TEXT", help="What went wrong.")
-@click.option("--no-retry", is_flag=True, help="It is not tried again.")
-@click.option("--after", metavar="DURATION", help='Tried again after this long: "90s", "3h".')
+@click.option("--no-retry", is_flag=True, help="Do not retry the run.")
+@click.option("--after", metavar="DURATION", help='Retry after this long: "90s", "3h".')
 @shared
 def fail(id: str, fence: int, error: str, database: str | None, as_json: bool, **how: Any) -> None:
-    """Say that a run which is in other hands went wrong: it is tried again, as its job says.
+    """Fail an external run; it is retried as its job says.
 
-    ID is the beginning or the end of an id, or all of it. Said twice, it failed once.
+    ID is a run's id, or a unique beginning or end of it. Repeating the command changes nothing.
     """
     retry, after = not how["no_retry"], how["after"]
 
     async def act(client: Client, run_id: str) -> object:
         return await client.external.fail(run_id, fence, error, retry=retry, after=after)
 
-    print_run(ask(database, lambda client: _ended(client, id, act)), as_json=as_json)
+    print_run(ask(database, lambda client: _report(client, id, act)), as_json=as_json)
 
 
-async def _ended(client: Client, id: str, act: Callable[[Client, str], Awaitable[object]]) -> Run:
-    found = await client.get(id)
-    await act(client, found.id)
-    return await client.get(found.id)
+async def _report(client: Client, id: str, act: Callable[[Client, str], Awaitable[object]]) -> Run:
+    run = await client.get(id)
+    await act(client, run.id)
+    return await client.get(run.id)
 
 
 def _json(text: str, limits: Limits) -> Any:
     try:
         return json.decode(text, limits)
     except BadPayload as error:
-        raise Invalid(f"--result is not JSON: {error.problem}", hint="in the shell's single quotes") from None
+        raise Invalid(f"--result is not JSON: {error.problem}", hint="use single quotes") from None
 
 
 COMMANDS = (complete, fail)

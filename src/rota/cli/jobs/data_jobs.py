@@ -1,4 +1,4 @@
-"""`rota job create|update|rm`: jobs that are data, made, changed and dropped."""
+"""`rota job create|update|delete`: data jobs."""
 
 from __future__ import annotations
 
@@ -21,30 +21,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _COLUMNS = Columns(("job", "kind", "version", "does"), cut=("job", "does"))
 _OPTIONS = (
-    click.option("--url", metavar="URL", help="An HTTP job: where its request goes."),
-    click.option("--method", metavar="METHOD", help="GET, POST, …  [default: GET]"),
-    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Repeatable."),
-    click.option("--body", metavar="TEXT | JSON | @FILE", help="What is sent instead of the run's payload."),
-    click.option("--expect-status", multiple=True, metavar="STATUS", help="200, 2xx, 200-204.  [default: 2xx]"),
-    click.option("--retry-on", multiple=True, metavar="STATUS", help="Repeatable.  [default: 408, 425, 429, 5xx]"),
-    click.option("--redirects/--no-redirects", default=None, help="Follow them.  [default: of GET and HEAD]"),
-    click.option("--max-response", metavar="SIZE", help="How much of an answer is kept.  [default: 64KB]"),
-    click.option("--secret", metavar="TEXT | @FILE", help="Signs the request."),
-    click.option("--command", is_flag=True, help="A command job: the program and its arguments, behind --."),
-    click.option("--env", multiple=True, metavar="NAME=VALUE", help="For the program; repeatable."),
-    click.option("--cwd", metavar="FOLDER", help="Where the program runs."),
-    click.option("--stdin", type=click.Choice(["payload"]), help="What the program reads there."),
-    click.option("--retry-exit-code", "retry_exit_codes", type=int, multiple=True, metavar="N", help="Repeatable."),
-    click.option("--queue", metavar="NAME", help="Where its runs wait.  [default: default]"),
-    click.option("--timeout", metavar="DURATION", help="For each attempt.  [default: 10s for an HTTP job]"),
-    click.option("--max-attempts", type=int, metavar="N", help="1 means no retry."),
-    click.option("--description", metavar="TEXT", help="For people."),
-    click.option("--payload-schema", metavar="JSON | @FILE", help="What payloads must be like, as JSON Schema."),
+    click.option("--url", metavar="URL", help="Make it an HTTP job, with a request to this URL."),
+    click.option("--method", metavar="METHOD", help="HTTP method: GET, POST, …  [default: GET]"),
+    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header of the request. Repeatable."),
+    click.option("--body", metavar="TEXT | JSON | @FILE", help="Body of the request, instead of the run's payload."),
+    click.option(
+        "--expect-status",
+        multiple=True,
+        metavar="STATUS",
+        help="Statuses that mean success: 200, 2xx, 200-204.  [default: 2xx]",
+    ),
+    click.option(
+        "--retry-on", multiple=True, metavar="STATUS", help="Statuses to retry after.  [default: 408, 425, 429, 5xx]"
+    ),
+    click.option("--redirects/--no-redirects", default=None, help="Follow redirects.  [default: for GET and HEAD]"),
+    click.option("--max-response", metavar="SIZE", help="How much of a response is stored.  [default: 64KB]"),
+    click.option("--secret", metavar="TEXT | @FILE", help="Key that signs the request."),
+    click.option("--command", is_flag=True, help="Make it a command job: program and arguments follow --."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the program. Repeatable."),
+    click.option("--cwd", metavar="FOLDER", help="Working directory of the program."),
+    click.option("--stdin", type=click.Choice(["payload"]), help="What the program reads from stdin."),
+    click.option("--retry-exit-code", "retry_exit_codes", type=int, multiple=True, metavar="N", help="Retry after it."),
+    click.option("--queue", metavar="NAME", help="Queue of its runs.  [default: default]"),
+    click.option("--timeout", metavar="DURATION", help="Limit for each attempt.  [default: 10s for an HTTP job]"),
+    click.option("--max-attempts", type=int, metavar="N", help="Attempts of a run; 1 means no retry."),
+    click.option("--description", metavar="TEXT", help="Description for people."),
+    click.option("--payload-schema", metavar="JSON | @FILE", help="JSON Schema of payloads."),
     click.option("--set", "others", multiple=True, metavar="OPTION=JSON", help="Any other option of a job."),
 )
 
 
-def _defining(command: F) -> F:
+def _definition_options(command: F) -> F:
     for option in reversed(_OPTIONS):
         command = option(command)
     return shared(click.argument("argv", nargs=-1, metavar="[-- PROGRAM ARGUMENT…]")(command))
@@ -59,22 +66,24 @@ def _defining(command: F) -> F:
     )
 )
 @click.argument("name")
-@click.option("--external", is_flag=True, help="A job that somebody outside does.")
-@_defining
-def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
-    """Make a job of data: a request, a program, or work for somebody outside.
+@click.option("--external", is_flag=True, help="Make it an external job, whose runs other systems claim.")
+@_definition_options
+def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **options: Any) -> None:
+    """Create a data job: an HTTP request, a command, or external work.
 
-    Texts of it may hold {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
-    {idempotency_key}. Programs run on workers with ROTA_ENABLE_COMMAND=1 only.
+    Its texts may contain {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
+    {idempotency_key}. Commands run only on workers with ROTA_ENABLE_COMMAND=1.
     """
-    options = _options(given)
+    settings = _settings(options)
     kinds = [
-        kind for kind, is_it in (("http", "url" in options), ("command", command), ("external", external)) if is_it
+        kind for kind, is_it in (("http", "url" in settings), ("command", command), ("external", external)) if is_it
     ]
     if len(kinds) != 1:
         raise Invalid("give one of --url, --command and --external", hint="rota job create ping --url https://…")
-    made = ask(database, lambda client: client.data_jobs.create(name, kinds[0], owner="cli", actor=actor(), **options))
-    _print(made, as_json=as_json)
+    definition = ask(
+        database, lambda client: client.data_jobs.create(name, kinds[0], owner="cli", actor=actor(), **settings)
+    )
+    _print(definition, as_json=as_json)
 
 
 @click.command(
@@ -83,26 +92,26 @@ def create(name: str, external: bool, command: bool, database: str | None, as_js
     )
 )
 @click.argument("name")
-@_defining
-def update(name: str, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
-    """Change such a job: only what is given, for runs that are enqueued from now on.
+@_definition_options
+def update(name: str, command: bool, database: str | None, as_json: bool, **options: Any) -> None:
+    """Change a data job, for runs that are enqueued from now on.
 
-    `--set OPTION=null` goes back to the default.
+    Options that are not given stay as they are. `--set OPTION=null` restores the default.
     """
-    options = _options(given)
-    changed = ask(database, lambda client: client.data_jobs.update(name, actor=actor(), **options))
-    _print(changed, as_json=as_json)
+    settings = _settings(options)
+    definition = ask(database, lambda client: client.data_jobs.update(name, actor=actor(), **settings))
+    _print(definition, as_json=as_json)
 
 
-@click.command("delete", epilog=examples("rota job rm ping", "rota job rm ping --force --yes"))
+@click.command("delete", epilog=examples("rota job delete ping", "rota job delete ping --force --yes"))
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Also while it is needed: disable its schedules, cancel its runs.")
+@click.option("--force", is_flag=True, help="Even if it is in use: disable its schedules, cancel its runs.")
 @yes_option
 @shared
 def delete(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
-    """Drop such a job. What is known of its runs stays."""
+    """Delete a data job; its finished runs stay."""
     if force and not yes:
-        require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job rm {name}")
+        require_consent(f"delete {name}, disable its schedules and cancel its runs?", command=f"rota job delete {name}")
     ask(database, lambda client: client.data_jobs.delete(name, force=force, actor=actor()))
     if as_json:
         print_json({"job": name, "dropped": True})
@@ -110,25 +119,25 @@ def delete(name: str, force: bool, yes: bool, database: str | None, as_json: boo
         emit(name)
 
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """What was given, as the client takes it."""
-    found = {name: value for name, value in given.items() if value is not None and value != ()}
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, with values as the client takes them."""
+    settings = {name: value for name, value in options.items() if value is not None and value != ()}
     for name, read in _READ.items():
-        if name in found:
-            found[name] = read(found[name])
-    for word in found.pop("others", ()):
+        if name in settings:
+            settings[name] = read(settings[name])
+    for word in settings.pop("others", ()):
         name, equals, text = word.partition("=")
         if not equals:
             raise Invalid(f"--set {word!r} has no =", hint="as in --set priority=5")
-        found[name.strip().replace("-", "_")] = _value(text)
-    return found
+        settings[name.strip().replace("-", "_")] = _value(text)
+    return settings
 
 
 def _pairs(separator: str) -> Callable[[tuple[str, ...]], dict[str, str]]:
     def read(words: tuple[str, ...]) -> dict[str, str]:
         pairs = [word.partition(separator) for word in words]
-        for name, found, _ in pairs:
-            if not found:
+        for name, sign, _ in pairs:
+            if not sign:
                 raise Invalid(f"{name!r} has no {separator}", hint=f"NAME{separator}VALUE")
         return {name.strip(): value.strip() for name, _, value in pairs}
 
@@ -145,7 +154,7 @@ def _content(text: str) -> str:
 
 
 def _body(text: str) -> Any:
-    """An object or a list is JSON, anything else is text."""
+    """Parse a body: an object or a list is JSON, anything else is text."""
     content = _content(text)
     try:
         value = msgspec.json.decode(content)
@@ -158,11 +167,11 @@ def _schema(text: str) -> Any:
     try:
         return msgspec.json.decode(_content(text))
     except msgspec.DecodeError as error:
-        raise Invalid(f"--payload-schema is no JSON: {error}") from None
+        raise Invalid(f"--payload-schema is not JSON: {error}") from None
 
 
 def _value(text: str) -> Any:
-    """JSON, or text where it is none."""
+    """Parse JSON; return the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -183,7 +192,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def facts(definition: JobDefinition) -> list[tuple[str, str | None]]:
-    """What it does, for people."""
+    """Return facts about the request or the command of a data job."""
     if definition.http is not None:
         http = definition.http
         lines = "\n".join(f"{name}: {value}" for name, value in http.headers.items())

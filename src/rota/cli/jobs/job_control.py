@@ -1,4 +1,4 @@
-"""`rota job pause|resume|cancel|retry|stats`: what is done to a job as a whole, and how it fares."""
+"""`rota job pause|resume|cancel|retry|stats`: commands about a job as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import catching_up, examples, shared
+from rota.cli.options import catch_up_option, examples, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, instant_cell, job_state_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
@@ -24,12 +24,12 @@ _CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job
 
 @click.command(epilog=examples("rota job pause crawl --reason 'the site is down'"))
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
+@click.option("--reason", metavar="TEXT", help="Stored with the pause.")
 @shared
 def pause(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
-    """Let nothing of a job begin until it is resumed.
+    """Pause a job: no run of it starts until it is resumed.
 
-    Its schedules rest and its runs wait; those that run already run on.
+    Its schedules plan nothing and its runs wait. Running runs continue.
     """
     status = ask(database, lambda client: client.pause_job(name, reason=reason, actor=actor()))
     _print_status(status, as_json=as_json)
@@ -37,23 +37,23 @@ def pause(name: str, reason: str | None, database: str | None, as_json: bool) ->
 
 @click.command(epilog=examples("rota job resume crawl", "rota job resume crawl --catch-up latest"))
 @click.argument("name")
-@catching_up
+@catch_up_option
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     status = ask(database, lambda client: client.resume_job(name, catch_up=catch_up, actor=actor()))
     _print_status(status, as_json=as_json)
 
 
 @click.command(epilog=examples("rota job cancel crawl --reason 'wrong list'", "rota job cancel crawl --yes --json"))
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the runs.")
+@click.option("--reason", metavar="TEXT", help="Stored with the runs.")
 @yes_option
 @shared
 def cancel(name: str, reason: str | None, yes: bool, database: str | None, as_json: bool) -> None:
     """Disable a job's schedules and cancel its runs.
 
-    Those that wait end at once, those that run are asked to stop.
+    Waiting runs end at once; running ones are asked to stop.
     """
 
     async def question(client: Client) -> tuple[JobStatus, int]:
@@ -83,15 +83,15 @@ async def _enabled_schedules(client: Client, job: str) -> int:
     return count
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 @click.command(epilog=examples("rota job retry crawl"))
 @click.argument("name")
 @shared
 def retry(name: str, database: str | None, as_json: bool) -> None:
-    """Do the work of a job's newest run again, if that did not succeed."""
+    """Retry a job's newest run, if it did not succeed."""
 
     async def command(client: Client) -> Run:
         return await client.get((await client.retry_job(name, actor=actor())).id)
@@ -103,30 +103,33 @@ def retry(name: str, database: str | None, as_json: bool) -> None:
 @click.argument("name")
 @shared
 def stats(name: str, database: str | None, as_json: bool) -> None:
-    """Show how a job's runs ended and how long they took, pruned ones included."""
+    """Show how a job's runs ended and how long they took.
+
+    Pruned runs are included.
+    """
 
     async def question(client: Client) -> tuple[JobStats, datetime]:
         return await client.job_stats(name), await client.time()
 
-    found, now = ask(database, question)
+    statistics, now = ask(database, question)
     if as_json:
-        print_json(found)
+        print_json(statistics)
     else:
-        print_facts(_stats_facts(found, now))
+        print_facts(_stats_facts(statistics, now))
 
 
-def _stats_facts(found: JobStats, now: datetime) -> list[tuple[str, Cell]]:
+def _stats_facts(stats: JobStats, now: datetime) -> list[tuple[str, Cell]]:
     counts = ("total", "succeeded", "failed", "timed_out", "cancelled", "expired", "skipped")
-    rate = found.success_rate
+    rate = stats.success_rate
     return [
-        ("job", text_cell(found.job)),
-        *((name, text_cell(getattr(found, name))) for name in counts),
+        ("job", text_cell(stats.job)),
+        *((name, text_cell(getattr(stats, name))) for name in counts),
         ("success_rate", Cell("") if rate is None else Cell(f"{rate:.4f}", f"{rate:.1%}")),
-        ("average_duration_ms", _duration_cell(found.average_duration_ms)),
-        ("p95_duration_ms", _duration_cell(found.p95_duration_ms)),
-        ("first_at", instant_cell(found.first_at, now)),
-        ("last_execution_at", instant_cell(found.last_execution_at, now)),
-        ("next_scheduled_at", instant_cell(found.next_scheduled_at, now)),
+        ("average_duration_ms", _duration_cell(stats.average_duration_ms)),
+        ("p95_duration_ms", _duration_cell(stats.p95_duration_ms)),
+        ("first_at", instant_cell(stats.first_at, now)),
+        ("last_execution_at", instant_cell(stats.last_execution_at, now)),
+        ("next_scheduled_at", instant_cell(stats.next_scheduled_at, now)),
     ]
 
 

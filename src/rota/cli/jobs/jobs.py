@@ -1,4 +1,4 @@
-"""`rota job`: what the database knows of jobs."""
+"""`rota job`: list and show jobs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _JOB_COLUMNS = Columns(
 
 @click.group(
     cls=Group,
-    epilog=examples("rota job ls", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"),
+    epilog=examples("rota job list", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"),
 )
 def job() -> None:
-    """Jobs: list, show, add, edit, remove, pause, resume, cancel, retry, count."""
+    """List, show, pause, cancel and retry jobs; create data jobs."""
 
 
 for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
     job.add_command(_command)
 
 
-@job.command("list", epilog=examples("rota job ls", "rota job ls --json"))
+@job.command("list", epilog=examples("rota job list", "rota job list --json"))
 @shared
 def list_jobs(database: str | None, as_json: bool) -> None:
-    """List the jobs that the database knows, with their state."""
+    """List jobs with their state."""
 
     async def question(client: Client) -> Any:
         definitions = {definition.name: definition for definition in await client.jobs()}
@@ -52,15 +52,15 @@ def list_jobs(database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"items": [_document(definition, status) for definition, status in jobs], "next_cursor": None})
         return
-    none = "no jobs yet: they appear when a worker that has them starts"
+    none = "no jobs yet: they appear when a worker that declares them starts"
     print_rows(_JOB_COLUMNS, [_row(definition, status, now) for definition, status in jobs], none=none)
 
 
 @job.command("get", epilog=examples("rota job get crawl", "rota job get crawl --json"))
 @click.argument("name")
 @shared
-def show_job(name: str, database: str | None, as_json: bool) -> None:
-    """Show a job: its state, and what it declares, payload, policies and limits."""
+def get_job(name: str, database: str | None, as_json: bool) -> None:
+    """Show a job's state, payload schema, policies and limits."""
 
     async def question(client: Client) -> Any:
         definition, status = await client.job(name), await client.job_status(name)
@@ -70,8 +70,8 @@ def show_job(name: str, database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({**_document(definition, status), "expected": expected})
     else:
-        first, *others = _facts(definition)
-        print_facts([first, *_status_facts(status, now), *expected_facts(expected, now), *others])
+        first, *rest = _facts(definition)
+        print_facts([first, *_status_facts(status, now), *expected_facts(expected, now), *rest])
 
 
 def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`rota queue`: what waits where, and what is held."""
+"""`rota queue`: list, pause and resume queues."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from rota.core.jobs.queues import Pause, QueueCount, with_empty_queues
 _COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason"), cut=("queue", "reason"))
 
 
-@click.group(cls=Group, epilog=examples("rota queue ls", "rota queue pause mail"))
+@click.group(cls=Group, epilog=examples("rota queue list", "rota queue pause mail"))
 def queue() -> None:
-    """Queues and what is in them."""
+    """List, pause and resume queues."""
 
 
-@queue.command("list", epilog=examples("rota queue ls", "rota queue ls --json"))
+@queue.command("list", epilog=examples("rota queue list", "rota queue list --json"))
 @shared
 def list_queues(database: str | None, as_json: bool) -> None:
-    """List queues: runs that run, that may be claimed, and that wait for their time; and which are paused."""
+    """List queues with their running, queued and scheduled runs."""
 
     async def question(client: Client) -> tuple[list[QueueCount], Sequence[Pause]]:
         paused = await client.paused_queues()
         counts = with_empty_queues(await client.queues(), await client.jobs())
-        known = {count[0] for count in counts}
-        return sorted([*counts, *((one.name, 0, 0, 0) for one in paused if one.name not in known)]), paused
+        names = {count[0] for count in counts}
+        return sorted([*counts, *((pause.name, 0, 0, 0) for pause in paused if pause.name not in names)]), paused
 
     counts, pauses = ask(database, question)
-    paused = {one.name: one for one in pauses}
+    paused = {pause.name: pause for pause in pauses}
     if as_json:
         items = [
             {**dict(zip(_COLUMNS.titles, count, strict=False)), "paused": paused.get(count[0])} for count in counts
@@ -45,32 +45,32 @@ def list_queues(database: str | None, as_json: bool) -> None:
 
 @queue.command("pause", epilog=examples("rota queue pause mail --reason 'the relay is down'"))
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
+@click.option("--reason", metavar="TEXT", help="Stored with the pause.")
 @shared
 def pause_queue(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
-    """Let nothing be claimed from a queue until it is resumed.
+    """Pause a queue: no run of it is claimed until it is resumed.
 
-    Runs can still be enqueued, and wait; those that run already run on.
+    Runs can still be enqueued, and wait. Running runs continue.
     """
     ask(database, lambda client: client.pause_queue(name, reason=reason, actor=actor()))
-    _tell({"queue": name, "paused": True}, f"queue {name} is paused", as_json=as_json)
+    _report({"queue": name, "paused": True}, f"queue {name} is paused", as_json=as_json)
 
 
 @queue.command("resume", epilog=examples("rota queue resume mail"))
 @click.argument("name")
 @shared
 def resume_queue(name: str, database: str | None, as_json: bool) -> None:
-    """Let runs be claimed from a queue again."""
+    """Resume a paused queue."""
     was_paused = ask(database, lambda client: client.resume_queue(name, actor=actor()))
-    said = f"queue {name} goes on" if was_paused else f"queue {name} was not paused"
-    _tell({"queue": name, "paused": False}, said, as_json=as_json)
+    message = f"queue {name} is resumed" if was_paused else f"queue {name} was not paused"
+    _report({"queue": name, "paused": False}, message, as_json=as_json)
 
 
-def _tell(document: dict[str, object], said: str, *, as_json: bool) -> None:
+def _report(document: dict[str, object], message: str, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
     elif on_terminal():
-        emit(said)
+        emit(message)
 
 
 def _row(count: QueueCount, pause: Pause | None) -> list[Cell]:

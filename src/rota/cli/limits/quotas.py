@@ -1,4 +1,4 @@
-"""`rota quota`: what scopes may have, over all jobs."""
+"""`rota quota`: limits of a scope, over all jobs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ _COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner"), 
 scope = click.argument("scope", metavar="KIND[/ID]")
 
 
-@click.group(cls=Group, epilog=examples("rota quota update tenant/42 --max-concurrency 3", "rota quota ls"))
+@click.group(cls=Group, epilog=examples("rota quota update tenant/42 --max-concurrency 3", "rota quota list"))
 def quota() -> None:
-    """Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs.
+    """List, set and delete quotas of scopes.
 
-    KIND/ID is one scope, KIND each scope of that kind that has no quota of its own.
+    A quota limits the runs of a scope over all jobs: running, queued, and started within a time. KIND/ID is one scope;
+    KIND is every scope of that kind that has no quota of its own.
     """
 
 
-@quota.command("list", epilog=examples("rota quota ls", "rota quota ls --json"))
+@quota.command("list", epilog=examples("rota quota list", "rota quota list --json"))
 @shared
 def list_quotas(database: str | None, as_json: bool) -> None:
     """List quotas."""
-    found = ask(database, lambda client: client.quotas.list())
+    quotas = ask(database, lambda client: client.quotas.list())
     if as_json:
-        print_json({"items": found, "next_cursor": None})
+        print_json({"items": quotas, "next_cursor": None})
         return
-    print_rows(_COLUMNS, [_row(one) for one in found], none="no quota is set: `rota quota update KIND/ID`")
+    print_rows(_COLUMNS, [_row(quota) for quota in quotas], none="no quotas: set one with `rota quota update KIND/ID`")
 
 
 @quota.command(
@@ -41,9 +42,9 @@ def list_quotas(database: str | None, as_json: bool) -> None:
     ),
 )
 @scope
-@click.option("--max-concurrency", type=int, metavar="N", help="Runs at once.")
-@click.option("--max-queued", type=int, metavar="N", help="Runs that may wait besides; one more is refused.")
-@click.option("--rate", metavar="N/DURATION", help='Attempts that begin within any such time: "1000/1h".')
+@click.option("--max-concurrency", type=int, metavar="N", help="Runs at a time.")
+@click.option("--max-queued", type=int, metavar="N", help="Runs that may wait; a further one is refused.")
+@click.option("--rate", metavar="N/DURATION", help='Attempts that may start within any such time: "1000/1h".')
 @shared
 def update_quota(
     scope: str,
@@ -53,44 +54,45 @@ def update_quota(
     database: str | None,
     as_json: bool,
 ) -> None:
-    """Set a quota, in place of the one that was there.
+    """Set a quota; it replaces the previous one.
 
-    The runs that wait or run already come under it, too. What a deploy declares does not change it any more.
+    It applies to queued and running runs, too. From then on, declarations in code do not change it.
     """
-    kind, id = _place(scope)
-    made = ask(
+    kind, id = _kind_and_id(scope)
+    quota = ask(
         database,
         lambda client: client.quotas.update(
             kind, id, max_concurrency=max_concurrency, max_queued=max_queued, rate=rate, actor=actor()
         ),
     )
     if as_json:
-        print_json(made)
+        print_json(quota)
     elif on_terminal():
         emit(f"the quota of {scope} is set")
 
 
-@quota.command("delete", epilog=examples("rota quota rm tenant/42"))
+@quota.command("delete", epilog=examples("rota quota delete tenant/42"))
 @scope
 @shared
 def delete_quota(scope: str, database: str | None, as_json: bool) -> None:
-    """Drop a quota: its runs are free, or under that of their kind.
+    """Delete a quota.
 
-    One that code declares comes back with its next start.
+    Its runs are then unlimited, or under the quota of their kind. A quota that code declares comes back when the app
+    starts again.
     """
-    kind, id = _place(scope)
+    kind, id = _kind_and_id(scope)
     ask(database, lambda client: client.quotas.delete(kind, id, actor=actor()))
     if as_json:
         print_json({"kind": kind, "id": id, "dropped": True})
     elif on_terminal():
-        emit(f"the quota of {scope} is dropped")
+        emit(f"the quota of {scope} is deleted")
 
 
-def _place(scope: str) -> tuple[str, str | None]:
+def _kind_and_id(scope: str) -> tuple[str, str | None]:
     kind, slash, id = scope.partition("/")
     return kind, id if slash else None
 
 
-def _row(one: QuotaOf) -> list[Cell]:
-    name = one.kind if one.id is None else f"{one.kind}/{one.id}"
-    return [text_cell(fact) for fact in (name, one.max_concurrency, one.max_queued, one.rate, one.owner)]
+def _row(quota: QuotaOf) -> list[Cell]:
+    name = quota.kind if quota.id is None else f"{quota.kind}/{quota.id}"
+    return [text_cell(fact) for fact in (name, quota.max_concurrency, quota.max_queued, quota.rate, quota.owner)]

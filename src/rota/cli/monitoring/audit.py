@@ -1,4 +1,4 @@
-"""`rota run events`, `rota schedule events`, `rota audit`: what happened, when, and by whom."""
+"""`rota run events`, `rota schedule events`, `rota audit`: events, with their time and actor."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _AUDIT_COLUMNS = Columns(
 @click.argument("id")
 @shared
 def events(id: str, database: str | None, as_json: bool) -> None:
-    """Show every change of a run's state: when, from what to what, and by whom.
+    """List the state changes of a run, with time and actor.
 
-    ID is the beginning or the end of an id, or all of it.
+    ID is a run's id, or a unique beginning or end of it.
     """
     _print(ask(database, lambda client: client.events(id)), _RUN_COLUMNS, as_json=as_json)
 
@@ -47,9 +47,9 @@ def events(id: str, database: str | None, as_json: bool) -> None:
 @click.argument("name")
 @shared
 def schedule_events(name: str, database: str | None, as_json: bool) -> None:
-    """Show what was done to a schedule and with it, and by whom.
+    """List the events of a schedule, with time and actor.
 
-    Also to one that was deleted, as long as no other has its name.
+    A deleted schedule keeps its events until another one has its name.
     """
     _print(ask(database, lambda client: client.schedules.events(name)), _SCHEDULE_COLUMNS, as_json=as_json)
 
@@ -61,32 +61,32 @@ def schedule_events(name: str, database: str | None, as_json: bool) -> None:
         "rota audit --subject news --limit 200 --json",
     )
 )
-@click.option("--kind", type=click.Choice(KINDS), help="Only what was done to one of these.")
-@click.option("--subject", metavar="ID|NAME", help="Only to this one: a run's whole id, or a name.")
-@click.option("--actor", metavar="NAME", help="Only by this one, for example cli:ann or policy:overlap.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only events of subjects of this kind.")
+@click.option("--subject", metavar="ID|NAME", help="Only events of this subject: a run's complete id, or a name.")
+@click.option("--actor", metavar="NAME", help="Only events of this actor, for example cli:ann or policy:overlap.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
 @click.option("--before", type=int, metavar="SEQ", help="The page after the one that ended with this number.")
 @shared
-def audit(limit: int, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """Show what people and policies did, newest first.
+def audit(limit: int, database: str | None, as_json: bool, **options: Any) -> None:
+    """List what people and policies did, newest first.
 
-    On a terminal a run is named by the end of its id, which every other command takes for all of it.
+    On a terminal, runs are named by the end of their id, which every command accepts.
     """
-    found = ask(database, lambda client: client.audit(limit=limit, **wanted))
-    following = found[-1].seq if len(found) == limit else None
+    page = ask(database, lambda client: client.audit(limit=limit, **options))
+    following = page[-1].seq if len(page) == limit else None
     if as_json:
-        print_json({"items": found, "next_cursor": following})
+        print_json({"items": page, "next_cursor": following})
         return
-    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in found], none="nothing of the kind")
+    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in page], none="no events match")
     if following and on_terminal():
         click.echo(f"more: --before {following}", err=True)
 
 
-def _print(found: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
+def _print(listed: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
     if as_json:
-        print_json({"items": found, "next_cursor": None})
+        print_json({"items": listed, "next_cursor": None})
     else:
-        print_rows(columns, [_row(event, columns) for event in found], none="nothing is known of it")
+        print_rows(columns, [_row(event, columns) for event in listed], none="no events")
 
 
 def _row(event: Event, columns: Columns) -> list[Cell]:

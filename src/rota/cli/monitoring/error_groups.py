@@ -1,4 +1,4 @@
-"""`rota error-groups`: what went wrong, grouped."""
+"""`rota error-groups`: failed runs, grouped by error."""
 
 from __future__ import annotations
 
@@ -30,35 +30,38 @@ _COLUMNS = Columns(
         "rota run retry --job crawl --fingerprint 4a193dde06e0",
     )
 )
-@click.option("--since", default="24h", show_default=True, metavar="AGE", help="So long ago, or a time with a zone.")
-@click.option("--until", type=instant_of, metavar="TIME", help="Before then; now, if not given.")
-@click.option("--job", metavar="NAME", help="Only of this job.")
-@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only of this scope.")
+@click.option("--since", default="24h", show_default=True, metavar="AGE", help="An age, or a time with a time zone.")
+@click.option("--until", type=instant_of, metavar="TIME", help="Before this time.  [default: now]")
+@click.option("--job", metavar="NAME", help="Only runs of this job.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only runs of this scope.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
 @shared
-def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """Group the runs that failed, timed out or expired by what went wrong; what was seen last comes first."""
+def error_groups(since: str, database: str | None, as_json: bool, **options: Any) -> None:
+    """List failed runs, grouped by error.
+
+    Runs that timed out or expired are included. The group with the most recent run comes first.
+    """
 
     async def question(client: Client) -> Any:
         now = await client.time()
-        return await client.error_groups.list(since=_instant(since, wanted["until"] or now), **wanted), now
+        return await client.error_groups.list(since=_instant(since, options["until"] or now), **options), now
 
-    found, now = ask(database, question)
+    page, now = ask(database, question)
     if as_json:
-        print_json(found)
+        print_json(page)
         return
-    print_rows(_COLUMNS, [_row(group, now) for group in found.items], none="nothing went wrong")
-    if found.truncated and on_terminal():
-        click.echo("note: there were more than are looked at", err=True)
+    print_rows(_COLUMNS, [_row(group, now) for group in page.items], none="no errors")
+    if page.truncated and on_terminal():
+        click.echo("note: there are more failed runs than were read", err=True)
 
 
 def _instant(text: str, until: datetime) -> datetime:
-    """An age, or a time."""
+    """Parse an age before `until`, or a time."""
     return instant_of(text) if "T" in text or text.count("-") > 1 else until - parse_duration(text)
 
 
 def _row(group: ErrorGroup, now: datetime) -> list[Cell]:
-    said = ": ".join(part for part in (group.type, group.message) if part)
+    error = ": ".join(part for part in (group.type, group.message) if part)
     return [
         text_cell(group.fingerprint),
         text_cell(group.job),
@@ -67,5 +70,5 @@ def _row(group: ErrorGroup, now: datetime) -> list[Cell]:
         age_cell(group.first_at, now),
         age_cell(group.last_at, now),
         text_cell(group.last_run_id),
-        Cell(said, said.partition("\n")[0], "red"),
+        Cell(error, error.partition("\n")[0], "red"),
     ]

@@ -1,4 +1,4 @@
-"""`rota explain`: why a plan time or a run is as it is."""
+"""`rota explain`: why a plan time ran or not, or why a run is in its state."""
 
 from __future__ import annotations
 
@@ -17,35 +17,39 @@ from rota.errors import NotFound, UnknownRun, UnknownSchedule
 
 @click.command(
     epilog=examples(
-        "rota explain news                               why the newest plan time did or did not run",
-        "rota explain news --at 2026-01-31T09:00:00Z     why that one did or did not",
-        "rota explain b3e52e11                           why that run is in its state",
+        "rota explain news                               why the newest plan time ran or did not",
+        "rota explain news --at 2026-01-31T09:00:00Z     why this plan time ran or did not",
+        "rota explain b3e52e11                           why this run is in its state",
     )
 )
-@click.argument("what", metavar="SCHEDULE | RUN")
-@click.option("--at", type=instant_of, metavar="TIME", help="Of a schedule: which plan time; else its newest.")
+@click.argument("subject", metavar="SCHEDULE | RUN")
+@click.option("--at", type=instant_of, metavar="TIME", help="Plan time of the schedule.  [default: the newest]")
 @shared
-def explain(what: str, at: datetime | None, database: str | None, as_json: bool) -> None:
-    """Say why a plan time of a schedule did or did not run, or why a run is in its state."""
+def explain(subject: str, at: datetime | None, database: str | None, as_json: bool) -> None:
+    """Explain a run's state, or why a plan time ran or did not."""
 
     async def question(client: Client) -> Explanation:
-        return await (client.schedules.explain(what, at) if at is not None else _of_run(client, what))
+        return await (client.schedules.explain(subject, at) if at is not None else _explain(client, subject))
 
-    found = ask(database, question)
+    explanation = ask(database, question)
     if as_json:
-        print_json(found)
+        print_json(explanation)
     elif on_terminal():
-        emit("\n".join(visible(sentence) for sentence in (f"{found.verdict.replace('_', ' ')}:", *found.words)))
+        emit(
+            "\n".join(
+                visible(sentence) for sentence in (f"{explanation.verdict.replace('_', ' ')}:", *explanation.words)
+            )
+        )
     else:
-        emit("\t".join([found.verdict, *map(one_field, found.words)]))
+        emit("\t".join([explanation.verdict, *map(one_field, explanation.words)]))
 
 
-async def _of_run(client: Client, what: str) -> Explanation:
+async def _explain(client: Client, subject: str) -> Explanation:
     try:
-        return await client.explain(what)
+        return await client.explain(subject)
     except UnknownRun:
         try:
-            return await client.schedules.explain(what)
-        except UnknownSchedule as none:
-            words = f"no run and no schedule is called {what!r:.80}"
-            raise NotFound(words, hint=f"{none.hint}; `rota run ls` lists runs") from None
+            return await client.schedules.explain(subject)
+        except UnknownSchedule as unknown:
+            words = f"there is no run and no schedule {subject!r:.80}"
+            raise NotFound(words, hint=f"{unknown.hint}; `rota run list` lists runs") from None

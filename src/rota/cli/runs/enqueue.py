@@ -1,4 +1,4 @@
-"""`rota run enqueue`: a job's name, a payload from wherever it is, and options for the run."""
+"""`rota run enqueue`: enqueue a run of a job, with a payload and options."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import click
 
 from rota.cli.connect import ask
 from rota.cli.options import examples, instant_of, scope_of, shared
-from rota.cli.terminal.payload import _object, arguments_of
+from rota.cli.terminal.payload import arguments_of, decode_object
 from rota.cli.terminal.run_format import print_new_run
-from rota.cli.terminal.wait import ended, finish
+from rota.cli.terminal.wait import finish, wait_for_run
 from rota.client.client import Client, Order
 from rota.core.runs.run import Run
 from rota.errors import BadPayload, Invalid
 from rota.values.json import Limits
 
-_METADATA = """in the shell's single quotes: --metadata '{"from": "me"}'"""
+_METADATA = """use single quotes: --metadata '{"from": "me"}'"""
 
 
 @click.command(
@@ -30,69 +30,71 @@ _METADATA = """in the shell's single quotes: --metadata '{"from": "me"}'"""
 )
 @click.argument("job")
 @click.argument("payload", metavar="[PAYLOAD_JSON | @FILE | -]", default="{}")
-@click.option("--queue", metavar="NAME", help="Instead of the job's.")
+@click.option("--queue", metavar="NAME", help="Queue, instead of the job's.")
 @click.option("--priority", type=int, metavar="N", help="Higher runs first; -1000 to 1000.")
-@click.option("--delay", metavar="DURATION", help='Not before this has passed: "90s", "1h30m".')
-@click.option("--at", "run_at", type=instant_of, metavar="TIME", help="Not before this: 2026-01-31T08:00:00Z.")
-@click.option("--key", metavar="KEY", help="Names the work: enqueued again before it has ended, it is the same run.")
-@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Whom it is for.")
-@click.option("--unique", is_flag=True, help="One live run with this payload.")
-@click.option("--unique-by", multiple=True, metavar="FIELD", help="One live run with this field's value; repeatable.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Repeatable.")
-@click.option("--metadata", metavar="JSON", help="An object kept with the run.")
-@click.option("--max-attempts", type=int, metavar="N", help="1 means no retry.")
-@click.option("--timeout", metavar="DURATION", help="For each attempt.")
-@click.option("--after", multiple=True, metavar="ID[,ID]", help="Not before these runs have succeeded; repeatable.")
-@click.option("--after-any-end", is_flag=True, help="With --after: however they end.")
+@click.option("--delay", metavar="DURATION", help='Start after this delay: "90s", "1h30m".')
+@click.option("--at", "run_at", type=instant_of, metavar="TIME", help="Start at this time: 2026-01-31T08:00:00Z.")
+@click.option("--key", metavar="KEY", help="Name of the work: while its run has not ended, no second one is created.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Scope of the run.")
+@click.option("--unique", is_flag=True, help="At most one live run with this payload.")
 @click.option(
-    "--otherwise", type=click.Choice(["skip", "cancel"]), help="If one of them does not succeed; default skip."
+    "--unique-by", multiple=True, metavar="FIELD", help="At most one live run with this field's value. Repeatable."
 )
-@click.option("--idempotency-key", metavar="KEY", help="Asked again within 24h with this key, it is the same run.")
-@click.option("--wait", "waiting", is_flag=True, help="Wait for its end; the exit code tells how (see `run wait`).")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag of the run. Repeatable.")
+@click.option("--metadata", metavar="JSON", help="Object that is stored with the run.")
+@click.option("--max-attempts", type=int, metavar="N", help="Attempts of the run; 1 means no retry.")
+@click.option("--timeout", metavar="DURATION", help="Limit for each attempt.")
+@click.option("--after", multiple=True, metavar="ID[,ID]", help="Start after these runs have succeeded. Repeatable.")
+@click.option("--after-any-end", is_flag=True, help="With --after: start however those runs end.")
+@click.option(
+    "--otherwise",
+    type=click.Choice(["skip", "cancel"]),
+    help="What to do if one of them does not succeed.  [default: skip]",
+)
+@click.option("--idempotency-key", metavar="KEY", help="A request with the same key within 24h creates no second run.")
+@click.option("--wait", "waiting", is_flag=True, help="Wait for its end; exit code as of `rota run wait`.")
 @shared
-def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **given: Any) -> int:
+def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **options: Any) -> int:
     """Enqueue a run of JOB.
 
     In a pipe it prints the run's id alone; with --wait the id, the state, and the result or error, tab-separated.
     """
-    options = run_options(**given)
+    settings = run_options(**options)
 
     async def command(client: Client) -> tuple[Run, bool]:
         arguments = arguments_of(payload, Limits(client.config.max_payload))
         try:
-            enqueued = await client.enqueue(Order(job, arguments, options))
+            enqueued = await client.enqueue(Order(job, arguments, settings))
         except BadPayload as error:
-            error.hint = error.hint or f"`rota job get {job}` tells what it takes"
+            error.hint = error.hint or f"`rota job get {job}` shows what it takes"
             raise
-        run = await (ended(client, enqueued.id, None) if waiting else client.get(enqueued.id))
+        run = await (wait_for_run(client, enqueued.id, None) if waiting else client.get(enqueued.id))
         return run, enqueued.created
 
     run, created = ask(database, command)
     if not created:
-        click.echo(f"note: the work was enqueued already, as run {run.id}", err=True)
+        click.echo(f"note: the work is already enqueued, as run {run.id}", err=True)
     if waiting:
         return finish(run, as_json=as_json)
     print_new_run(run, as_json=as_json)
     return 0
 
 
-def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **given: Any) -> dict[str, Any]:
-    """What `.options(...)` takes, of what was given."""
-    if given.get("delay") is not None and given.get("run_at") is not None:
+def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **options: Any) -> dict[str, Any]:
+    """Return the options that were given, named as `.options(...)` names them."""
+    if options.get("delay") is not None and options.get("run_at") is not None:
         raise Invalid("give --delay or --at, not both")
     if unique or unique_by:
-        given["unique"] = list(unique_by) or True
-    given["after"] = _after(given["after"], given.pop("after_any_end"), given.pop("otherwise"))
+        options["unique"] = list(unique_by) or True
+    options["after"] = _after(options["after"], options.pop("after_any_end"), options.pop("otherwise"))
     if metadata is not None:
-        given["metadata"] = _metadata(metadata)
-    return {name: value for name, value in given.items() if value is not None and value != ()}
+        options["metadata"] = _metadata(metadata)
+    return {name: value for name, value in options.items() if value is not None and value != ()}
 
 
 def _after(ids: tuple[str, ...], any_end: bool, otherwise: str | None) -> list[dict[str, str]] | None:
     if not ids and (any_end or otherwise):
-        raise Invalid(
-            f"{'--after-any-end' if any_end else '--otherwise'} says how to follow, not whom", hint="--after ID"
-        )
+        raise Invalid(f"{'--after-any-end' if any_end else '--otherwise'} needs --after", hint="--after ID")
     if any_end and otherwise:
         raise Invalid("give --after-any-end or --otherwise, not both")
     how = {"on": "end"} if any_end else {"otherwise": otherwise or "skip"}
@@ -101,7 +103,7 @@ def _after(ids: tuple[str, ...], any_end: bool, otherwise: str | None) -> list[d
 
 def _metadata(text: str) -> dict[str, Any]:
     try:
-        return _object(text.encode(), Limits(), _METADATA)
+        return decode_object(text.encode(), Limits(), _METADATA)
     except BadPayload as error:
         where = "" if error.path == "$" else f"at {error.path}: "
         raise Invalid(f"--metadata {where}{error.problem}", hint=error.hint) from None

@@ -1,4 +1,4 @@
-"""A run on a terminal, redrawn in place until it has ended."""
+"""Live view of a run on a terminal, redrawn in place until it has ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OVER = (StepState.SUCCEEDED, StepState.SKIPPED)
 
 
 class Screen:
-    """What it showed last stays when it is left."""
+    """Live view of a run. The last picture stays on the terminal."""
 
     def __init__(self) -> None:
         self._console = terminal()
@@ -43,47 +43,49 @@ class Screen:
         if self._last:
             self._console.print(_frame(self._last, len(self._last.progress.steps)))
 
-    def show(self, look: RunSnapshot) -> None:
-        self._last = look
-        room = max(3, self._console.height - _OTHER_LINES - len(look.attempts[-3:]))
-        self._live.update(_frame(look, room), refresh=True)
+    def show(self, snapshot: RunSnapshot) -> None:
+        self._last = snapshot
+        room = max(3, self._console.height - _OTHER_LINES - len(snapshot.attempts[-3:]))
+        self._live.update(_frame(snapshot, room), refresh=True)
 
 
-def _frame(look: RunSnapshot, room: int) -> Group:
-    run, said = look.run, look.progress
+def _frame(snapshot: RunSnapshot, room: int) -> Group:
+    run, progress = snapshot.run, snapshot.progress
     state = state_cell(run.state)
     head = _line((state.shown or "", f"bold {state.style}"), (run.job, "bold"), (run.id, "dim"))
-    far = _line((bar(said.percentage, _BAR), state.style), (percent(said.percentage), ""), (_words(look), ""))
+    far = _line(
+        (bar(progress.percentage, _BAR), state.style), (percent(progress.percentage), ""), (_words(snapshot), "")
+    )
     began = run.started_at or run.created_at
-    length = span((run.finished_at or look.at) - began)
+    length = span((run.finished_at or snapshot.at) - began)
     tries = _line((f"attempt {run.attempt}/{run.max_attempts}", ""), (length, ""), (run.worker_id or "", "dim"))
-    return Group(head, far, tries, *_attempts(look), *_steps(said.steps, look, room))
+    return Group(head, far, tries, *_attempts(snapshot), *_steps(progress.steps, snapshot, room))
 
 
-def _words(look: RunSnapshot) -> str:
-    if look.run.state is RunState.SCHEDULED and look.run.run_at > look.at:
-        return f"due {age(look.run.run_at, look.at)}"
-    return busy_with(look.progress, look.run.state)
+def _words(snapshot: RunSnapshot) -> str:
+    if snapshot.run.state is RunState.SCHEDULED and snapshot.run.run_at > snapshot.at:
+        return f"due {age(snapshot.run.run_at, snapshot.at)}"
+    return busy_with(snapshot.progress, snapshot.run.state)
 
 
-def _attempts(look: RunSnapshot) -> list[Text]:
-    """What went wrong before."""
-    gone = [attempt for attempt in look.attempts if attempt.outcome and attempt.error]
+def _attempts(snapshot: RunSnapshot) -> list[Text]:
+    """Return lines for the last failed attempts."""
+    failed = [attempt for attempt in snapshot.attempts if attempt.outcome and attempt.error]
     return [
         _line((f"  {attempt.no} {attempt.outcome.replace('_', ' ')}", "red"), (error_line(attempt.error), "red"))
-        for attempt in gone[-3:]
+        for attempt in failed[-3:]
         if attempt.outcome and attempt.error
     ]
 
 
-def _steps(steps: Sequence[Step], look: RunSnapshot, room: int) -> list[Text]:
-    """As many as there is room for, from about the first that is not over."""
+def _steps(steps: Sequence[Step], snapshot: RunSnapshot, room: int) -> list[Text]:
+    """Return lines for as many steps as fit, around the first that is not done."""
     if not steps:
         return []
     first = next((place for place, step in enumerate(steps) if step.state not in _OVER), len(steps))
     start = max(0, min(first - room // 3, len(steps) - room))
     shown = steps[start : start + room]
-    rows = [step_row(step, look.at) for step in shown]
+    rows = [step_row(step, snapshot.at) for step in shown]
     name_width = min(_LONGEST_NAME, max(Text(_shown(row[0])).cell_len for row in rows))
     lines = [_step(row, name_width) for row in rows]
     before, behind = start, len(steps) - start - len(shown)
@@ -110,7 +112,7 @@ def _shown(cell: Cell) -> str:
 
 
 def _line(*parts: tuple[str, str]) -> Text:
-    """One line of the terminal, however long its words are."""
+    """Join the parts to one line, which is cut at the terminal's width."""
     line = Text(no_wrap=True, overflow="ellipsis")
     for words, style in parts:
         if words:

@@ -1,4 +1,4 @@
-"""`rota run logs`: what a run's attempts have said, and what they say now."""
+"""`rota run logs`: log lines of a run, past and live."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from rota.cli.connect import ask
-from rota.cli.options import examples, streamed
+from rota.cli.options import examples, streaming
 from rota.cli.terminal.format import one_field, one_line, rfc3339, visible
 from rota.cli.terminal.output import coloured, emit, is_read, json_text, on_terminal
 from rota.cli.terminal.poll import Patience
-from rota.cli.terminal.wait import only_looking
+from rota.cli.terminal.wait import abort_on_interrupt
 from rota.client.client import Client
 from rota.core.progress.notes import LogLine
 
@@ -46,53 +46,56 @@ class LogOptions(msgspec.Struct, frozen=True):
     )
 )
 @click.argument("id")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only of this attempt.")
-@click.option("-n", "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N lines, and what follows.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the run has ended.")
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only lines of this attempt.")
+@click.option("-n", "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N lines, and later ones.")
 @click.option(
-    "--level", type=click.Choice(_LEVELS, case_sensitive=False), default="debug", help="Only this level and above."
+    "--level",
+    type=click.Choice(_LEVELS, case_sensitive=False),
+    default="debug",
+    help="Only lines of this level and above.",
 )
-@streamed
-def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
-    """Show what a run has logged, oldest first.
+@streaming
+def logs(id: str, database: str | None, as_json: bool, **values: object) -> None:
+    """Show the log of a run, oldest line first.
 
-    In a pipe a line has its time, level, attempt, logger and text; with --json it is one JSON object.
-    ID is the beginning or the end of an id, or all of it.
+    In a pipe, a line has the fields time, level, attempt, logger and text; with --json it is a JSON object.
+    ID is a run's id, or a unique beginning or end of it.
     """
-    wanted = msgspec.convert(given, LogOptions)
+    options = msgspec.convert(values, LogOptions)
     line_of = _json_line if as_json else LogPrinter() if on_terminal() else _plain_line
-    with only_looking() if wanted.follow else nullcontext():
-        count = ask(database, lambda client: _tell(client, id, wanted, line_of))
+    with abort_on_interrupt() if options.follow else nullcontext():
+        count = ask(database, lambda client: _print_lines(client, id, options, line_of))
     if not count and on_terminal() and not as_json:
-        emit("nothing was logged")
+        emit("no log lines")
 
 
-async def _tell(client: Client, id: str, wanted: LogOptions, line_of: Callable[[LogLine], str]) -> int:
-    """How many lines there were, or were read."""
+async def _print_lines(client: Client, id: str, options: LogOptions, line_of: Callable[[LogLine], str]) -> int:
+    """Print log lines, and return how many."""
     count = 0
-    async for line in _lines(client, id, wanted):
+    async for line in _lines(client, id, options):
         count += 1
         if not emit(line_of(line)):
             break
     return count
 
 
-async def _lines(client: Client, id: str, wanted: LogOptions) -> AsyncIterator[LogLine]:
+async def _lines(client: Client, id: str, options: LogOptions) -> AsyncIterator[LogLine]:
     patience = Patience()
-    last: deque[LogLine] = deque(maxlen=wanted.tail)
+    last: deque[LogLine] = deque(maxlen=options.tail)
     run = await patience.ask(lambda: client.get(id))
     run_id, cursor = run.id, None
     is_first = True
     while True:
-        # Lines are written before the end that they belong to: what was final before is read to its end.
-        is_last = run.state.is_final or not wanted.follow
+        # An attempt's lines are written before its end: if the run was final before this page, it is the last one.
+        is_last = run.state.is_final or not options.follow
         while page := await patience.ask(lambda after=cursor: client.logs(run_id, after=after)):  # type: ignore[misc]
             cursor = page[-1].cursor
-            found = [line for line in page if wanted.has(line)]
-            if is_first and wanted.tail is not None:
-                last.extend(found)
+            lines = [line for line in page if options.has(line)]
+            if is_first and options.tail is not None:
+                last.extend(lines)
                 continue
-            for line in found:
+            for line in lines:
                 yield line
         for line in last:
             yield line
@@ -114,7 +117,7 @@ def _plain_line(line: LogLine) -> str:
 
 
 class LogPrinter:
-    """For people: the attempt and the day above, time and level beside what was said."""
+    """Formats log lines for people: attempt and day as headings, then time, level and text."""
 
     def __init__(self) -> None:
         self._above: tuple[int, str] | None = None
@@ -127,7 +130,7 @@ class LogPrinter:
         self._above = above
         time = f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
         level = coloured(f"{line.level:<8}", _COLOURS.get(line.level))
-        # A line of many lines, such as a traceback, stays one block.
+        # Continuation lines, such as those of a traceback, are indented like the first.
         text = visible(line.text).rstrip().replace("\n", f"\n{_MARGIN}")
         is_own = line.logger.startswith("rota.job.")
         name = "" if is_own else coloured(f"  ({one_line(line.logger)})", "bright_black")

@@ -1,4 +1,4 @@
-"""`rota run count|cancel|retry|restrict`: one run by its id, or all that match."""
+"""`rota run count|cancel|retry|restrict`: one run by its id, or all that match filters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.output import emit, on_terminal, print_json
 from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.terminal.run_format import print_new_run, print_run
-from rota.cli.terminal.wait import ProgressLine, ended, finish
+from rota.cli.terminal.wait import ProgressLine, finish, wait_for_run
 from rota.client.client import Client
 from rota.core.runs.bulk import BulkResult, Counted, to_cancel, to_retry
 from rota.core.runs.run import Run, RunFilter
@@ -21,22 +21,22 @@ from rota.errors import Conflict, Invalid
 
 Act = Callable[..., Awaitable[BulkResult]]
 
-_everything = click.option("--all", "everything", is_flag=True, help="Of all runs, without any other filter.")
+_everything = click.option("--all", "everything", is_flag=True, help="All runs, without any filter.")
 
 
 @click.command(epilog=examples("rota run count --state queued --job crawl", "rota run count --state failed --json"))
 @filters
-@click.option("--most", type=int, default=10_000, show_default=True, metavar="N", help="Where to stop counting.")
+@click.option("--most", type=int, default=10_000, show_default=True, metavar="N", help="Stop counting at N.")
 @shared
-def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
-    """Count the runs that match."""
-    found = ask(database, lambda client: client.count(filter_of(given), most=most))
+def count(most: int, database: str | None, as_json: bool, **options: Any) -> None:
+    """Count the runs that match filters."""
+    counted = ask(database, lambda client: client.count(filter_of(options), most=most))
     if as_json:
-        print_json(found)
+        print_json(counted)
     else:
-        emit(_number(found) if on_terminal() else str(found.count))
-        if not found.exact and not on_terminal():
-            click.echo("note: there may be more; --most counts further", err=True)
+        emit(_number(counted) if on_terminal() else str(counted.count))
+        if not counted.exact and not on_terminal():
+            click.echo("note: there may be more; --most raises the limit", err=True)
 
 
 @click.command(
@@ -49,31 +49,32 @@ def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
 @click.argument("id", required=False)
 @filters
 @_everything
-@click.option("--reason", metavar="TEXT", help="Kept with the run.")
+@click.option("--reason", metavar="TEXT", help="Stored with the run.")
 @yes_option
 @shared
-def cancel(id: str | None, database: str | None, as_json: bool, reason: str | None, **given: Any) -> int:
-    """Cancel a run, or all that match: at once, or by asking the worker to stop.
+def cancel(id: str | None, database: str | None, as_json: bool, reason: str | None, **options: Any) -> int:
+    """Cancel a run, or all runs that match filters.
 
-    ID is the beginning or the end of an id, or all of it. With filters instead, it says how many match, and asks;
-    those that have ended do not count. An interrupted command can be repeated.
+    Waiting runs end at once; the workers of running ones are asked to stop. ID is a run's id, or a unique beginning or
+    end of it. With filters instead, the command counts the matching runs that have not ended, and asks. It can be
+    repeated after an interruption.
     """
-    yes, everything, wanted = _choice(id, given)
+    yes, everything, run_filter = _selection(id, options)
     if id is not None:
         print_run(ask(database, lambda client: _cancel_one(client, id, reason)), as_json=as_json)
         return 0
-    many = _Many("cancel", "cancelled", database, to_cancel(wanted, everything=everything))
+    many = _BulkCommand("cancel", "cancelled", database, to_cancel(run_filter, everything=everything))
 
     async def act(client: Client, **how: Any) -> BulkResult:
-        return await client.cancel_many(wanted, reason=reason, actor=actor(), everything=everything, **how)
+        return await client.cancel_many(run_filter, reason=reason, actor=actor(), everything=everything, **how)
 
     return many.done(act, yes=yes, as_json=as_json)
 
 
 async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
-    found = await client.get(id)
-    await client.cancel(found.id, reason=reason, actor=actor())
-    return await client.get(found.id)
+    run = await client.get(id)
+    await client.cancel(run.id, reason=reason, actor=actor())
+    return await client.get(run.id)
 
 
 @click.command(
@@ -87,22 +88,24 @@ async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
 @click.argument("id", required=False)
 @filters
 @_everything
-@click.option("--keep-steps", is_flag=True, help="What its steps have done is not done again.")
-@click.option("--from-step", metavar="STEP", help="Likewise, but only what they did before this one.")
+@click.option("--keep-steps", is_flag=True, help="Do not repeat steps that are done.")
+@click.option(
+    "--from-step", metavar="STEP", help="Repeat this step and later ones; keep the earlier ones that are done."
+)
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
 @yes_option
 @shared
-def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **given: Any) -> int:
-    """Do a finished run's work again, as a new run; or that of all that match.
+def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **options: Any) -> int:
+    """Retry a finished run as a new run, or all that match filters.
 
-    ID is the beginning or the end of an id, or all of it. With filters instead, it says how many match, and asks.
-    Those are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that nobody has
-    retried yet: so an interrupted command can be repeated.
+    ID is a run's id, or a unique beginning or end of it. With filters instead, the command counts the matching runs,
+    and asks. These are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that
+    have not been retried yet: so the command can be repeated after an interruption.
     """
-    steps = {"keep_steps": given.pop("keep_steps"), "from_step": given.pop("from_step")}
+    steps = {"keep_steps": options.pop("keep_steps"), "from_step": options.pop("from_step")}
     if all(steps.values()):
         raise click.UsageError("--keep-steps or --from-step, not both")
-    yes, everything, wanted = _choice(id, given)
+    yes, everything, run_filter = _selection(id, options)
     if id is not None:
         again = ask(database, lambda client: _retry_one(client, id, waiting, **steps))
         if waiting:
@@ -111,53 +114,53 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
         return 0
     if waiting or any(steps.values()):
         raise Invalid("--wait, --keep-steps and --from-step are for one run only", hint="give its id")
-    many = _Many("retry", "retried", database, to_retry(wanted, everything=everything))
+    many = _BulkCommand("retry", "retried", database, to_retry(run_filter, everything=everything))
 
     async def act(client: Client, **how: Any) -> BulkResult:
-        return await client.retry_many(wanted, actor=actor(), everything=everything, **how)
+        return await client.retry_many(run_filter, actor=actor(), everything=everything, **how)
 
     return many.done(act, yes=yes, as_json=as_json)
 
 
 async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Run:
     new = await client.retry(id, actor=actor(), **steps)
-    return await (ended(client, new.id, None) if waiting else client.get(new.id))
+    return await (wait_for_run(client, new.id, None) if waiting else client.get(new.id))
 
 
 @click.command(
     epilog=examples("rota run restrict b3e52e11 --only-workers gpu-1,gpu-2", "rota run restrict b3e52e11 --anyone")
 )
 @click.argument("id")
-@click.option("--only-workers", metavar="A,B", help="Names of the workers that may have it.")
-@click.option("--anyone", is_flag=True, help="Workers of any name may.")
+@click.option("--only-workers", metavar="A,B", help="Names of the workers that may run it.")
+@click.option("--anyone", is_flag=True, help="Remove the restriction.")
 @shared
 def restrict(id: str, only_workers: str | None, anyone: bool, database: str | None, as_json: bool) -> None:
-    """Change which workers may have a run.
+    """Restrict a run to some workers, by name.
 
-    If one has it that may not any more, it hears so with its next heartbeat, and stops; no attempt is spent.
+    A worker that runs it and may not any more stops it with its next heartbeat; this does not count as an attempt.
     """
     if (only_workers is None) is not anyone:
-        raise click.UsageError("--only-workers or --anyone, one of them")
+        raise click.UsageError("give --only-workers or --anyone, one of them")
     names = None if only_workers is None else [name.strip() for name in only_workers.split(",") if name.strip()]
     print_run(ask(database, lambda client: client.restrict(id, names, actor=actor())), as_json=as_json)
 
 
-def _choice(id: str | None, given: dict[str, Any]) -> tuple[bool, bool, RunFilter]:
-    """(--yes, --all, the filter); an id and a filter do not go together."""
-    yes, everything = given.pop("yes"), given.pop("everything")
-    wanted = filter_of(given)
-    narrow = wanted != RunFilter()
+def _selection(id: str | None, options: dict[str, Any]) -> tuple[bool, bool, RunFilter]:
+    """Return --yes, --all and the filter. An id and a filter exclude each other."""
+    yes, everything = options.pop("yes"), options.pop("everything")
+    run_filter = filter_of(options)
+    narrow = run_filter != RunFilter()
     if id is not None and (narrow or everything):
         raise Invalid("give an id, or a filter, not both")
     if id is None and not narrow and not everything:
         raise Invalid("which run?", hint="give an id, a filter such as --job NAME, or --all")
     if narrow and everything:
-        raise Invalid("--all does not go with a filter")
-    return yes, everything, wanted
+        raise Invalid("give --all or a filter, not both")
+    return yes, everything, run_filter
 
 
-class _Many:
-    """One command for all runs that match: counted, asked, done, told."""
+class _BulkCommand:
+    """A command for all runs that match: count them, ask, act, and report."""
 
     def __init__(self, verb: str, participle: str, database: str | None, chosen: RunFilter) -> None:
         self._verb = verb
@@ -177,13 +180,13 @@ class _Many:
         return Conflict.exit_code if result.refused and not result.done else 0
 
     def _ask_first(self) -> int | None:
-        """How many were shown; None if they were too many to count."""
-        found = ask(self._database, lambda client: client.count(self._chosen))
-        if found.count or not found.exact:
+        """Ask for consent. Return how many runs the question named; None if they were too many to count."""
+        counted = ask(self._database, lambda client: client.count(self._chosen))
+        if counted.count or not counted.exact:
             of = f" of {self._chosen.job}" if self._chosen.job else ""
-            runs = "run" if found.count == 1 else "runs"
-            require_consent(f"{self._verb} {_number(found)} {runs}{of}?", command=f"rota run {self._verb} …")
-        return found.count if found.exact else None
+            runs = "run" if counted.count == 1 else "runs"
+            require_consent(f"{self._verb} {_number(counted)} {runs}{of}?", command=f"rota run {self._verb} …")
+        return counted.count if counted.exact else None
 
     def _tell(self, result: BulkResult, *, as_json: bool) -> None:
         if as_json:
@@ -195,8 +198,8 @@ class _Many:
             click.echo(f"note: {_grouped(refused.count)} not {self._participle}: {refused.message}", err=True)
 
 
-def _number(found: Counted) -> str:
-    return _grouped(found.count) if found.exact else f"at least {_grouped(found.count)}"
+def _number(counted: Counted) -> str:
+    return _grouped(counted.count) if counted.exact else f"at least {_grouped(counted.count)}"
 
 
 def _grouped(number: int) -> str:

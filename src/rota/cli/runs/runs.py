@@ -1,4 +1,4 @@
-"""`rota run`: list, show, watch and wait for runs."""
+"""`rota run`: list, show and wait for runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from rota.cli.runs.run_control import COMMANDS
 from rota.cli.runs.steps import steps
 from rota.cli.runs.watch import watch
 from rota.cli.terminal.output import on_terminal, plain_value, print_facts, print_json, print_rows
-from rota.cli.terminal.progress import STEP_COLUMNS, RunSnapshot, look_around, progress_facts, related_facts, step_row
+from rota.cli.terminal.progress import (
+    STEP_COLUMNS,
+    RunSnapshot,
+    progress_facts,
+    read_with_relations,
+    related_facts,
+    step_row,
+)
 from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.terminal.run_format import (
     ATTEMPT_COLUMNS,
@@ -26,19 +33,20 @@ from rota.cli.terminal.run_format import (
     run_facts,
     run_row,
 )
-from rota.cli.terminal.wait import ended, finish
+from rota.cli.terminal.wait import finish, wait_for_run
 from rota.client.client import MOST_LISTED, Client
 from rota.core.workers.replicas import Replica
 
 
 @click.group(
-    cls=Group, epilog=examples("rota run enqueue crawl --wait", "rota run ls --state failed", "rota run watch b3e52e11")
+    cls=Group,
+    epilog=examples("rota run enqueue crawl --wait", "rota run list --state failed", "rota run watch b3e52e11"),
 )
 def run() -> None:
-    """Runs: enqueue, list, count, show, watch, wait for, cancel, retry.
+    """Enqueue, list, show, watch, cancel and retry runs.
 
-    ID is a run's id, or the beginning or the end of it that no other run has. Runs that were enqueued together
-    begin alike: take the end, of four characters or more. Why a run is in its state says `rota explain ID`.
+    ID is a run's id, or a unique beginning or end of it. Runs that were enqueued together have ids that begin alike:
+    use the end, at least four characters. `rota explain ID` tells why a run is in its state.
     """
 
 
@@ -49,61 +57,62 @@ for command in (enqueue, watch, logs, steps, *COMMANDS):
 @run.command(
     "list",
     epilog=examples(
-        "rota run ls --state failed,timed_out --job crawl",
-        "rota run ls --tag nightly --limit 200 --json",
-        "rota run ls --state queued | cut -f1",
+        "rota run list --state failed,timed_out --job crawl",
+        "rota run list --tag nightly --limit 200 --json",
+        "rota run list --state queued | cut -f1",
     ),
 )
 @filters
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
 @click.option("--before", metavar="ID", help="The page after the one that ended with this id.")
 @shared
-def list_runs(limit: int, before: str | None, database: str | None, as_json: bool, **given: Any) -> None:
+def list_runs(limit: int, before: str | None, database: str | None, as_json: bool, **options: Any) -> None:
     """List runs, newest first."""
-    wanted = filter_of(given)
+    run_filter = filter_of(options)
     cursor = cursor_of(before)
 
     async def question(client: Client) -> Any:
-        return await client.list(wanted, limit=limit, before=cursor), await client.time()
+        return await client.list(run_filter, limit=limit, before=cursor), await client.time()
 
     runs, now = ask(database, question)
-    following = runs[-1].id if len(runs) == limit else None
+    next_cursor = runs[-1].id if len(runs) == limit else None
     if as_json:
-        print_json({"items": runs, "next_cursor": following})
+        print_json({"items": runs, "next_cursor": next_cursor})
         return
     print_rows(RUN_COLUMNS, [run_row(item, now) for item in runs], none="no runs match")
-    if following and on_terminal():
-        click.echo(f"more: --before {following}", err=True)
+    if next_cursor and on_terminal():
+        click.echo(f"more: --before {next_cursor}", err=True)
 
 
 @run.command("get", epilog=examples("rota run get b3e52e11", "rota run get b3e52e11 --json"))
 @click.argument("id")
 @shared
 def get(id: str, database: str | None, as_json: bool) -> None:
-    """Show a run with its progress, steps, attempts and replicas, what it follows, and what follows it.
+    """Show a run with its progress, steps, attempts and replicas.
 
-    ID is the beginning or the end of an id, or all of it.
+    The runs that it follows, and those that follow it, are listed, too. ID is a run's id, or a unique beginning or end
+    of it.
     """
 
     async def question(client: Client) -> tuple[RunSnapshot, Sequence[Replica]]:
-        seen = await look_around(client, id)
-        return seen, await client.replicas(seen.run.id)
+        snapshot = await read_with_relations(client, id)
+        return snapshot, await client.replicas(snapshot.run.id)
 
-    seen, replicas = ask(database, question)
+    snapshot, replicas = ask(database, question)
     if as_json:
-        print_json({**seen.document(), **({"replicas": plain_value(replicas)} if replicas else {})})
+        print_json({**snapshot.document(), **({"replicas": plain_value(replicas)} if replicas else {})})
         return
-    print_facts([*run_facts(seen.run, seen.at), *related_facts(seen), *progress_facts(seen)])
-    if on_terminal() and seen.progress.steps:
+    print_facts([*run_facts(snapshot.run, snapshot.at), *related_facts(snapshot), *progress_facts(snapshot)])
+    if on_terminal() and snapshot.progress.steps:
         click.echo()
-        print_rows(STEP_COLUMNS, [step_row(step, seen.at) for step in seen.progress.steps], none="")
-    rows = [attempt_row(attempt, seen.at) for attempt in seen.attempts]
+        print_rows(STEP_COLUMNS, [step_row(step, snapshot.at) for step in snapshot.progress.steps], none="")
+    rows = [attempt_row(attempt, snapshot.at) for attempt in snapshot.attempts]
     if on_terminal() and rows:
         click.echo()
     print_rows(ATTEMPT_COLUMNS, rows, none="")
     if on_terminal() and replicas:
         click.echo()
-        print_rows(REPLICA_COLUMNS, [replica_row(one) for one in replicas], none="")
+        print_rows(REPLICA_COLUMNS, [replica_row(replica) for replica in replicas], none="")
 
 
 @run.command(
@@ -118,7 +127,7 @@ def get(id: str, database: str | None, as_json: bool) -> None:
 def wait(id: str, timeout: str | None, database: str | None, as_json: bool) -> int:
     """Wait until a run has ended; the exit code tells how.
 
-    0 succeeded, 1 failed, timed out or expired, 3 cancelled or skipped, 75 still going on after --timeout.
-    ID is the beginning or the end of an id, or all of it.
+    0 succeeded, 1 failed, timed out or expired, 3 cancelled or skipped, 75 still running after --timeout.
+    ID is a run's id, or a unique beginning or end of it.
     """
-    return finish(ask(database, lambda client: ended(client, id, timeout)), as_json=as_json)
+    return finish(ask(database, lambda client: wait_for_run(client, id, timeout)), as_json=as_json)

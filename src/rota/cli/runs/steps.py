@@ -1,4 +1,4 @@
-"""`rota run steps`: what is done of a run, and what is not."""
+"""`rota run steps`: list the steps of a run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from rota.client.client import Client
 @click.argument("id")
 @shared
 def steps(id: str, database: str | None, as_json: bool) -> None:
-    """List the steps of a run: those that its job declares, then others as they were opened.
+    """List the steps of a run.
 
-    ID is the beginning or the end of an id, or all of it.
+    Steps that the job declares come first, then others in the order in which they were opened.
+    ID is a run's id, or a unique beginning or end of it.
     """
 
     async def question(client: Client) -> Any:
         return await client.steps(id), await client.time()
 
-    found, now = ask(database, question)
+    run_steps, now = ask(database, question)
     if as_json:
-        print_json({"items": found})
+        print_json({"items": run_steps})
         return
-    print_rows(STEP_COLUMNS, [step_row(step, now) for step in found], none="this run has no steps")
+    print_rows(STEP_COLUMNS, [step_row(step, now) for step in run_steps], none="this run has no steps")

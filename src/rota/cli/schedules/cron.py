@@ -1,4 +1,4 @@
-"""`rota cron`: what an expression means, and when it fires; no database needed."""
+"""`rota cron`: describe a cron expression and list its next times, without a database."""
 
 from __future__ import annotations
 
@@ -31,20 +31,26 @@ _MOST = 10_000
 )
 @click.argument("expression", metavar="EXPR")
 @click.option(
-    "--tz", "--timezone", "timezone", default="UTC", show_default=True, metavar="ZONE", help="Of the expression."
+    "--tz",
+    "--timezone",
+    "timezone",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="Time zone of the expression.",
 )
-@click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
+@click.option("--after", type=instant_of, metavar="TIME", help="Only times after this one.  [default: now]")
 @click.option(
-    "-n", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="So many fires."
+    "-n", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="Number of times."
 )
-@click.option("--gap", type=click.Choice(GAPS), help="When clocks skip its time.  [default: after]")
-@click.option("--fold", type=click.Choice(FOLDS), help="When they repeat it.  [default: first]")
+@click.option("--gap", type=click.Choice(GAPS), help="What to do when clocks skip the time.  [default: after]")
+@click.option("--fold", type=click.Choice(FOLDS), help="What to do when clocks repeat the time.  [default: first]")
 @click.option("--salt", default="", metavar="NAME", help="The schedule's name, which decides what H stands for.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def cron(
     expression: str, timezone: str, after: datetime | None, count: int, salt: str, as_json: bool, **law: str | None
 ) -> None:
-    """Say what a cron expression means, and when it fires next."""
+    """Describe a cron expression, and list its next times."""
     rule = Rule(cron_trigger(expression, timezone, **law), timezone=timezone)
     now = datetime.now(UTC)
     fires = fires_of(rule, salt, after or now, count)
@@ -55,12 +61,12 @@ def cron(
         return
     if on_terminal():
         emit(f"{description}\n")
-    print_fires(fires, now, none="it fires no more")
+    print_fires(fires, now, none="no further times")
 
 
 def fires_of(rule: Rule, salt: str, after: datetime, count: int) -> list[Fire]:
     start = micros_at(after)
     if start < 0:
-        raise Invalid(f"{rfc3339(after)} is before 1970", hint="cron has no times before")
+        raise Invalid(f"{rfc3339(after)} is before 1970", hint="cron times begin in 1970")
     check(rule, salt, start)
     return upcoming(ScheduleDefinition(job="", rule=rule), salt, start, count)

@@ -1,4 +1,4 @@
-"""`rota schedule plan|apply`: a file of schedules beside what the database has, then in its place."""
+"""`rota schedule plan|apply`: compare a file of schedules with the database, and apply it."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ from rota.cli.terminal.output import coloured, emit, json_text, on_terminal, pri
 from rota.core.schedules.diff import CHANGE, CREATE, DELETE, UNCHANGED, Difference, File, read_file
 from rota.errors import Invalid
 
-_COLUMNS = Columns(("act", "name", "fields"), cut=("name", "fields"))
+_COLUMNS = Columns(("action", "name", "fields"), cut=("name", "fields"))
 _SYMBOLS = {CREATE: ("+", "green"), CHANGE: ("~", "yellow"), DELETE: ("-", "red"), UNCHANGED: (" ", "")}
 _DONE = {CREATE: "created", CHANGE: "changed", DELETE: "deleted", UNCHANGED: "unchanged"}
 _WOULD_CHANGE, _NAMED = 3, 10
-_owner = click.option("--owner", metavar="NAME", help="Instead of the file's `owner`.  [default: file:NAME]")
+_owner = click.option(
+    "--owner", metavar="NAME", help="Owner of the schedules, instead of the file's `owner`.  [default: file:NAME]"
+)
 
 
 @click.command(epilog=examples("rota schedule plan schedules.toml", "rota schedule plan schedules.toml --exit-code"))
 @click.argument("file", metavar="FILE | -")
 @_owner
-@click.option("--exit-code", "telling", is_flag=True, help="Exit with 3 if something would change.")
+@click.option("--exit-code", is_flag=True, help="Exit with 3 if something would change.")
 @shared
-def plan(file: str, owner: str | None, telling: bool, database: str | None, as_json: bool) -> int:
-    """Show what applying FILE would change.
+def plan(file: str, owner: str | None, exit_code: bool, database: str | None, as_json: bool) -> int:
+    """Show what `rota schedule apply FILE` would change.
 
-    Schedules to create, change and delete, field by field, and their next plan times before and after.
+    It lists schedules to create, change and delete, field by field, and their next plan times before and after.
     """
-    found = read_schedules(file)
-    owned_by = owner or owner_of(found, file)
-    differences = ask(database, lambda client: client.schedules.plan_documents(found.documents, owned_by))
+    content = read_schedules(file)
+    owned_by = owner or owner_of(content, file)
+    differences = ask(database, lambda client: client.schedules.plan_documents(content.documents, owned_by))
     print_differences(differences, owned_by, as_json=as_json, applied=False)
-    return _WOULD_CHANGE if telling and any(one.kind != UNCHANGED for one in differences) else 0
+    return _WOULD_CHANGE if exit_code and any(difference.kind != UNCHANGED for difference in differences) else 0
 
 
 @click.command(
@@ -53,27 +55,27 @@ def plan(file: str, owner: str | None, telling: bool, database: str | None, as_j
 @yes_option
 @shared
 def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json: bool) -> None:
-    """Make schedules what FILE says.
+    """Create, change and delete schedules so that they match FILE.
 
-    Those that it names are made or changed; those that it named before and names no more are deleted, which it asks
-    about unless the file or --owner says whose they are. Schedules of other owners are never touched, and no pause is.
+    Schedules that the file no longer contains are deleted; it asks first, unless the file or --owner names their owner.
+    Schedules of other owners are never changed. Paused schedules stay paused.
     """
-    found = read_schedules(file)
-    owned_by = owner or owner_of(found, file)
-    if not yes and owner is None and found.owner is None:
-        require_deletions(found.documents, owned_by, database, command=f"rota schedule apply {file}")
-    apply_file(found.documents, owned_by, database, as_json=as_json)
+    content = read_schedules(file)
+    owned_by = owner or owner_of(content, file)
+    if not yes and owner is None and content.owner is None:
+        require_deletions(content.documents, owned_by, database, command=f"rota schedule apply {file}")
+    apply_file(content.documents, owned_by, database, as_json=as_json)
 
 
 def require_deletions(
     documents: Sequence[dict[str, object]], owner: str, database: str | None, *, command: str
 ) -> None:
-    """An owner that nobody named is the file's name, and another file elsewhere may be called the same."""
+    """Ask before deletions: the default owner is the file's name, and another file may have the same name."""
     differences = ask(database, lambda client: client.schedules.plan_documents(documents, owner))
-    gone = [one.name for one in differences if one.kind == DELETE]
-    if gone:
-        named = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
-        otherwise = 'with `owner = "…"` in the file, or --owner, it is clear whose they are, and nothing is asked'
+    deleted = [difference.name for difference in differences if difference.kind == DELETE]
+    if deleted:
+        named = ", ".join(deleted[:_NAMED]) + (f" and {len(deleted) - _NAMED} more" if len(deleted) > _NAMED else "")
+        otherwise = 'with `owner = "…"` in the file, or --owner, this question is not asked'
         require_consent(f"delete {visible(named)} of owner {visible(owner)}?", command=command, otherwise=otherwise)
 
 
@@ -95,10 +97,10 @@ def read_text(file: str) -> str:
         raise Invalid(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def owner_of(found: File, file: str) -> str:
-    if found.owner is None and file == "-":
-        raise Invalid("what comes from stdin has no name to own schedules", hint="give --owner, or `owner = …` in it")
-    return file_owner(file) if found.owner is None else found.owner
+def owner_of(content: File, file: str) -> str:
+    if content.owner is None and file == "-":
+        raise Invalid("schedules from stdin need an owner", hint="give --owner, or `owner = …` in the file")
+    return file_owner(file) if content.owner is None else content.owner
 
 
 def file_owner(file: str) -> str:
@@ -107,39 +109,43 @@ def file_owner(file: str) -> str:
 
 def print_differences(differences: Sequence[Difference], owner: str, *, as_json: bool, applied: bool) -> None:
     if as_json:
-        counts = Counter(one.kind for one in differences)
+        counts = Counter(difference.kind for difference in differences)
         facts = {kind: counts[kind] for kind in (CREATE, CHANGE, DELETE, UNCHANGED)}
         print_json({"owner": owner, "applied": applied, "counts": facts, "items": differences})
     elif on_terminal():
         _print_for_people(differences, owner, applied=applied)
     else:
         rows = [
-            [text_cell(one.kind), text_cell(one.name), text_cell(",".join(c.key for c in one.changes))]
-            for one in differences
+            [
+                text_cell(difference.kind),
+                text_cell(difference.name),
+                text_cell(",".join(c.key for c in difference.changes)),
+            ]
+            for difference in differences
         ]
         print_rows(_COLUMNS, rows, none="")
 
 
 def _print_for_people(differences: Sequence[Difference], owner: str, *, applied: bool) -> None:
-    for one in differences:
-        if one.kind != UNCHANGED:
-            _print_difference(one)
-    counts = Counter(one.kind for one in differences)
+    for difference in differences:
+        if difference.kind != UNCHANGED:
+            _print_difference(difference)
+    counts = Counter(difference.kind for difference in differences)
     words = _DONE if applied else {kind: f"to {kind}" for kind in _DONE} | {UNCHANGED: "unchanged"}
-    said = ", ".join(f"{counts[kind]} {words[kind]}" for kind in _DONE if counts[kind])
-    emit(f"{said or 'no schedules'}; owner {visible(owner)}")
+    summary = ", ".join(f"{counts[kind]} {words[kind]}" for kind in _DONE if counts[kind])
+    emit(f"{summary or 'no schedules'}; owner {visible(owner)}")
 
 
-def _print_difference(one: Difference) -> None:
-    symbol, colour = _SYMBOLS[one.kind]
-    head = f"{symbol} {visible(one.name)}" + ("  (paused, and stays so)" if one.paused else "")
+def _print_difference(difference: Difference) -> None:
+    symbol, colour = _SYMBOLS[difference.kind]
+    head = f"{symbol} {visible(difference.name)}" + ("  (stays paused)" if difference.paused else "")
     emit(coloured(head, colour))
-    for change in one.changes:
-        before = "" if one.kind == CREATE else f"{_written(change.before)} → "
+    for change in difference.changes:
+        before = "" if difference.kind == CREATE else f"{_written(change.before)} → "
         emit(visible(f"    {change.key}: {before}{_written(change.after)}"))
-    if one.fires_before != one.fires_after:
-        before = "" if one.kind == CREATE else f"{dates(one.fires_before)} → "
-        emit(f"    next: {before}{dates(one.fires_after)}")
+    if difference.fires_before != difference.fires_after:
+        before = "" if difference.kind == CREATE else f"{dates(difference.fires_before)} → "
+        emit(f"    next: {before}{dates(difference.fires_after)}")
 
 
 def _written(value: object) -> str:

@@ -1,4 +1,4 @@
-"""`rota schedule occurrences|verify|backfill`: what became of plan times, and making up for those without a run."""
+"""`rota schedule occurrences|verify|backfill`: what became of plan times, and runs for those that have none."""
 
 from __future__ import annotations
 
@@ -27,67 +27,73 @@ _DAY, _SHORTEST, _NEXT = timedelta(days=1), timedelta(seconds=1), timedelta(micr
 
 
 class RecentOccurrences(msgspec.Struct, frozen=True):
-    """In the order of plan times; `truncated` if there are older ones in the time that was asked for."""
+    """Occurrences in the order of plan times. `truncated`: older ones in the requested time were left out."""
 
     items: Sequence[Occurrence]
     truncated: bool
 
 
-async def recall(
+async def recent_occurrences(
     client: Client, name: str, from_at: datetime | None, to_at: datetime | None, limit: int
 ) -> RecentOccurrences:
     end = to_at or await client.time()
-    found = await _Past(client, name, limit).newest(from_at or end - _DAY, end, limit + 1)
-    kept = found[-limit:]
-    return RecentOccurrences([await _as_it_went(client, one, found) for one in kept], len(found) > limit)
+    occurrences = await _OccurrenceReader(client, name, limit).newest(from_at or end - _DAY, end, limit + 1)
+    newest = occurrences[-limit:]
+    return RecentOccurrences(
+        [await _with_fate_of_its_run(client, occurrence, occurrences) for occurrence in newest],
+        len(occurrences) > limit,
+    )
 
 
-class _Past(msgspec.Struct, frozen=True):
+class _OccurrenceReader(msgspec.Struct, frozen=True):
     client: Client
     name: str
     limit: int
 
-    async def newest(self, from_at: datetime, to_at: datetime, wanted: int) -> list[Occurrence]:
-        """A time with more in it than a page is halved: the later half first, of the earlier what is still wanted."""
+    async def newest(self, from_at: datetime, to_at: datetime, count: int) -> list[Occurrence]:
+        """Return the newest occurrences. A time with more than a page is halved, and its later half read first."""
         page = min(self.limit * 2 + 1, LONGEST_PAGE)
-        found = list(await self.client.schedules.occurrences(self.name, from_at, to_at, limit=page))
-        if len(found) < page or to_at - from_at <= _SHORTEST:
-            return found[-wanted:]
+        occurrences = list(await self.client.schedules.occurrences(self.name, from_at, to_at, limit=page))
+        if len(occurrences) < page or to_at - from_at <= _SHORTEST:
+            return occurrences[-count:]
         middle = from_at + (to_at - from_at) / 2
-        late = await self.newest(middle, to_at, wanted)
-        if len(late) >= wanted:
+        late = await self.newest(middle, to_at, count)
+        if len(late) >= count:
             return late
-        early = await self.newest(from_at, middle - _NEXT, wanted)
-        whole = [one for one in early if one not in late] + late  # ranges that reach into both are told twice
-        return sorted(whole, key=_began)[-wanted:]
+        early = await self.newest(from_at, middle - _NEXT, count)
+        whole = [
+            occurrence for occurrence in early if occurrence not in late
+        ] + late  # a range that spans both halves is in both
+        return sorted(whole, key=_began)[-count:]
 
 
-def _began(one: Occurrence) -> datetime:
-    at = one.plan_time or one.from_at
+def _began(occurrence: Occurrence) -> datetime:
+    at = occurrence.plan_time or occurrence.from_at
     assert at is not None
     return at
 
 
-async def _as_it_went(client: Client, one: Occurrence, known: Sequence[Occurrence]) -> Occurrence:
-    """Plan times that were coalesced into a run which was skipped were skipped with it, and for its reason."""
-    if one.kind != "coalesced" or one.run_id is None:
-        return one
+async def _with_fate_of_its_run(client: Client, occurrence: Occurrence, others: Sequence[Occurrence]) -> Occurrence:
+    """Return a plan time that was coalesced into a skipped run as skipped, for the same reason."""
+    if occurrence.kind != "coalesced" or occurrence.run_id is None:
+        return occurrence
     state, reason = next(
-        ((other.state, other.reason) for other in known if other.run_id == one.run_id and other.state), (None, None)
+        ((other.state, other.reason) for other in others if other.run_id == occurrence.run_id and other.state),
+        (None, None),
     )
     if state is None:
         try:
-            run = await client.get(one.run_id)
+            run = await client.get(occurrence.run_id)
         except UnknownRun:  # pruned
-            return one
+            return occurrence
         state, reason = run.state.value, run.reason
     if state != RunState.SKIPPED.value:
-        return one
-    return msgspec.structs.replace(one, kind="skipped", state=state, reason=reason)
+        return occurrence
+    return msgspec.structs.replace(occurrence, kind="skipped", state=state, reason=reason)
 
 
 _COLUMNS = Columns(
-    ("from", "to", "what", "count", "scope", "state", "run", "reason"),
+    ("from", "to", "outcome", "count", "scope", "state", "run", "reason"),
     cut=("scope", "reason"),
     spare=("scope", "run", "reason"),
 )
@@ -101,64 +107,70 @@ _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yell
     )
 )
 @click.argument("name")
-@click.option("--from", "from_at", type=instant_of, metavar="TIME", help="[default: a day before --to]")
-@click.option("--to", "to_at", type=instant_of, metavar="TIME", help="[default: now]")
 @click.option(
-    "--limit", type=click.IntRange(1, LONGEST_PAGE), default=100, show_default=True, metavar="N", help="The newest."
+    "--from", "from_at", type=instant_of, metavar="TIME", help="First plan time.  [default: a day before --to]"
+)
+@click.option("--to", "to_at", type=instant_of, metavar="TIME", help="Last plan time.  [default: now]")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LONGEST_PAGE),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Only the newest N.",
 )
 @shared
 def occurrences(
     name: str, from_at: datetime | None, to_at: datetime | None, limit: int, database: str | None, as_json: bool
 ) -> None:
-    """Show what became of each plan time.
+    """List plan times and what became of each.
 
-    It is one of ran, skipped, coalesced, missed, paused, pruned and pending. If there are many, it is the newest that
-    are shown; among those the oldest is the first.
+    That is ran, skipped, coalesced, missed, paused, pruned or pending. The newest --limit are listed, oldest first.
     """
 
     async def question(client: Client) -> tuple[Schedule, RecentOccurrences]:
-        return await client.schedules.get(name), await recall(client, name, from_at, to_at, limit)
+        return await client.schedules.get(name), await recent_occurrences(client, name, from_at, to_at, limit)
 
-    schedule, found = ask(database, question)
+    schedule, recent = ask(database, question)
     if as_json:
-        print_json({"schedule": name, "items": found.items, "truncated": found.truncated})
+        print_json({"schedule": name, "items": recent.items, "truncated": recent.truncated})
         return
-    _print_occurrences(found.items, schedule)
-    if found.truncated:
-        click.echo(f"note: these are the newest {limit}; older ones with --limit, or an earlier --to", err=True)
+    _print_occurrences(recent.items, schedule)
+    if recent.truncated:
+        click.echo(f"note: only the newest {limit} are listed; raise --limit, or give an earlier --to", err=True)
 
 
-def _print_occurrences(found: Sequence[Occurrence], schedule: Schedule) -> None:
-    """A person is spared the columns of ranges where there are none."""
-    rows = [_row(one, schedule) for one in found]
+def _print_occurrences(occurrences: Sequence[Occurrence], schedule: Schedule) -> None:
+    """Print occurrences; on a terminal without the columns of ranges, if there are none."""
+    rows = [_row(occurrence, schedule) for occurrence in occurrences]
     idle = set()
     if on_terminal():
-        idle |= set() if any(one.to_at for one in found) else {"to"}
-        idle |= set() if any(one.count != 1 for one in found) else {"count"}
-    kept = [place for place, title in enumerate(_COLUMNS.titles) if title not in idle]
-    columns = msgspec.structs.replace(_COLUMNS, titles=tuple(_COLUMNS.titles[place] for place in kept))
-    print_rows(columns, [[row[place] for place in kept] for row in rows], none="it named no plan time then")
+        idle |= set() if any(occurrence.to_at for occurrence in occurrences) else {"to"}
+        idle |= set() if any(occurrence.count != 1 for occurrence in occurrences) else {"count"}
+    places = [place for place, title in enumerate(_COLUMNS.titles) if title not in idle]
+    columns = msgspec.structs.replace(_COLUMNS, titles=tuple(_COLUMNS.titles[place] for place in places))
+    print_rows(columns, [[row[place] for place in places] for row in rows], none="no plan times")
 
 
-def _row(one: Occurrence, schedule: Schedule) -> list[Cell]:
-    whole = one.scope is None or (one.scope.kind, one.scope.id) == ("global", "global")
+def _row(occurrence: Occurrence, schedule: Schedule) -> list[Cell]:
+    is_global = occurrence.scope is None or (occurrence.scope.kind, occurrence.scope.id) == ("global", "global")
     return [
-        _instant(one.plan_time or one.from_at, schedule),
-        _instant(one.to_at, schedule),
-        Cell(one.kind, one.kind, _STYLES.get(one.kind, "")),
-        text_cell(one.count),
-        text_cell("" if whole or one.scope is None else f"{one.scope.kind}/{one.scope.id}"),
-        text_cell(one.state),
-        run_id_cell(one.run_id),
-        text_cell(_why(one)),
+        _instant(occurrence.plan_time or occurrence.from_at, schedule),
+        _instant(occurrence.to_at, schedule),
+        Cell(occurrence.kind, occurrence.kind, _STYLES.get(occurrence.kind, "")),
+        text_cell(occurrence.count),
+        text_cell("" if is_global or occurrence.scope is None else f"{occurrence.scope.kind}/{occurrence.scope.id}"),
+        text_cell(occurrence.state),
+        run_id_cell(occurrence.run_id),
+        text_cell(_why(occurrence)),
     ]
 
 
-def _why(one: Occurrence) -> str | None:
-    if one.again is None:
-        return one.reason
-    again = f"run {one.again.run_id}, made in its place, is {one.again.state}"
-    return f"{one.reason}; {again}" if one.reason else again
+def _why(occurrence: Occurrence) -> str | None:
+    if occurrence.again is None:
+        return occurrence.reason
+    again = f"run {occurrence.again.run_id}, created in its place, is {occurrence.again.state}"
+    return f"{occurrence.reason}; {again}" if occurrence.reason else again
 
 
 def _instant(at: datetime | None, schedule: Schedule) -> Cell:
@@ -169,18 +181,21 @@ def _instant(at: datetime | None, schedule: Schedule) -> Cell:
 @click.argument("name")
 @shared
 def verify(name: str, database: str | None, as_json: bool) -> int:
-    """Check that every plan time is accounted for, exactly once. Exit code 1 if one is not."""
-    found = ask(database, lambda client: client.schedules.verify(name))
+    """Check that every plan time is accounted for exactly once.
+
+    The exit code is 1 if one is not.
+    """
+    report = ask(database, lambda client: client.schedules.verify(name))
     if as_json:
-        print_json(found)
-    elif on_terminal() and found.ok:
-        emit(f"{found.plan_times} plan times, each accounted for once")
+        print_json(report)
+    elif on_terminal() and report.ok:
+        emit(f"{report.plan_times} plan times, each accounted for once")
     else:
-        for finding in found.findings:
+        for finding in report.findings:
             emit(finding.words)
-    for stretch in found.unverified:
+    for stretch in report.unverified:
         click.echo(f"note: not verified: {stretch}", err=True)
-    return 0 if found.ok else 1
+    return 0 if report.ok else 1
 
 
 @click.command(
@@ -190,52 +205,54 @@ def verify(name: str, database: str | None, as_json: bool) -> int:
     )
 )
 @click.argument("name")
-@click.option("--from", "from_at", type=instant_of, required=True, metavar="TIME", help="The first plan time.")
-@click.option("--to", "to_at", type=instant_of, required=True, metavar="TIME", help="The last one.")
+@click.option("--from", "from_at", type=instant_of, required=True, metavar="TIME", help="First plan time.")
+@click.option("--to", "to_at", type=instant_of, required=True, metavar="TIME", help="Last plan time.")
 @click.option(
     "--ran",
     type=click.Choice(RAN),
     default="none",
     show_default=True,
-    help="Which plan times that have a run get another: none, those whose run did not succeed, or all.",
+    help="Which plan times that have a run get another one: none, those whose run did not succeed, or all.",
 )
-@click.option("--concurrency", type=int, default=1, show_default=True, metavar="N", help="So many of them at once.")
-@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option(
+    "--concurrency", type=int, default=1, show_default=True, metavar="N", help="How many of the runs may run at a time."
+)
+@click.option("--dry-run", is_flag=True, help="Create nothing; count the runs.")
 @yes_option
 @shared
-def backfill(name: str, dry_run: bool, yes: bool, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """Make runs for plan times of the past that have none.
+def backfill(name: str, dry_run: bool, yes: bool, database: str | None, as_json: bool, **options: Any) -> None:
+    """Create runs for past plan times that have none.
 
     In a pipe it prints the ids of the runs.
     """
 
     def run(*, dry: bool) -> Backfill:
-        return ask(database, lambda client: client.schedules.backfill(name, **wanted, dry_run=dry, actor=actor()))
+        return ask(database, lambda client: client.schedules.backfill(name, **options, dry_run=dry, actor=actor()))
 
-    found = run(dry=True)
-    if not dry_run and found.count:
+    plan = run(dry=True)
+    if not dry_run and plan.count:
         if not yes:
-            require_consent(f"{_counted(found)}: make them?", command=f"rota schedule backfill {name} …")
-        found = run(dry=False)
+            require_consent(f"{_counted(plan)}: create them?", command=f"rota schedule backfill {name} …")
+        plan = run(dry=False)
     if as_json:
-        print_json(found)
+        print_json(plan)
     elif on_terminal():
-        emit(f"{_counted(found)}{'' if found.dry_run else ': made'}")
+        emit(f"{_counted(plan)}{'' if plan.dry_run else ': created'}")
     else:
-        for line in [str(found.count)] if dry_run else found.runs:
+        for line in [str(plan.count)] if dry_run else plan.runs:
             emit(line)
 
 
-def _counted(found: Backfill) -> str:
-    again = f", {found.retried} of them once more" if found.retried else ""
-    left = [
-        (found.already, "ran already"),
-        (found.pending, "are still to come"),
-        (found.known, "are only known as a range"),
-        (found.held, "are the work of another run"),
+def _counted(backfill: Backfill) -> str:
+    again = f", {backfill.retried} of them again" if backfill.retried else ""
+    omitted = [
+        (backfill.already, "already ran"),
+        (backfill.pending, "are pending"),
+        (backfill.known, "are only known as a range"),
+        (backfill.held, "are covered by another run"),
     ]
-    rest = "".join(f"; {count} {words}" for count, words in left if count)
-    return f"{found.count} run{'' if found.count == 1 else 's'} of {found.schedule}{again}{rest}"
+    omissions = "".join(f"; {count} {words}" for count, words in omitted if count)
+    return f"{backfill.count} run{'' if backfill.count == 1 else 's'} of {backfill.schedule}{again}{omissions}"
 
 
 COMMANDS = (occurrences, verify, backfill)

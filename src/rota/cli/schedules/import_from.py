@@ -1,4 +1,4 @@
-"""`rota import`: what other schedulers have, as schedules for `rota schedule apply`."""
+"""`rota import`: convert files of other schedulers for `rota schedule apply`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rota.core.formats.interval_jobs import read_intervals
 from rota.core.formats.toml import schedules_toml
 from rota.errors import Invalid, UnknownJob
 
-_owner = click.option("--owner", metavar="NAME", help="Who the schedules belong to.  [default: file:NAME]")
-_apply = click.option("--apply", "applying", is_flag=True, help="Apply them at once, instead of printing them.")
-_UNZONED = "times are taken as UTC; cron takes the machine's zone: --tz"
+_owner = click.option("--owner", metavar="NAME", help="Owner of the schedules.  [default: file:NAME]")
+_apply = click.option("--apply", "applying", is_flag=True, help="Apply the schedules instead of printing them.")
+_UNZONED = "times are read as UTC, but cron uses the machine's time zone: set it with --tz"
 
 
 @click.group(
@@ -28,7 +28,7 @@ _UNZONED = "times are taken as UTC; cron takes the machine's zone: --tz"
     epilog=examples("rota import crontab old.cron > schedules.toml", "rota import intervals jobs.json --apply"),
 )
 def import_group() -> None:
-    """Schedules from elsewhere: crontabs, and job lists with intervals.
+    """Import schedules from crontabs and lists of interval jobs.
 
     They are printed as a file for `rota schedule apply`, or applied at once.
     """
@@ -43,55 +43,59 @@ def import_group() -> None:
 )
 @click.argument("file", metavar="FILE | -")
 @click.option("--job", default="run_command", show_default=True, metavar="NAME", help="The job that runs commands.")
-@click.option("--tz", "--timezone", "zone", metavar="ZONE", help="Of entries without CRON_TZ or TZ.  [default: UTC]")
-@click.option("--system", is_flag=True, help="With a column for the user, as in /etc/crontab.")
-@click.option("--as-every", is_flag=True, help="Intervals instead of cron where they are exactly the same.")
+@click.option(
+    "--tz", "--timezone", "zone", metavar="ZONE", help="Time zone of entries without CRON_TZ or TZ.  [default: UTC]"
+)
+@click.option("--system", is_flag=True, help="Entries have a column for the user, as in /etc/crontab.")
+@click.option("--as-every", is_flag=True, help="Use intervals instead of cron where they are equivalent.")
 @_owner
 @_apply
 @yes_option
 @shared
-def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool, **given: Any) -> int:
-    """Turn a crontab into schedules.
+def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool, **options: Any) -> int:
+    """Convert a crontab to schedules.
 
-    Each entry becomes a schedule of --job with the payload {"command": …, "environment": {…}}; what follows a % is
-    in "stdin". Comments above an entry describe it, CRON_TZ and TZ above it set its zone. Lines that cannot be
-    schedules are listed on stderr, and with --apply the exit code is 1 if there are some.
+    Each entry becomes a schedule of --job with the payload {"command": …, "environment": {…}}; text after a % becomes
+    "stdin". Comments above an entry become its description, CRON_TZ and TZ above it set its zone. Lines that cannot be
+    converted are listed on stderr; with --apply the exit code is then 1.
     """
-    found = read_crontab(read_text(file), job=job, zone=zone or "UTC", system=system, as_every=as_every)
-    remarks = [_UNZONED] if found.unzoned and zone is None else []
-    return _Import(found.documents, "line", found.unconverted, remarks).give(file, **given)
+    crontab_schedules = read_crontab(read_text(file), job=job, zone=zone or "UTC", system=system, as_every=as_every)
+    remarks = [_UNZONED] if crontab_schedules.unzoned and zone is None else []
+    return _Import(crontab_schedules.documents, "line", crontab_schedules.unconverted, remarks).give(file, **options)
 
 
 @import_group.command(
     epilog=examples("rota import intervals jobs.json --job crawl", "rota import intervals jobs.json --apply --json")
 )
 @click.argument("file", metavar="FILE | -")
-@click.option("--job", default="crawl", show_default=True, metavar="NAME", help="Of jobs that name none.")
+@click.option("--job", default="crawl", show_default=True, metavar="NAME", help="Job of entries that name none.")
 @_owner
 @_apply
 @yes_option
 @shared
-def intervals(file: str, job: str, **given: Any) -> int:
-    """Turn a JSON list of interval jobs into schedules.
+def intervals(file: str, job: str, **options: Any) -> int:
+    """Convert a JSON list of interval jobs to schedules.
 
-    Known are name or source_name, interval_minutes with interval_type (the number counts the unit: minutes, if none is
-    given), schedule_enabled, max_retries, retry_backoff_seconds, metadata, url, source_id and the older schedule_time.
-    With --apply the exit code is 1 if some of them cannot be schedules.
+    Supported keys: name or source_name, interval_minutes with interval_type (the unit of the number, by default
+    minutes), schedule_enabled, max_retries, retry_backoff_seconds, metadata, url, source_id and the older
+    schedule_time. With --apply the exit code is 1 if some jobs cannot be converted.
     """
-    found = read_intervals(read_text(file), job=job)
-    return _Import(found.documents, "job", found.unconverted, found.remarks).give(file, **given)
+    interval_schedules = read_intervals(read_text(file), job=job)
+    return _Import(
+        interval_schedules.documents, "job", interval_schedules.unconverted, interval_schedules.remarks
+    ).give(file, **options)
 
 
 def _owner_of(file: str, owner: str | None, applying: bool) -> str | None:
     if owner is None and file == "-":
         if applying:
-            raise Invalid("what comes from stdin has no name to own schedules", hint="give --owner")
+            raise Invalid("schedules from stdin need an owner", hint="give --owner")
         return None
     return owner or file_owner(file)
 
 
 class _Import(msgspec.Struct, frozen=True):
-    """What a file became; `unit` is what its problems are counted in."""
+    """A converted file. `unit` is the word for its entries in messages: line or job."""
 
     documents: Sequence[dict[str, Any]]
     unit: str
@@ -101,11 +105,11 @@ class _Import(msgspec.Struct, frozen=True):
     def give(
         self, file: str, *, owner: str | None, applying: bool, yes: bool, database: str | None, as_json: bool
     ) -> int:
-        """The exit code: 1 if only some of it was applied."""
+        """Print or apply the schedules. Return the exit code: 1 if only some were applied."""
         owned_by = _owner_of(file, owner, applying)
-        left = [f"{self.unit} {one.line}: {one.text}: {one.why}" for one in self.problems]
+        unconverted = [f"{self.unit} {problem.line}: {problem.text}: {problem.why}" for problem in self.problems]
         if applying or not as_json:
-            for remark in (*left, *self.remarks):
+            for remark in (*unconverted, *self.remarks):
                 click.echo(f"note: {visible(remark)}", err=True)
         if applying:
             assert owned_by is not None
@@ -114,7 +118,7 @@ class _Import(msgspec.Struct, frozen=True):
             facts = {"unconverted": self.problems, "remarks": self.remarks}
             print_json({"owner": owned_by, "schedule": self.documents, **facts})
         else:
-            emit(schedules_toml(owned_by, self.documents, left).rstrip("\n"))
+            emit(schedules_toml(owned_by, self.documents, unconverted).rstrip("\n"))
         return 1 if applying and self.problems else 0
 
     def _apply(self, owner: str, database: str | None, *, asking: bool, as_json: bool) -> None:
@@ -123,5 +127,5 @@ class _Import(msgspec.Struct, frozen=True):
                 require_deletions(self.documents, owner, database, command="rota import … --apply")
             apply_file(self.documents, owner, database, as_json=as_json)
         except UnknownJob as error:
-            error.hint = f"{error.hint}; or name another with --job"
+            error.hint = f"{error.hint}; or give another one with --job"
             raise

@@ -1,4 +1,4 @@
-"""Schedules and their plan times as rows and facts."""
+"""Formats of schedules and their plan times, as rows and facts."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _SHOWN_OTHERWISE = {
 }  # fmt: skip
 _SOON, _WEEK = timedelta(hours=1), timedelta(days=7)
 _MARKS = {
-    "gap": "moved out of a gap",
-    "fold-first": "the first of two",
-    "fold-second": "the second of two",
+    "gap": "moved: clocks skip the time",
+    "fold-first": "first of two equal local times",
+    "fold-second": "second of two equal local times",
     "transition": "clocks changed",
 }
 
@@ -76,7 +76,7 @@ def next_cell(schedule: Schedule, now: datetime) -> Cell:
 
 
 def soon_cell(schedule: Schedule, now: datetime) -> Cell:
-    """As short as it can be told where rows are many: `in 5m`, `14:30 CET`, `Tue 14:30 CET`, `2030-12-24`."""
+    """Return the next plan time in a short form, for lists: `in 5m`, `14:30 CET`, `Tue 14:30 CET`, `2030-12-24`."""
     at = schedule.next_plan
     if at is None:
         return next_cell(schedule, now)
@@ -94,7 +94,7 @@ def local_time(at: datetime, schedule: Schedule) -> str:
 
 
 def wall_time(local: datetime) -> str:
-    """With seconds only where there are any."""
+    """Format a local time, without seconds if they are zero."""
     return f"{local:%Y-%m-%d %H:%M:%S %Z}" if local.second else f"{local:%Y-%m-%d %H:%M %Z}"
 
 
@@ -107,25 +107,25 @@ def last_cell(run: Run | None, now: datetime) -> Cell:
 
 
 def notes(schedule: Schedule, now: datetime) -> str:
-    """What keeps it, or might keep it, from running."""
-    said = []
+    """Return what keeps the schedule from running, or might: pauses and trouble."""
+    parts = []
     if schedule.paused_at is not None:
         by = f" by {schedule.paused_by}" if schedule.paused_by else ""
         until = f", until {local_time(schedule.resume_at, schedule)}" if schedule.resume_at else ""
         why = f": {schedule.pause_reason}" if schedule.pause_reason else ""
-        said.append(f"paused {age(schedule.paused_at, now)}{by}{until}{why}")
+        parts.append(f"paused {age(schedule.paused_at, now)}{by}{until}{why}")
     if schedule.job_paused:
-        said.append(f"job {schedule.job} is paused")
+        parts.append(f"job {schedule.job} is paused")
     if trouble := trouble_of(schedule, now):
-        said.append(f"trouble: {trouble}")
-    return "; ".join(said)
+        parts.append(f"trouble: {trouble}")
+    return "; ".join(parts)
 
 
 def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
     definition = schedule.definition
     document = document_of(schedule.name, definition)
     trigger = {key: document[key] for key in TRIGGER_KEYS if key in document}
-    rest = {key: value for key, value in document.items() if key not in _SHOWN_OTHERWISE}
+    others = {key: value for key, value in document.items() if key not in _SHOWN_OTHERWISE}
     return [
         ("name", text_cell(schedule.name)),
         ("state", schedule_state_cell(schedule)),
@@ -137,7 +137,7 @@ def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
         ("payload", _json_cell(document.get("payload"))),
         ("scopes", _scopes_cell(document.get("scopes"))),
         *((name, text_cell(sentence)) for name, sentence in policies(definition)),
-        *((key, _value_cell(value)) for key, value in rest.items()),
+        *((key, _value_cell(value)) for key, value in others.items()),
         ("description", text_cell(definition.description)),
         ("owner", text_cell(schedule.owner)),
         ("revision", text_cell(schedule.revision)),
@@ -149,7 +149,7 @@ def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
 
 def _scopes_cell(scopes: str | list[Any] | None) -> Cell:
     if isinstance(scopes, str):
-        return Cell(scopes, f"those that provider {scopes} names")
+        return Cell(scopes, f"from provider {scopes}")
     return text_cell(", ".join(scope if isinstance(scope, str) else "/".join(scope) for scope in scopes or ()))
 
 
@@ -175,7 +175,7 @@ def print_fires(fires: Sequence[Fire], now: datetime, *, none: str) -> None:
 
 
 def print_schedule(schedule: Schedule, now: datetime, *, as_json: bool) -> None:
-    """After a command changed it: name, state, next and job, or all of it as JSON."""
+    """Print a schedule that a command changed: name, state, next and job, or all of it as JSON."""
     if as_json:
         print_json(view(schedule, now=now))
         return
@@ -184,6 +184,6 @@ def print_schedule(schedule: Schedule, now: datetime, *, as_json: bool) -> None:
 
 
 def print_heading(text: str) -> None:
-    """Between the parts of an answer, for people only."""
+    """Print a heading between two parts of the output, on a terminal only."""
     if on_terminal():
         emit(f"\n{text}")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import Group, catching_up, examples, instant_of, scope_of, shared
+from rota.cli.options import Group, catch_up_option, examples, instant_of, scope_of, shared
 from rota.cli.schedules import files, history, simulate, update
 from rota.cli.schedules.schedule_format import (
     SCHEDULE_COLUMNS,
@@ -23,7 +23,7 @@ from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.terminal.run_format import RUN_COLUMNS, run_row
-from rota.cli.terminal.wait import ended, exit_code_of, finish
+from rota.cli.terminal.wait import exit_code_of, finish, wait_for_run
 from rota.client.client import Client
 from rota.core.calendar.describe import describe
 from rota.core.runs.run import Run, RunFilter
@@ -33,7 +33,7 @@ from rota.core.states import RunState
 from rota.errors import RotaError
 
 _SHOWN_FIRES, _SHOWN_RUNS = 5, 5
-_CODE = "it belongs to code and comes back at the next start unless it is removed there"
+_CODE = "it is declared in code, and comes back at the next start unless it is removed there"
 _NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPED)
 
 
@@ -41,12 +41,12 @@ _NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPE
     cls=Group,
     epilog=examples(
         "rota schedule create news crawl --every 30m",
-        "rota schedule ls",
+        "rota schedule list",
         "rota schedule apply schedules.toml",
     ),
 )
 def schedule() -> None:
-    """Schedules: when runs of jobs are made, and what they did."""
+    """Create, list, pause, trigger and simulate schedules."""
 
 
 for _command in (
@@ -55,60 +55,57 @@ for _command in (
     schedule.add_command(_command)
 
 
-@schedule.command("list", epilog=examples("rota schedule ls", "rota schedule ls --job crawl --json"))
+@schedule.command("list", epilog=examples("rota schedule list", "rota schedule list --job crawl --json"))
 @click.option("--job", metavar="NAME", help="Only schedules of this job.")
-@click.option("--owner", metavar="NAME", help="Only what this file, or `code`, `cli` or `api` made.")
+@click.option("--owner", metavar="NAME", help="Only schedules of this owner: file:NAME, code, cli or api.")
 @click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
 @click.option("--after", metavar="NAME", help="The page after the one that ended with this name.")
 @shared
-def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """List schedules by name: state, rule, next and last run."""
+def list_schedules(limit: int, database: str | None, as_json: bool, **options: Any) -> None:
+    """List schedules by name, with state, rule, next and last run."""
 
     async def question(client: Client) -> Any:
-        found = await client.schedules.list(limit=limit, **wanted)
-        return [(one, await _last_run(client, one)) for one in found], await client.time()
+        rows = await client.schedules.list(limit=limit, **options)
+        return [(schedule, await _last_run(client, schedule)) for schedule in rows], await client.time()
 
-    found, now = ask(database, question)
-    following = found[-1][0].name if len(found) == limit else None
+    rows, now = ask(database, question)
+    next_cursor = rows[-1][0].name if len(rows) == limit else None
     if as_json:
-        print_json({"items": [view(one, last, now=now) for one, last in found], "next_cursor": following})
+        print_json({"items": [view(schedule, last, now=now) for schedule, last in rows], "next_cursor": next_cursor})
         return
-    none = "no schedules yet: `rota schedule create`, or app.schedule(…) in code"
-    print_rows(SCHEDULE_COLUMNS, [schedule_row(one, last, now) for one, last in found], none=none)
-    if following and on_terminal():
-        click.echo(f"more: --after {following}", err=True)
+    none = "no schedules: create one with `rota schedule create`, or app.schedule(…) in code"
+    print_rows(SCHEDULE_COLUMNS, [schedule_row(schedule, last, now) for schedule, last in rows], none=none)
+    if next_cursor and on_terminal():
+        click.echo(f"more: --after {next_cursor}", err=True)
 
 
 async def _last_run(client: Client, schedule: Schedule) -> Run | None:
-    """The newest that was not skipped, if there is one: what a schedule did last, not what it left out."""
+    """Return the newest run that was not skipped, if there is one, else the newest skipped one."""
     for states in (_NOT_SKIPPED, ()):
-        found = await client.list(RunFilter(schedule=schedule.name, states=states), limit=1)
-        if found:
-            return found[0]
+        runs = await client.list(RunFilter(schedule=schedule.name, states=states), limit=1)
+        if runs:
+            return runs[0]
     return None
 
 
 @schedule.command("get", epilog=examples("rota schedule get news", "rota schedule get news --json"))
 @click.argument("name")
 @shared
-def show_schedule(name: str, database: str | None, as_json: bool) -> None:
-    """Show all about a schedule.
-
-    Its facts, its policies in words, its next plan times and its last runs.
-    """
+def get_schedule(name: str, database: str | None, as_json: bool) -> None:
+    """Show a schedule with its policies, next and last runs."""
 
     async def question(client: Client) -> Any:
-        found = await client.schedules.get(name)
+        schedule = await client.schedules.get(name)
         runs = await client.list(RunFilter(schedule=name), limit=_SHOWN_RUNS)
         fires = await client.schedules.preview(name, _SHOWN_FIRES)
         expected = await client.expectations.find("schedule", name)
-        return found, fires, runs, await _last_run(client, found), expected, await client.time()
+        return schedule, fires, runs, await _last_run(client, schedule), expected, await client.time()
 
-    found, fires, runs, last, expected, now = ask(database, question)
+    schedule, fires, runs, last, expected, now = ask(database, question)
     if as_json:
-        print_json({**view(found, last, now=now), "expected": expected, "next": fires, "runs": runs})
+        print_json({**view(schedule, last, now=now), "expected": expected, "next": fires, "runs": runs})
         return
-    print_facts([*schedule_facts(found, now), *expected_facts(expected, now)])
+    print_facts([*schedule_facts(schedule, now), *expected_facts(expected, now)])
     if fires:
         print_heading("next")
         print_fires(fires, now, none="")
@@ -117,25 +114,27 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
         print_rows(RUN_COLUMNS, [run_row(run, now) for run in runs], none="")
 
 
-@schedule.command("delete", epilog=examples("rota schedule rm news", "rota schedule rm news --yes"))
+@schedule.command("delete", epilog=examples("rota schedule delete news", "rota schedule delete news --yes"))
 @click.argument("name")
 @yes_option
 @shared
-def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
-    """Delete a schedule. Its runs stay, and so does what is known of its plan times."""
-    found = ask(database, lambda client: client.schedules.get(name))
+def delete_schedule(name: str, yes: bool, database: str | None, as_json: bool) -> None:
+    """Delete a schedule; its runs and its history stay."""
+    schedule = ask(database, lambda client: client.schedules.get(name))
     if not yes:
-        rule = describe(found.definition.rule, name)
-        require_consent(f"delete schedule {name} ({rule})?", command=f"rota schedule rm {name}")
+        rule = describe(schedule.definition.rule, name)
+        require_consent(f"delete schedule {name} ({rule})?", command=f"rota schedule delete {name}")
     ask(database, lambda client: client.schedules.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})
     else:
         emit(f"deleted {name}" if on_terminal() else name)
-        if found.owner == "code":
+        if schedule.owner == "code":
             click.echo(f"note: {_CODE}", err=True)
-        elif found.owner not in ("api", "cli"):
-            click.echo(f"note: it belongs to {found.owner} and comes back when that file is applied again", err=True)
+        elif schedule.owner not in ("api", "cli"):
+            click.echo(
+                f"note: it belongs to {schedule.owner}, and comes back when that file is applied again", err=True
+            )
 
 
 @schedule.command(
@@ -145,25 +144,28 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     )
 )
 @click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
-@click.option("--until", metavar="TIME", help='It resumes by itself then: an instant, or "2h" from now.')
+@click.option("--reason", metavar="TEXT", help="Stored with the pause.")
+@click.option("--until", metavar="TIME", help='Resume at this time, or after this duration: "2h".')
 @shared
 def pause(name: str, reason: str | None, until: str | None, database: str | None, as_json: bool) -> None:
-    """Plan nothing until it is resumed; runs that are there go on."""
-    end = _end_of(until)
+    """Pause a schedule: it plans no runs until it is resumed.
+
+    Existing runs are not affected.
+    """
+    end = _until(until)
     _change(database, as_json, lambda c: c.schedules.pause(name, reason=reason, until=end, actor=actor()))
 
 
-def _end_of(text: str | None) -> datetime | str | None:
+def _until(text: str | None) -> datetime | str | None:
     return instant_of(text) if text and "-" in text else text
 
 
 @schedule.command(epilog=examples("rota schedule resume news", "rota schedule resume news --catch-up all"))
 @click.argument("name")
-@catching_up
+@catch_up_option
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
-    """Let a paused schedule go on."""
+    """Resume a paused schedule."""
     _change(database, as_json, lambda c: c.schedules.resume(name, catch_up=catch_up, actor=actor()))
 
 
@@ -171,7 +173,7 @@ def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> Non
 @click.argument("name")
 @shared
 def enable(name: str, database: str | None, as_json: bool) -> None:
-    """Switch a schedule on, from now on."""
+    """Enable a schedule, from now on."""
     _change(database, as_json, lambda c: c.schedules.enable(name, actor=actor()))
 
 
@@ -179,7 +181,7 @@ def enable(name: str, database: str | None, as_json: bool) -> None:
 @click.argument("name")
 @shared
 def disable(name: str, database: str | None, as_json: bool) -> None:
-    """Switch a schedule off; to hold it for a while, pause it."""
+    """Disable a schedule; to stop it for a while, pause it."""
     _change(database, as_json, lambda c: c.schedules.disable(name, actor=actor()))
 
 
@@ -195,18 +197,18 @@ def _change(database: str | None, as_json: bool, change: Callable[[Client], Awai
     epilog=examples(
         "rota schedule trigger news --wait",
         "rota schedule trigger invoices --scope account/42",
-        "rota schedule trigger news --force      although a run of it is going on",
+        "rota schedule trigger news --force      even if a run of it has not ended",
     )
 )
 @click.argument("name")
-@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for this one.")
-@click.option("--force", is_flag=True, help="Whatever its overlap and failure policies say.")
-@click.option("--wait", "waiting", is_flag=True, help="Wait for the end; the exit code tells how (see `run wait`).")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for this scope.")
+@click.option("--force", is_flag=True, help="Ignore its overlap and failure policies.")
+@click.option("--wait", "waiting", is_flag=True, help="Wait for the end; exit code as of `rota run wait`.")
 @shared
 def trigger(
     name: str, scope: tuple[str, str] | None, force: bool, waiting: bool, database: str | None, as_json: bool
 ) -> int:
-    """Run it now, for each of its scopes.
+    """Run a schedule now, for each of its scopes.
 
     In a pipe it prints the ids of the runs.
     """
@@ -216,9 +218,9 @@ def trigger(
             ids = await client.schedules.trigger(name, scope=scope, force=force, actor=actor())
         except RotaError as error:
             if error.hint == "force it, or wait":
-                error.hint = "--force runs it all the same; or wait until it has ended"
+                error.hint = "--force runs it anyway; or wait until it has ended"
             raise
-        runs = [await (ended(client, id, None) if waiting else client.get(id)) for id in ids]
+        runs = [await (wait_for_run(client, id, None) if waiting else client.get(id)) for id in ids]
         return runs, await client.time()
 
     runs, now = ask(database, command)
@@ -233,7 +235,9 @@ def _print_triggered(runs: Sequence[Run], now: datetime, *, waited: bool, as_jso
     elif len(runs) == 1 and waited:
         finish(runs[0], as_json=False)
     elif waited or on_terminal():
-        print_rows(RUN_COLUMNS, [run_row(run, now) for run in runs], none="it has no scopes now: nothing to run")
+        print_rows(
+            RUN_COLUMNS, [run_row(run, now) for run in runs], none="the schedule has no scopes now: nothing to run"
+        )
     else:
         for run in runs:
             emit(run.id)

@@ -1,4 +1,4 @@
-"""`rota schedule preview|simulate`: when a schedule fires next, and what it would do."""
+"""`rota schedule preview|simulate`: the next plan times of a schedule, and what it would do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rota.core.schedules.view import policies
 from rota.errors import Invalid
 
 _EVENT_COLUMNS = Columns(
-    ("plan_time", "what", "scope", "started", "took", "attempt", "reason"),
+    ("plan_time", "outcome", "scope", "started", "took", "attempt", "reason"),
     cut=("scope", "reason"),
     spare=("scope", "attempt"),
 )
@@ -44,13 +44,13 @@ _MOST_SHOWN = 200
     )
 )
 @click.argument("name")
-@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N", help="So many plan times.")
-@click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
+@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N", help="Number of plan times.")
+@click.option("--after", type=instant_of, metavar="TIME", help="Only plan times after this one.  [default: now]")
 @shared
 def preview(name: str, count: int, after: datetime | None, database: str | None, as_json: bool) -> None:
-    """Show the next plan times.
+    """List the next plan times of a schedule.
 
-    What daylight saving does to them is marked.
+    Effects of daylight saving time are marked.
     """
 
     async def question(client: Client) -> Any:
@@ -74,97 +74,105 @@ def preview(name: str, count: int, after: datetime | None, database: str | None,
     )
 )
 @click.argument("name")
-@click.option("--for", "length", default="1d", show_default=True, metavar="DURATION", help="How far to look.")
-@click.option("--from", "start", type=instant_of, metavar="TIME", help="Where to begin.  [default: now]")
-@click.option("--duration", default="1s", show_default=True, metavar="DURATION", help="How long each run lasts.")
-@click.option("--fail-every", type=int, metavar="N", help="Each Nth run fails, with all its attempts.")
+@click.option("--for", "length", default="1d", show_default=True, metavar="DURATION", help="How long to simulate.")
+@click.option("--from", "start", type=instant_of, metavar="TIME", help="Start of the simulation.  [default: now]")
+@click.option("--duration", default="1s", show_default=True, metavar="DURATION", help="How long each run takes.")
+@click.option("--fail-every", type=int, metavar="N", help="Every Nth run fails, with all its attempts.")
 @click.option(
-    "--outage", "outages", multiple=True, metavar="FROM..TO", help="Nobody plans then: instants, or +1h..+3h."
+    "--outage",
+    "outages",
+    multiple=True,
+    metavar="FROM..TO",
+    help="The planner is down: two times, or +1h..+3h. Repeatable.",
 )
-@click.option("--workers", type=int, metavar="N", help="Runs that are executed at once.  [default: any number]")
+@click.option("--workers", type=int, metavar="N", help="Runs at a time.  [default: unlimited]")
 @trigger_options
 @policy_options
 @shared
-def simulate(name: str, length: str, start: datetime | None, database: str | None, as_json: bool, **given: Any) -> None:
-    """Try out what a schedule would do.
+def simulate(
+    name: str, length: str, start: datetime | None, database: str | None, as_json: bool, **options: Any
+) -> None:
+    """Simulate what a schedule would do.
 
-    Also with another trigger, or other policies. Nothing is stored.
+    Options try another trigger, or other policies. Nothing is stored.
     """
-    assumed = {key: given.pop(key) for key in ("duration", "fail_every", "workers")}
-    outages = given.pop("outages")
-    changes = document_from(given)
+    assumed = {key: options.pop(key) for key in ("duration", "fail_every", "workers")}
+    outages = options.pop("outages")
+    changes = document_from(options)
 
     async def question(client: Client) -> Any:
         schedule = await client.schedules.get(name)
         what_if = SimulationOptions(**assumed, outages=tuple(map(_outage, outages)))
         parsed = parse(merged(document_of(name, schedule.definition), changes))
-        options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-        found = await client.schedules.simulate(name, length, what_if, start=start, trigger=parsed.trigger, **options)
-        return await client.schedules.define(*parsed), found
+        schedule_options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+        report = await client.schedules.simulate(
+            name, length, what_if, start=start, trigger=parsed.trigger, **schedule_options
+        )
+        return await client.schedules.define(*parsed), report
 
-    definition, found = ask(database, question)
-    if found.truncated:
-        click.echo(f"note: {_cut_short(found, length)}", err=True)
+    definition, report = ask(database, question)
+    if report.truncated:
+        click.echo(f"note: {_cut_short(report, length)}", err=True)
     if as_json:
-        print_json({"schedule": name, "rule": describe(definition.rule, name), **_plain(found)})
+        print_json({"schedule": name, "rule": describe(definition.rule, name), **_plain(report)})
         return
     if on_terminal():
         emit(describe(definition.rule, name))
         for _, sentence in policies(definition):
             emit(f"  {sentence}")
         emit("")
-    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(found)], none=_nothing(definition))
+    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(report)], none=_nothing(definition))
     if on_terminal():
-        _print_summary(found)
-    elif found.events_truncated:
-        click.echo(f"note: these are the first {len(found.events)}; --json also counts the others", err=True)
+        _print_summary(report)
+    elif report.events_truncated:
+        click.echo(f"note: only the first {len(report.events)} are listed; --json counts all", err=True)
 
 
-def _cut_short(found: SimulationReport, length: str) -> str:
-    decided = sum(found.counts.values()) - found.counts.get("failed", 0)
-    until = rfc3339(found.until_at)
-    words = f"{length} has more in it than a simulation decides: it ends at {until}, after {decided} plan times"
-    return f"{words}; --from {until} goes on"
+def _cut_short(report: SimulationReport, length: str) -> str:
+    decided = sum(report.counts.values()) - report.counts.get("failed", 0)
+    until = rfc3339(report.until_at)
+    words = f"{length} is too long for one simulation: it ends at {until}, after {decided} plan times"
+    return f"{words}; continue with --from {until}"
 
 
 def _nothing(definition: ScheduleDefinition) -> str:
-    return "nothing happens" if definition.awaited is None else f"nothing by itself: {_why_none(definition)}"
+    return "nothing happens" if definition.awaited is None else f"nothing happens: {_why_none(definition)}"
 
 
 def _why_none(definition: ScheduleDefinition) -> str:
     if definition.follows is not None:
-        return "it follows its last run: it has no times of its own"
+        return "it has no times of its own: it follows its last run"
     if definition.awaited is not None:
-        return f"it runs {describe(definition.rule)}: it has no times of its own"
-    return "it has ended"
+        return f"it has no times of its own: it runs {describe(definition.rule)}"
+    return "the schedule has ended"
 
 
 def _outage(text: str) -> tuple[str, str]:
     begin, dots, end = text.partition("..")
     if not dots:
         raise Invalid(
-            f"--outage {text!r} has no ..", hint="as in 2026-01-31T08:00:00Z..2026-01-31T10:00:00Z or +1h..+3h"
+            f"--outage {text!r} has no ..", hint="write 2026-01-31T08:00:00Z..2026-01-31T10:00:00Z or +1h..+3h"
         )
     return begin, end
 
 
-def _plain(found: SimulationReport) -> dict[str, Any]:
+def _plain(report: SimulationReport) -> dict[str, Any]:
     return {
-        "from": found.from_at, "until": found.until_at, "truncated": found.truncated, "counts": found.counts,
-        "events": found.events, "events_truncated": found.events_truncated,
+        "from": report.from_at, "until": report.until_at, "truncated": report.truncated, "counts": report.counts,
+        "events": report.events, "events_truncated": report.events_truncated,
     }  # fmt: skip
 
 
-def _shown(found: SimulationReport) -> tuple[SimulatedRun, ...]:
-    return found.events[:_MOST_SHOWN] if on_terminal() else found.events
+def _shown(report: SimulationReport) -> tuple[SimulatedRun, ...]:
+    return report.events[:_MOST_SHOWN] if on_terminal() else report.events
 
 
 def _row(event: SimulatedRun) -> list[Cell]:
-    what = event.kind if event.count == 1 else f"{event.kind} × {event.count}"
+    outcome = event.kind if event.count == 1 else f"{event.kind} × {event.count}"
     began, ended = event.started_at, event.finished_at
     return [
         Cell(rfc3339(event.plan_time), f"{event.plan_time:%Y-%m-%d %H:%M:%S}Z"),
-        Cell(what, what, _STYLES.get(event.kind, "")),
+        Cell(outcome, outcome, _STYLES.get(event.kind, "")),
         text_cell(None if event.scope == "global/global" else event.scope),
         Cell("") if began is None else Cell(rfc3339(began), f"{began:%H:%M:%S}Z"),
         span_cell(began, ended, ended or event.plan_time) if ended else Cell(""),
@@ -180,11 +188,11 @@ def _why(event: SimulatedRun) -> str | None:
     return f"{reach}: {event.reason}" if event.reason else f"{reach}, by the run that follows"
 
 
-def _print_summary(found: SimulationReport) -> None:
-    counts = ", ".join(f"{kind} {count}" for kind, count in found.counts.items() if count)
-    emit(f"\n{counts or 'nothing'}, from {rfc3339(found.from_at)} until {rfc3339(found.until_at)}")
-    if len(found.events) > _MOST_SHOWN:
-        click.echo(f"note: the first {_MOST_SHOWN} are shown (--json has up to {len(found.events)})", err=True)
+def _print_summary(report: SimulationReport) -> None:
+    counts = ", ".join(f"{kind} {count}" for kind, count in report.counts.items() if count)
+    emit(f"\n{counts or 'nothing'}, from {rfc3339(report.from_at)} until {rfc3339(report.until_at)}")
+    if len(report.events) > _MOST_SHOWN:
+        click.echo(f"note: only the first {_MOST_SHOWN} are listed; --json has {len(report.events)}", err=True)
 
 
 COMMANDS = (preview, simulate)

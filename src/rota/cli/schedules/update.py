@@ -1,4 +1,4 @@
-"""`rota schedule create|update`: schedules made and changed, with what that does to their plan times."""
+"""`rota schedule create|update`: create and change schedules, and show the effect on their plan times."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _FIRES = 3
 @click.argument("job")
 @click.argument("payload", metavar="[PAYLOAD_JSON | @FILE | -]", default="{}")
 @definition_options
-@click.option("--disabled", is_flag=True, help="Not to be planned before `rota schedule enable`.")
+@click.option("--disabled", is_flag=True, help="Plan no runs before `rota schedule enable`.")
 @shared
 def create(
-    name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **given: Any
+    name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Make a schedule for a job.
+    """Create a schedule for a job.
 
-    Give one of --cron, --every, --after and --once. Texts in the payload may hold {plan_time}, {schedule},
-    {scope.kind} and {scope.id}.
+    Give one of --cron, --every, --after, --following and --once. Texts in the payload may contain {plan_time},
+    {schedule}, {scope.kind} and {scope.id}.
     """
-    document = {"name": name, "job": job, **document_from(given)}
+    document = {"name": name, "job": job, **document_from(options)}
     if disabled:
         document["enabled"] = False
 
@@ -84,23 +84,23 @@ def create(
     )
 )
 @click.argument("name")
-@click.option("--job", metavar="NAME", help="Runs of another job.")
-@click.option("--payload", metavar="JSON | @FILE | -", help="Of its runs from now on.")
+@click.option("--job", metavar="NAME", help="Another job.")
+@click.option("--payload", metavar="JSON | @FILE | -", help="Payload of its runs from now on.")
 @definition_options
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @shared
 def update(
-    name: str, job: str | None, payload: str | None, dry_run: bool, database: str | None, as_json: bool, **given: Any
+    name: str, job: str | None, payload: str | None, dry_run: bool, database: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Change a schedule: only what is given, from now on.
+    """Change a schedule, from now on.
 
-    It shows what changes, and the next plan times before and after.
+    Options that are not given stay as they are. It shows what changes, and the next plan times before and after.
     """
-    wanted = document_from(given) | ({} if job is None else {"job": job})
+    document = document_from(options) | ({} if job is None else {"job": job})
 
     async def command(client: Client) -> Any:
         old = await client.schedules.get(name)
-        new = dict(wanted)
+        new = dict(document)
         if payload is not None:
             new["payload"] = arguments_of(payload, Limits(client.config.max_payload))
         parsed = parse(merged(document_of(name, old.definition), new))
@@ -110,8 +110,10 @@ def update(
         after = upcoming(definition, name, micros_at(now), _FIRES)
         changed = changes(document_of(name, old.definition), document_of(name, definition))
         if changed and not dry_run:
-            options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-            old = await client.schedules.update(name, job=parsed.job, trigger=parsed.trigger, actor=actor(), **options)
+            all_options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+            old = await client.schedules.update(
+                name, job=parsed.job, trigger=parsed.trigger, actor=actor(), **all_options
+            )
         return old, changed, before, after
 
     schedule, changed, before, after = ask(database, command)
@@ -126,14 +128,14 @@ def update(
         return
     print_changes(changed)
     if not changed and not on_terminal():
-        click.echo("note: nothing was to be changed: it is so already", err=True)
+        click.echo("note: nothing changes", err=True)
     if on_terminal() and changed:
         _print_next(schedule, before, after)
         _print_remarks(schedule, dry_run=dry_run)
 
 
 def print_changes(changed: Sequence[FieldChange]) -> None:
-    rows = [[text_cell(one.key), _value(one.before, "red"), _value(one.after, "green")] for one in changed]
+    rows = [[text_cell(change.key), _value(change.before, "red"), _value(change.after, "green")] for change in changed]
     print_rows(CHANGE_COLUMNS, rows, none="nothing changes")
 
 
@@ -154,7 +156,7 @@ def _print_remarks(schedule: Schedule, *, dry_run: bool) -> None:
     if dry_run:
         click.echo("note: nothing was changed (--dry-run)", err=True)
     elif schedule.owner not in _OWN:
-        where = "the app that declares it changes" if schedule.owner == "code" else "that file is applied again"
+        where = "its declaration changes" if schedule.owner == "code" else "that file is applied again"
         click.echo(f"note: it belongs to {schedule.owner}; the change lasts until {where}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""The application that `rota dev` starts when it is given none: small jobs whose work can be seen."""
+"""The example application of `rota dev`: small jobs with visible results."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def make(config: Config | None = None) -> Rota:
 
     @app.job
     def hello(name: str = "world") -> str:
-        """The smallest job: it greets."""
+        """Return a greeting: the smallest job."""
         return f"Hello, {name}!"
 
     @app.job(queue="images", timeout="30s")
     def resize_image(file: str, width: int = 640) -> dict[str, object]:
-        """Blocking code: it runs in a thread of its own."""
+        """Resize an image. Blocking code runs in a thread."""
         time.sleep(random.uniform(0.2, 0.8))
         return {"file": file, "width": width, "height": width * 9 // 16}
 
     @app.job
     async def fetch_prices(ctx: Context, symbols: list[str]) -> dict[str, float]:
-        """Async code, which counts what it does and stops between two symbols when it is cancelled."""
+        """Fetch prices, count them, and stop between two symbols when cancelled."""
         prices = {}
         for symbol in symbols:
             ctx.checkpoint()
@@ -42,7 +42,7 @@ def make(config: Config | None = None) -> Rota:
 
     @app.job(max_attempts=5, backoff=["2s", "5s", "10s"])
     async def flaky_upload(ctx: Context, file: str) -> str:
-        """Fails every other time, and is tried again after a while."""
+        """Upload a file. Every other attempt fails, and is retried after a while."""
         await asyncio.sleep(0.1)
         if random.random() < 0.5:
             raise ConnectionError(f"the other side hung up during attempt {ctx.attempt}")
@@ -50,7 +50,7 @@ def make(config: Config | None = None) -> Rota:
 
     @app.job(steps=["read", {"id": "convert", "timeout": "1m"}, {"id": "publish", "cancelable": False}])
     async def import_catalog(ctx: Context, pages: int = 40) -> dict[str, int]:
-        """A longer one, in steps: watch it, read its log, cancel it, and retry it from where it was."""
+        """Import a catalog in steps: watch it, read its log, cancel it, and retry it from a step."""
         products = await ctx.step("read", read_catalog, ctx, pages)
         prices = await ctx.step("convert", convert_prices, ctx, products)
         return {"products": products, "shops": await ctx.step("publish", publish, ctx, prices)}
@@ -60,12 +60,12 @@ def make(config: Config | None = None) -> Rota:
 
     @app.job
     def cleanup(older_than: str = "30d") -> str:
-        """Enqueued with a delay: look for it among the scheduled ones."""
+        """Delete old files. Enqueued with a delay, it is among the scheduled runs."""
         return f"nothing is older than {older_than}"
 
     @app.job(unique=True, max_attempts=1)
     async def pulse() -> None:
-        """Keeps things moving: enqueues a few others, then sleeps without holding a worker."""
+        """Enqueue a few other jobs, then snooze without occupying a worker."""
         await (await app.connect()).enqueue_many(random.sample(_orders(), 2))
         raise Snooze("5s")
 
@@ -74,16 +74,16 @@ def make(config: Config | None = None) -> Rota:
 
 
 def _schedule(app: Rota) -> None:
-    """One of each kind."""
+    """Declare a schedule of each kind."""
     app.schedule("greet", "hello", every("10s"), payload={"name": "world at {plan_time}"})
-    app.schedule("tidy", "cleanup", after("1m"), description="A minute after the last time was over.")
+    app.schedule("tidy", "cleanup", after("1m"), description="A minute after the last run ended.")
     app.schedule(
         "morning-report",
         "report",
         cron("0 9 * * MON-FRI", "Europe/Berlin"),
         payload={"month": 1},
         catch_up="all",
-        description="On weekdays, by the clock on the wall.",
+        description="On weekdays at nine in Berlin.",
     )
     app.schedule(
         "prices",
@@ -94,7 +94,7 @@ def _schedule(app: Rota) -> None:
         jitter="5s",
         description="A run for each market, spread over a few seconds.",
     )
-    app.schedule("sync", "slow_sync", every("15s"), overlap="skip", description="Every other one is skipped.")
+    app.schedule("sync", "slow_sync", every("15s"), overlap="skip", description="Every other run is skipped.")
 
 
 async def read_catalog(ctx: Context, pages: int) -> int:
@@ -119,7 +119,7 @@ async def convert_prices(ctx: Context, products: int) -> list[float]:
 
 
 async def publish(ctx: Context, prices: list[float]) -> int:
-    """Once begun it is not stopped halfway: a cancel waits until it is done."""
+    """Publish prices. This step cannot be cancelled: a cancel waits until it is done."""
     for shop in ("Berlin", "Lyon", "Porto"):
         await asyncio.sleep(0.5)
         ctx.log.info("%d prices are in the shop in %s", len(prices), shop)
@@ -127,13 +127,13 @@ async def publish(ctx: Context, prices: list[float]) -> int:
 
 
 def report(month: int) -> dict[str, int]:
-    """Heavy computing: it has a process of its own, which cannot slow the others down."""
+    """Compute a report. Heavy work has a process of its own, which does not slow other runs down."""
     primes = [n for n in range(2, 20_000 + month) if all(n % k for k in range(2, int(n**0.5) + 1))]
     return {"month": month, "primes": len(primes)}
 
 
 async def slow_sync(ctx: Context) -> int:
-    """Takes longer than its schedule allows, so look for skipped runs; does not keep a worker that stops waiting."""
+    """Take longer than the schedule's interval, so that runs are skipped. Ends early when the worker stops."""
     steps = 0
     while steps < 100 and not ctx.shutting_down:
         ctx.checkpoint()
@@ -142,8 +142,8 @@ async def slow_sync(ctx: Context) -> int:
     return steps
 
 
-async def sow(client: Client) -> None:
-    """A first handful, for a database that has none of it yet; schedules may have made runs already."""
+async def seed(client: Client) -> None:
+    """Enqueue the first runs, once for a database. Runs of schedules may be there already."""
     if await client.list(RunFilter(job="pulse"), limit=1):
         return
     later = Order("cleanup", {}, {"delay": "5m", "tags": ["nightly"]})

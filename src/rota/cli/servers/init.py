@@ -1,4 +1,4 @@
-"""`rota init`: a small application to begin with, and its settings."""
+"""`rota init`: write a first application and its settings."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from rota.cli.options import examples
 from rota.cli.terminal.output import emit, on_terminal, print_json
 from rota.errors import Conflict, Invalid
 
-_JOBS = '''"""What is to be done, and when."""
+_JOBS = '''"""Jobs and their schedules."""
 
 from rota import Context, Rota, every
 
-app = Rota()  # its database and other settings: rota.toml
+app = Rota()  # settings, such as its database, are in rota.toml
 
 
-# Any function can be a job. Its arguments are the payload of a run, and are checked when that is enqueued.
-# A run of this one is tried up to three times, ten seconds apart; no attempt may take longer than a minute.
+# Any function can be a job. Its arguments are the payload of a run, and are validated when it is enqueued.
+# A run of this job has up to three attempts, ten seconds apart, each of at most a minute.
 @app.job(max_attempts=3, backoff="10s", timeout="1m")
 async def greet(ctx: Context, name: str = "world") -> str:
-    """Greets somebody."""
-    ctx.log.info("greeting %s", name)  # kept with the run: rota run logs
-    return f"Hello, {name}!"  # kept, too: rota run get
+    """Greet somebody."""
+    ctx.log.info("greeting %s", name)  # stored with the run: rota run logs
+    return f"Hello, {name}!"  # stored as its result: rota run get
 
 
-# Each minute becomes one run, however many workers there are.
-# By the clock on the wall it would be cron("0 9 * * MON-FRI", "Europe/Berlin").
+# One run a minute, however many workers there are.
+# For times of day, use a trigger such as cron("0 9 * * MON-FRI", "Europe/Berlin").
 app.schedule("greet-every-minute", greet, every("1m"), payload={"name": "you"})
 '''
 
 _SETTINGS = """\
-# Read by every command that is given in this folder. ROTA_DATABASE_URL and the like win over it, and flags over those.
+# Settings of every command in this folder. Environment variables (ROTA_DATABASE_URL) and flags override them.
 
-# A file is enough for one machine; for several: "postgresql://user@host/database".
+# An SQLite file is enough for one machine. For several: "postgresql://user@host/database".
 database_url = "sqlite:///rota.db"
 
-# How many runs a worker does at once.
+# How many runs a worker executes at once.
 concurrency = 10
 
-# How long they may go on when a worker is told to stop.
+# How long runs may take to finish when their worker stops.
 shutdown_grace = "20s"
 """
 
 _FILES = {"jobs.py": _JOBS, "rota.toml": _SETTINGS}
 _NEXT = (
-    ("rota dev jobs:app", "runs it, with a page that shows it"),
-    ('rota run enqueue greet \'{"name": "Ada"}\' --wait', "in a second terminal: a run, and its result"),
-    ("rota run ls", "what has been done"),
-    ("rota schedule ls", "what will be, and when"),
+    ("rota dev jobs:app", "run it, with a dashboard"),
+    ('rota run enqueue greet \'{"name": "Ada"}\' --wait', "in a second terminal: enqueue a run, wait for its result"),
+    ("rota run list", "list runs"),
+    ("rota schedule list", "list schedules and their next runs"),
 )
 
 
@@ -58,9 +58,9 @@ _NEXT = (
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def init(folder: Path, as_json: bool) -> None:
-    """Write a small application, jobs.py, and its settings, rota.toml.
+    """Write a first application and its settings.
 
-    Nothing that is there is overwritten: if one of them is, neither is written.
+    The files are jobs.py and rota.toml. Nothing is overwritten: if one of the files exists, neither is written.
     """
     written = _write(folder)
     steps = [*([(f"cd {quote(str(folder))}", "")] if folder != Path() else []), *_NEXT]
@@ -76,9 +76,9 @@ def init(folder: Path, as_json: bool) -> None:
 
 def _write(folder: Path) -> list[Path]:
     paths = [folder / name for name in _FILES]
-    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
-    if there:
-        raise Conflict(f"{' and '.join(there)} would be overwritten", hint="name another folder: rota init DIR")
+    existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if existing:
+        raise Conflict(f"{' and '.join(existing)} would be overwritten", hint="choose another folder: rota init DIR")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in paths:
@@ -86,6 +86,6 @@ def _write(folder: Path) -> list[Path]:
                 file.write(_FILES[path.name])
     except OSError as error:
         raise Invalid(
-            f"{error.filename or folder}: {error.strerror}", hint="name a folder that you may write to"
+            f"{error.filename or folder}: {error.strerror}", hint="choose a folder that you may write to"
         ) from error
     return paths

@@ -1,4 +1,4 @@
-"""Several worker processes as one: started, kept alive, stopped together."""
+"""Supervisor of several worker processes: starts them, restarts them, stops them together."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rota.process import tell_manager
 _FIRST_REST = 0.5
 _LONGEST_REST = 30.0
 _LONG_LIFE = 60.0
-# Another start would end in the same way: a wrong command, or a wrong configuration.
+# Exit codes after which a restart would end in the same way: wrong usage, or a bad configuration.
 _FOR_GOOD = (2, 78)
 
 log = logging.getLogger("rota.supervisor")
 
 
 async def supervise(commands: Sequence[Sequence[str]]) -> int:
-    """Keep one process for each command until a signal; the worst of their exit codes."""
-    crew = Supervisor()
+    """Keep a process alive for each command until a signal. Return the highest of their exit codes."""
+    supervisor = Supervisor()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, crew.stop, number)
-    tell_manager("READY=1")  # the processes are looked after, whatever becomes of each
-    return max(await asyncio.gather(*(crew.keep(command) for command in commands)))
+        loop.add_signal_handler(number, supervisor.stop, number)
+    tell_manager("READY=1")  # the supervisor is ready, even if a worker has to be restarted
+    return max(await asyncio.gather(*(supervisor.keep(command) for command in commands)))
 
 
 class Supervisor:
@@ -39,42 +39,42 @@ class Supervisor:
         self._signal = signal.SIGTERM
 
     def stop(self, number: signal.Signals) -> None:
-        """The first signal is passed on; the second kills."""
+        """Pass the first signal on to the workers; kill them at the second."""
         self._signal = signal.SIGKILL if self._stopping.is_set() else number
         self._stopping.set()
         for child in self._children:
-            self._tell(child)
+            self._send_signal(child)
 
-    def _tell(self, child: Process) -> None:
+    def _send_signal(self, child: Process) -> None:
         with contextlib.suppress(ProcessLookupError):
             child.send_signal(self._signal)
 
     async def keep(self, command: Sequence[str]) -> int:
         clock = asyncio.get_running_loop().time
-        rest = _FIRST_REST
+        delay = _FIRST_REST
         while True:
             began = clock()
-            code = await self._live(command)
+            code = await self._run_child(command)
             if self._stopping.is_set():
                 return code
-            if code == 0:  # asked to stop, by an operator or by a signal of its own: whoever did it wants it gone
+            if code == 0:  # an operator or a signal asked this worker to stop, so it is not wanted any more
                 log.info("a worker process was asked to stop; no other takes its place")
                 return code
             if code in _FOR_GOOD:
                 self.stop(signal.SIGTERM)
                 return code
-            rest = _FIRST_REST if clock() - began > _LONG_LIFE else rest
-            log.warning("a worker process ended with %s; another starts in %gs", code, rest)
-            if await self._stopped_within(rest):
+            delay = _FIRST_REST if clock() - began > _LONG_LIFE else delay
+            log.warning("a worker process ended with %s; another starts in %gs", code, delay)
+            if await self._stopped_within(delay):
                 return code
-            rest = min(_LONGEST_REST, rest * 2)
+            delay = min(_LONGEST_REST, delay * 2)
 
-    async def _live(self, command: Sequence[str]) -> int:
-        # A group of its own: Ctrl-C in a terminal reaches us alone, and each child once, through us.
+    async def _run_child(self, command: Sequence[str]) -> int:
+        # A process group of its own: otherwise Ctrl-C would reach each child twice, from the terminal and from here.
         child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, process_group=0)
         self._children.add(child)
         if self._stopping.is_set():
-            self._tell(child)
+            self._send_signal(child)
         try:
             code = await child.wait()
         finally:
@@ -90,7 +90,7 @@ class Supervisor:
 
 
 def stop_when_orphaned() -> None:
-    """In a child: stdin ends when the supervisor is gone, even by kill -9."""
+    """Stop this worker when its supervisor dies: stdin then ends, even after kill -9."""
 
     def watch() -> None:
         while os.read(0, 1024):

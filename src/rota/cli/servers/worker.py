@@ -1,4 +1,4 @@
-"""`rota worker`: one process that runs jobs, or a supervisor of several."""
+"""`rota worker`: a process that runs jobs, or a supervisor of several."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 
 from rota.cli.connect import require_database
 from rota.cli.load_app import full_name, is_module_here, load_app
-from rota.cli.options import concurrency, examples, queues_of, staying
+from rota.cli.options import SHORT_FORMS, concurrency, examples, queues_of, server_options
 from rota.cli.terminal.output import print_json
 from rota.config import load_config
 from rota.engine.observability.logs import log_to_stderr
@@ -26,7 +26,7 @@ log = logging.getLogger("rota.worker")
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """One worker process; the supervisor hands it to its children as flags."""
+    """Options of one worker process. The supervisor passes them to its children as flags."""
 
     target: str
     name: str | None
@@ -52,17 +52,17 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             "--log-format": self.log_format,
             "--metrics-port": self._port(number),
         }
-        given = [f"{flag}={value}" for flag, value in flags.items() if value]
+        set_flags = [f"{flag}={value}" for flag, value in flags.items() if value]
         more = ["--json"] if self.as_json else []
-        return [sys.executable, "-m", "rota", "worker", "--with-parent", *given, *more, self.target]
+        return [sys.executable, "-m", "rota", "worker", "--with-parent", *set_flags, *more, self.target]
 
     def _port(self, number: int) -> str | None:
-        """One after the other from the given one; 0 is a free one for each."""
+        """Return the port of the Nth process: consecutive from the given one; 0 means any free port."""
         return None if self.metrics_port is None else str(self.metrics_port and self.metrics_port + number - 1)
 
 
 class WorkerCommand(click.Command):
-    """One letter away from `rota workers`: who meant that is told so."""
+    """`rota worker`, with a hint if `rota workers` was meant, which is one letter away."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] in _commands_of_workers(ctx) and not is_module_here(args[0]):
@@ -75,7 +75,7 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
     """Return the names of the commands of `rota workers`, as the program around this command has them."""
     program = ctx.parent.command if ctx.parent else None
     workers = program.commands.get("workers") if isinstance(program, click.Group) else None
-    return workers.commands if isinstance(workers, click.Group) else ()
+    return (*workers.commands, *SHORT_FORMS) if isinstance(workers, click.Group) else ()
 
 
 @click.command(
@@ -94,7 +94,7 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
     "--queues",
     type=queues_of,
     metavar="A:3,B",
-    help="Only these; behind a colon its weight: of A three times as many.  [default: those of the app's jobs]",
+    help="Claim only from these queues; a weight follows the colon.  [default: those of the app's jobs]",
 )
 @concurrency
 @click.option(
@@ -102,67 +102,68 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
     type=click.IntRange(1, 1000),
     default=1,
     metavar="N",
-    help="Start N worker processes and keep them alive; each has --concurrency.",
+    help="Start N worker processes and restart those that fail; each has --concurrency.",
 )
 @click.option(
     "--label",
     "labels",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="What it is or has, for jobs that need it: gpu, zone=eu. Also several times.",
+    help="Capability of this worker, for jobs that require it: gpu, zone=eu. Repeatable.",
 )
-@click.option("--app-version", metavar="VERSION", help="Of your application, for jobs that need a newer one.")
-@click.option("--name", metavar="NAME", help="How lists call it.  [default: the host's name]")
+@click.option("--app-version", metavar="VERSION", help="Version of your application, for jobs that require one.")
+@click.option("--name", metavar="NAME", help="Name of the worker.  [default: the host's name]")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help="Serve /metrics, /healthz and /readyz there; of several processes, each takes the next port.",
+    help="Serve /metrics, /healthz and /readyz on this port; further processes use the next ports.",
 )
 @click.option("--with-parent", is_flag=True, hidden=True)
-@staying
-def worker(processes: int, with_parent: bool, **given: Any) -> int:
-    """Run the jobs that MODULE declares on APP, which is `app` if it is not named.
+@server_options
+def worker(processes: int, with_parent: bool, **values: Any) -> int:
+    """Run a worker for the jobs of an app.
 
-    SIGTERM, Ctrl-C or `rota workers stop` stops claiming and lets runs end; a second signal stops at once.
+    MODULE is a Python module, APP a variable in it, by default `app`. SIGTERM, Ctrl-C and `rota workers stop` stop the
+    worker after its current runs; a second signal stops it at once.
     """
-    wanted = WorkerOptions(**given)
-    require_database(wanted.database)
-    log_to_stderr(wanted.log_level, load_config({"log_format": wanted.log_format}).log_format)
+    options = WorkerOptions(**values)
+    require_database(options.database)
+    log_to_stderr(options.log_level, load_config({"log_format": options.log_format}).log_format)
     if processes > 1:
         from rota.cli.servers.supervisor import supervise
 
-        return asyncio.run(supervise([wanted.command(number) for number in range(1, processes + 1)]))
+        return asyncio.run(supervise([options.command(number) for number in range(1, processes + 1)]))
     if with_parent:
         from rota.cli.servers.supervisor import stop_when_orphaned
 
         stop_when_orphaned()
-    return work(wanted)
+    return work(options)
 
 
-def work(wanted: WorkerOptions) -> int:
+def work(options: WorkerOptions) -> int:
     from rota.server import serve
 
-    app = load_app(wanted.target)
-    labels = ",".join(wanted.labels) or None
-    given = {"concurrency": wanted.concurrency, "worker_labels": labels, "worker_version": wanted.app_version}
-    app.configure(database_url=wanted.database, **given)
+    app = load_app(options.target)
+    labels = ",".join(options.labels) or None
+    settings = {"concurrency": options.concurrency, "worker_labels": labels, "worker_version": options.app_version}
+    app.configure(database_url=options.database, **settings)
 
     def ready(url: str) -> None:
-        name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())
-        log.info("worker %s runs %s: %s", name, full_name(wanted.target), ", ".join(jobs) or "it declares no jobs")
+        name, jobs = options.name or socket.gethostname(), sorted(app.registry.known())
+        log.info("worker %s runs %s: %s", name, full_name(options.target), ", ".join(jobs) or "no jobs are declared")
         if url:
             log.info("metrics are at %s/metrics", url)
-        if wanted.as_json:
+        if options.as_json:
             print_json({"worker": name, "jobs": jobs} | ({"metrics": f"{url}/metrics"} if url else {}))
 
     def main(end_within: EndWithin) -> Coroutine[Any, Any, int]:
         return serve(
             app,
             http=False,
-            metrics_port=wanted.metrics_port,
-            name=wanted.name,
-            queues=wanted.queues,
+            metrics_port=options.metrics_port,
+            name=options.name,
+            queues=options.queues,
             on_ready=ready,
             on_signal=end_within,
         )

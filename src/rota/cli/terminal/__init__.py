@@ -1,1 +1,1 @@
-"""What commands print and ask: tables, formats, progress, errors, confirmation."""
+"""Input and output of commands: tables, formats, progress, errors, confirmation."""

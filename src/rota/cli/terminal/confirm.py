@@ -1,4 +1,4 @@
-"""Asking before something that cannot be undone: on a terminal only, else `--yes` is wanted."""
+"""Confirmation of commands that cannot be undone. Without a terminal, `--yes` is required."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import click
 
 from rota.errors import Invalid
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
 
 
 class Declined(Exception):
-    """Somebody was asked, and said no: neither an error nor success."""
+    """The answer was no: neither an error nor success."""
 
     exit_code = 3
 
 
 def require_consent(question: str, *, command: str, otherwise: str = "") -> None:
-    """`otherwise`: what else could be done than to answer yes."""
+    """Ask, and raise `Declined` if the answer is no. `otherwise` is a hint at another way than to answer yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         hint = f"`{command} --yes` does not ask" + (f"; {otherwise}" if otherwise else "")
         raise Invalid(f"{question.rstrip('?')}: there is no terminal to ask on", hint=hint)

@@ -1,4 +1,4 @@
-"""Errors as people and programs read them on stderr."""
+"""Errors on stderr, as text for people or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Problem(msgspec.Struct, frozen=True):
     field: str | None = None
 
     def document(self) -> dict[str, object]:
-        """As the API would answer (RFC 9457), and the exit code."""
+        """Return the problem as the API answers it (RFC 9457), with the exit code."""
         facts = {"type": f"urn:rota:problem:{self.code}", **msgspec.to_builtins(self)}
         return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def problem_of(error: RotaError | click.ClickException) -> Problem:
     if isinstance(error, RotaError):
-        # That a wait took too long is nothing that a server would answer.
+        # A wait that timed out is no answer of a server, so it has no HTTP status.
         status = None if isinstance(error, StillRunning) else error.status
         return Problem(error.code, error.message, error.exit_code, error.hint, status, getattr(error, "field", None))
     near: list[str] = list(getattr(error, "possibilities", None) or ())
-    # Newer clicks put their own guess into the formatted message; ours is the hint.
+    # Newer versions of click append their suggestions to the formatted message; here they are the hint.
     detail = error.message if near else error.format_message()
     return Problem("usage", detail[:1].lower() + detail[1:].rstrip("."), error.exit_code, _usage_hint(error, near))
 
@@ -42,7 +42,7 @@ def _usage_hint(error: click.ClickException, near: list[str]) -> str | None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     is_group = context is not None and isinstance(context.command, click.Group)
     if is_group and isinstance(error, click.NoSuchOption) and error.option_name in _OF_COMMANDS:
-        return f"it goes behind the command: rota run ls {error.option_name}"
+        return f"put it after the command: rota run list {error.option_name}"
     if near:
         return f"did you mean {near[0]}?"
     return f"see `{context.command_path} --help`" if context else None

@@ -1,4 +1,4 @@
-"""Expectations as facts of a job or a schedule."""
+"""Formats of expectations and their breaches."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rota.core.alerts.expectations import Expected
 from rota.values.durations import age
 
 
-def told_expectations(found: Expected) -> str:
-    return ", ".join(f"{name} {value}" for name, value in found.expect.items())
+def expectations_text(expected: Expected) -> str:
+    return ", ".join(f"{name} {value}" for name, value in expected.expect.items())
 
 
-def told_breaches(found: Expected, now: datetime) -> str:
-    return "; ".join(f"{breach.message} (breached {age(breach.since, now)})" for breach in found.breaches)
+def breaches_text(expected: Expected, now: datetime) -> str:
+    return "; ".join(f"{breach.message} (breached {age(breach.since, now)})" for breach in expected.breaches)
 
 
-def expected_facts(found: Expected | None, now: datetime) -> Sequence[tuple[str, Cell]]:
-    """For those who show a job or a schedule."""
-    if found is None:
+def expected_facts(expected: Expected | None, now: datetime) -> Sequence[tuple[str, Cell]]:
+    """Return an expectation and its breaches as facts of a job or a schedule."""
+    if expected is None:
         return []
-    resting = " (resting)" if found.resting else ""
-    by = Cell(told_expectations(found), f"{told_expectations(found)}, expected by {found.owner}{resting}")
-    return [("expect", by), ("breaches", Cell(told_breaches(found, now), style="red"))]
+    resting = " (resting)" if expected.resting else ""
+    by = Cell(expectations_text(expected), f"{expectations_text(expected)}, expected by {expected.owner}{resting}")
+    return [("expect", by), ("breaches", Cell(breaches_text(expected, now), style="red"))]

@@ -1,4 +1,4 @@
-"""Facts in a terminal's words: states with a symbol, instants, text that cannot command the terminal."""
+"""Formats of values on a terminal: states with a symbol, times, text without control characters."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _IN_A_CELL = {**_CONTROLS, ord("\\"): "\\\\", ord("\n"): "\\n", ord("\t"): "\\t"
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One fact: `plain` for programs, `shown` (if it differs) in `style` for people."""
+    """One value: `plain` for programs, `shown` (if it differs) in `style` for people."""
 
     plain: str
     shown: str | None = None
@@ -58,11 +58,11 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """A table's titles, and what becomes of them on a narrow terminal.
+    """Titles of a table, and how it adapts to a narrow terminal.
 
-    `cut` are shortened with …, `wide` ones of them not so much; `spare` go next, the last first, and are named below
-    the table; `below` are never in the table but under their row, where there is room for them. In a pipe all of this
-    is one field after another.
+    `cut` columns are shortened with …, the `wide` ones among them less. Then `spare` columns are left out, the last
+    one first, and named below the table. `below` columns are printed under their row, if they are not empty. In a pipe
+    all columns are tab-separated fields.
     """
 
     titles: tuple[str, ...]
@@ -73,7 +73,7 @@ class Columns(msgspec.Struct, frozen=True):
 
 
 def visible(text: str) -> str:
-    """Error messages and payloads come from anywhere: none of them may move the cursor or set a title."""
+    """Escape control characters: an error message or a payload must not move the cursor or set a title."""
     return text.translate(_CONTROLS)
 
 
@@ -82,12 +82,12 @@ def one_field(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """For people, where there is room for one line only."""
+    """Return the text as one line, without control characters."""
     return visible(" ".join(text.split()))
 
 
 def chart(counts: Sequence[int]) -> str:
-    """A bar for each; nothing at all where nothing was counted."""
+    """Return a bar for each count, and a space for zero."""
     most = max(counts, default=0)
     return "".join(_BARS[(count * (len(_BARS) - 1) + most - 1) // most] if count else " " for count in counts)
 
@@ -97,7 +97,7 @@ def text_cell(text: object) -> Cell:
 
 
 def run_id_cell(id: str | None) -> Cell:
-    """Where there is no room for all of it: its end, which commands take for it."""
+    """Return the id; on a terminal only its end, which commands accept."""
     return Cell("") if id is None else Cell(id, short_id(id))
 
 
@@ -133,12 +133,12 @@ def instant_cell(at: datetime | None, now: datetime) -> Cell:
 
 
 def time_cell(at: datetime) -> Cell:
-    """For lists where who and what matter more than how long ago."""
+    """Return the time without its age, for lists in which that matters less."""
     return Cell(rfc3339(at), f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
 def span_cell(began: datetime | None, ended: datetime | None, now: datetime) -> Cell:
-    """Still going on: until now, for people only."""
+    """Return how long something took; if it has not ended, how long so far, for people only."""
     if began is None:
         return Cell("")
     if ended is None:

@@ -1,4 +1,4 @@
-"""What goes to stdout: one JSON document, a table on a terminal, or tab-separated lines in a pipe."""
+"""Output on stdout: one JSON document, a table on a terminal, or tab-separated lines in a pipe."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ def on_terminal() -> bool:
 
 
 def emit(text: str) -> bool:
-    """A reader that has gone away (`| head`) is content: the command still ends with its own exit code.
-
-    False: nobody reads any more.
-    """
+    """Print a line. Return False if the reader has gone (`| head`), which is not an error."""
     try:
         click.echo(text)
     except BrokenPipeError:
@@ -38,28 +35,28 @@ def emit(text: str) -> bool:
 
 
 def is_read() -> bool:
-    """Whether somebody is at the other end of the pipe; asked by those who may have nothing to write for long."""
+    """Return whether the pipe has a reader, for commands that may have nothing to write for long."""
     try:
         watched = select.poll()
         watched.register(sys.stdout, 0)
         return not any(event & select.POLLERR for _, event in watched.poll(0))
-    except (AttributeError, OSError, ValueError):  # no such thing on this system, or no file at all
+    except (AttributeError, OSError, ValueError):  # this system has no poll, or stdout is not a file
         return True
 
 
 def _write_no_more() -> None:
-    """What is left in the buffer would fail once more when Python ends."""
+    """Redirect stdout to nowhere: Python flushes the buffer when it ends, and would fail once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def coloured(text: str, colour: str | None) -> str:
-    """Not where colours are not wanted, nor where they would be letters."""
+    """Colour the text, unless NO_COLOR is set or the terminal has no colours."""
     unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
     return text if unwanted or not colour else click.style(text, fg=colour)
 
 
 def plain_value(value: object) -> Any:
-    """Values of the model as JSON writes them: times in RFC 3339, durations as people write them."""
+    """Convert a value to types of JSON, with times in RFC 3339. Durations stay `timedelta`."""
     return msgspec.to_builtins(value, builtin_types=(timedelta,))
 
 
@@ -72,7 +69,7 @@ def json_text(value: object, indent: int | None = None) -> str:
 
 
 def print_rows(columns: Columns, rows: Sequence[Sequence[Cell]], *, none: str) -> None:
-    """`none` is what a person reads when there are no rows."""
+    """Print a table, or tab-separated lines in a pipe. `none` is printed on a terminal if there are no rows."""
     if not on_terminal():
         for row in rows:
             emit("\t".join(one_field(cell.plain) for cell in row))
@@ -85,7 +82,7 @@ def print_rows(columns: Columns, rows: Sequence[Sequence[Cell]], *, none: str) -
 
 
 def print_facts(facts: Sequence[tuple[str, Cell]]) -> None:
-    """Name and value, one pair a line; a person is spared the empty ones."""
+    """Print names and values, a pair per line. On a terminal, empty values are left out."""
     if on_terminal():
         from rota.cli.terminal.tables import print_grid
 

@@ -10,19 +10,15 @@ from rota.errors import BadPayload, Invalid
 from rota.values import json
 from rota.values.json import Limits
 
-_FILE = 'it holds one JSON object, with a name for each argument: {"name": "x"}'
-
-
-_PAYLOAD = """in the shell's single quotes, with a name for each argument: '{"name": "x"}'"""
-
-
+_FILE = 'it must contain one JSON object with a key for each argument: {"name": "x"}'
+_PAYLOAD = """use single quotes, and a key for each argument: '{"name": "x"}'"""
 _KINDS = {
-    list: "an array", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null",
+    list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false", type(None): "null",
 }  # fmt: skip
 
 
 def arguments_of(source: str, limits: Limits) -> dict[str, Any]:
-    return _object(_content(source), limits, _FILE if source == "-" or source.startswith("@") else _PAYLOAD)
+    return decode_object(_content(source), limits, _FILE if source == "-" or source.startswith("@") else _PAYLOAD)
 
 
 def _content(source: str) -> bytes:
@@ -36,7 +32,7 @@ def _content(source: str) -> bytes:
         raise Invalid(f"cannot read {source[1:]}: {error.strerror}") from None
 
 
-def _object(text: bytes, limits: Limits, example: str) -> dict[str, Any]:
+def decode_object(text: bytes, limits: Limits, example: str) -> dict[str, Any]:
     try:
         value = json.decode(text, limits)
     except BadPayload as error:

@@ -1,4 +1,4 @@
-"""Looking again and again at a database that may be away for a moment."""
+"""Polling of a database that may be unavailable for a moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REST = 1.0
 
 
 class Patience:
-    """Once the database has answered, it may be silent for a minute. Who cannot even begin is told at once."""
+    """Retries while the database is unavailable, for up to a minute. Before its first answer, errors are raised."""
 
     def __init__(self, longest: float = _LONGEST_AWAY) -> None:
         self._longest = longest
@@ -37,7 +37,7 @@ class Patience:
                     raise
                 if away_since is None:
                     away_since = loop.time()
-                    click.echo(f"note: {visible(error.message)}; trying again", err=True)
+                    click.echo(f"note: {visible(error.message)}; retrying", err=True)
                 if loop.time() - away_since > self._longest:
                     raise
                 await asyncio.sleep(_REST)

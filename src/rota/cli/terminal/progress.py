@@ -1,4 +1,4 @@
-"""How far a run is, in a terminal's words: a bar, a percentage, what it is busy with, its steps."""
+"""Progress of a run on a terminal: a bar, a percentage, what it is busy with, its steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORKING = (RunState.RUNNING, RunState.CANCELLING)
 
 
 class RunSnapshot(msgspec.Struct, frozen=True):
-    """A run with all that it says of itself, at one time."""
+    """A run with its progress, attempts and related runs, read at one time."""
 
     run: Run
     progress: Progress
@@ -37,79 +37,79 @@ class RunSnapshot(msgspec.Struct, frozen=True):
     children: Sequence[RelatedRun] = ()
 
     @property
-    def told(self) -> object:
-        """What has to differ for this look to be news."""
-        run, said = self.run, self.progress
-        steps = [(step.id, step.state, step.percentage, step.summary) for step in said.steps]
-        return run.state, run.attempt, said.percentage, said.summary, steps
+    def visible_state(self) -> object:
+        """Return the values of which one must change for another line to be printed."""
+        run, progress = self.run, self.progress
+        steps = [(step.id, step.state, step.percentage, step.summary) for step in progress.steps]
+        return run.state, run.attempt, progress.percentage, progress.summary, steps
 
     def document(self) -> dict[str, object]:
-        """As the API answers, and the attempts. A run that says nothing has no progress."""
+        """Return the run as the API answers it, with its attempts. A run that reports nothing has no progress."""
         says_something = self.run.progress or self.progress.steps
         run = msgspec.structs.replace(self.run, progress=self.progress if says_something else None)
         follows = {"after": self.parents, "followed_by": self.children}
-        related = {name: [_told(one) for one in runs] for name, runs in follows.items() if runs}
+        related = {name: [_without_result(run) for run in runs] for name, runs in follows.items() if runs}
         return {**plain_value(run), **related, "attempts": plain_value(self.attempts)}
 
 
-async def look(client: Client, id: str) -> RunSnapshot:
-    """The run first: what is read after its end is all there will ever be."""
+async def read_run(client: Client, id: str) -> RunSnapshot:
+    """Read a run, its progress and its attempts. The run comes first: what is read after its end is complete."""
     run = await client.get(id)
-    said = progress_of(run.progress, await client.steps(run.id), run.state)
-    return RunSnapshot(run, said, await client.attempts(run.id), await client.time())
+    progress = progress_of(run.progress, await client.steps(run.id), run.state)
+    return RunSnapshot(run, progress, await client.attempts(run.id), await client.time())
 
 
-async def look_around(client: Client, id: str) -> RunSnapshot:
-    """With the runs that it follows, and those that follow it."""
-    seen = await look(client, id)
-    parents, children = await client.parents(seen.run.id), await client.children(seen.run.id)
-    return msgspec.structs.replace(seen, parents=parents, children=children)
+async def read_with_relations(client: Client, id: str) -> RunSnapshot:
+    """Read a run with the runs that it follows, and those that follow it."""
+    snapshot = await read_run(client, id)
+    parents, children = await client.parents(snapshot.run.id), await client.children(snapshot.run.id)
+    return msgspec.structs.replace(snapshot, parents=parents, children=children)
 
 
-def _told(run: RelatedRun) -> dict[str, object]:
-    """Without its result, which is its own."""
+def _without_result(run: RelatedRun) -> dict[str, object]:
+    """Return a related run without its result."""
     return {"id": run.id, "job": run.job, "state": run.state, "on": run.on, "otherwise": run.otherwise}
 
 
-def related_facts(seen: RunSnapshot) -> list[tuple[str, Cell]]:
-    return [("after", _runs_cell(seen.parents)), ("followed_by", _runs_cell(seen.children))]
+def related_facts(snapshot: RunSnapshot) -> list[tuple[str, Cell]]:
+    return [("after", _runs_cell(snapshot.parents)), ("followed_by", _runs_cell(snapshot.children))]
 
 
 def _runs_cell(runs: Sequence[RelatedRun]) -> Cell:
-    """In a pipe their ids; for people a line for each."""
+    """Return the ids in a pipe, and a line for each run on a terminal."""
     lines = [f"{run.id}  {run.state or 'pruned'}  {run.job or ''}".rstrip() for run in runs]
     return Cell(", ".join(run.id for run in runs), "\n".join(lines))
 
 
 def bar(percentage: float | None, width: int) -> str:
-    """Full only when it is done."""
+    """Draw a progress bar, which is full only at 100 %."""
     full = 0 if percentage is None else int(percentage * width / 100)
     return _FULL * full + _EMPTY * (width - full)
 
 
 def percent(percentage: float | None) -> str:
-    """Rounded down, because 100 % would say that it is done."""
+    """Format a percentage, rounded down: 100 % would mean that the run is done."""
     return "" if percentage is None else f"{int(percentage)} %"
 
 
 def busy_with(progress: Progress, state: RunState) -> str:
-    """The steps that are open, and what the run says, or else what they say."""
+    """Return the open steps, and the summary of the run or else of a step."""
     running = [step for step in progress.steps if step.state is StepState.RUNNING] if state in _WORKING else []
     names = ", ".join(step.name or step.id for step in running[:3]) + (", …" if len(running) > 3 else "")
     summary = progress.summary or next((step.summary for step in running if step.summary), None)
     return ": ".join(part for part in (names, summary) if part)
 
 
-def progress_facts(seen: RunSnapshot) -> list[tuple[str, Cell]]:
-    """In a pipe the steps are a fact; a person gets a table of them."""
-    said = seen.progress
-    percentage = "" if said.percentage is None else f"{said.percentage:g}"
-    words = [percent(said.percentage), busy_with(said, seen.run.state)]
+def progress_facts(snapshot: RunSnapshot) -> list[tuple[str, Cell]]:
+    """Return progress as facts. In a pipe they include the steps, which are a table on a terminal."""
+    progress = snapshot.progress
+    percentage = "" if progress.percentage is None else f"{progress.percentage:g}"
+    words = [percent(progress.percentage), busy_with(progress, snapshot.run.state)]
     facts = [("progress", Cell(percentage, "  ".join(word for word in words if word)))]
     if on_terminal():
         return facts
-    steps = ", ".join(f"{step.id} {step.state}" for step in said.steps)
-    return [*facts, ("summary", text_cell(said.summary)), ("steps", Cell(steps))]
+    steps = ", ".join(f"{step.id} {step.state}" for step in progress.steps)
+    return [*facts, ("summary", text_cell(progress.summary)), ("steps", Cell(steps))]
 
 
 def step_row(step: Step, now: datetime) -> list[Cell]:
@@ -125,7 +125,7 @@ def step_row(step: Step, now: datetime) -> list[Cell]:
 
 
 def _took(step: Step, now: datetime) -> Cell:
-    """One that was left open when its attempt ended has no end of its own."""
+    """Return how long a step took. A step that was open when its attempt ended has no end of its own."""
     if step.kept_from is not None:
         return Cell("", "kept")
     if step.finished_at is None and step.state is not StepState.RUNNING:

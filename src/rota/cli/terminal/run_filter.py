@@ -1,4 +1,4 @@
-"""The options that say which runs are meant."""
+"""Options that select runs."""
 
 from __future__ import annotations
 
@@ -18,30 +18,36 @@ F = TypeVar("F", bound=Callable[..., Any])
 def value_of(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise Invalid(f"{text!r:.80} is not a value in a payload", hint="write NAME=VALUE, for example url=https://…")
+        raise Invalid(f"{text!r:.80} is not a value of a payload", hint="write NAME=VALUE, for example url=https://…")
     return name, value
 
 
 _OPTIONS = (
     click.option(
-        "--state", "states", type=names_of, multiple=True, metavar="STATE", help="Only these; comma-separated."
+        "--state", "states", type=names_of, multiple=True, metavar="STATE", help="In these states; comma-separated."
     ),
     click.option("--job", metavar="NAME", help="Of this job."),
     click.option("--queue", metavar="NAME", help="In this queue."),
-    click.option("--schedule", metavar="NAME", help="Made by this schedule."),
+    click.option("--schedule", metavar="NAME", help="Created by this schedule."),
     click.option("--tag", metavar="TAG", help="With this tag."),
     click.option("--key", metavar="KEY", help="With this key."),
-    click.option("--scope", type=scope_of, metavar="KIND/ID", help="For this scope."),
-    click.option("--worker", metavar="ID|NAME", help="That runs them, or ran them last; or all of that name."),
-    click.option("--parent", metavar="ID", help="The replicas of this run."),
-    click.option("--error", metavar="TEXT", help="Whose error says this, as a part of `Type: message`."),
-    click.option("--fingerprint", metavar="HEX", help="Of the error that they ended with."),
+    click.option("--scope", type=scope_of, metavar="KIND/ID", help="Of this scope."),
     click.option(
-        "--payload", type=value_of, multiple=True, metavar="NAME=VALUE", help="A value in it: url=https://…, a.b=5."
+        "--worker", metavar="ID|NAME", help="Whose last attempt was on this worker, or on any with this name."
     ),
-    click.option("--created-after", type=instant_of, metavar="TIME", help="At that time or later."),
-    click.option("--created-before", type=instant_of, metavar="TIME", help="Before that time."),
-    click.option("--retried/--not-retried", default=None, help="Whether another run repeats them."),
+    click.option("--parent", metavar="ID", help="Replicas of this run."),
+    click.option("--error", metavar="TEXT", help="Whose error contains this text, as `Type: message`."),
+    click.option("--fingerprint", metavar="HEX", help="Whose error has this fingerprint."),
+    click.option(
+        "--payload",
+        type=value_of,
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Whose payload has this value: url=https://…, a.b=5.",
+    ),
+    click.option("--created-after", type=instant_of, metavar="TIME", help="Created at this time or later."),
+    click.option("--created-before", type=instant_of, metavar="TIME", help="Created before this time."),
+    click.option("--retried/--not-retried", default=None, help="That were retried, or were not."),
 )
 
 
@@ -51,10 +57,10 @@ def filters(command: F) -> F:
     return command
 
 
-def filter_of(given: dict[str, Any]) -> RunFilter:
-    """`given`: what the options of `filters` were given, and nothing else."""
-    scope = None if given["scope"] is None else Scope(*given["scope"])
-    payload = dict(given["payload"])
-    if len(payload) < len(given["payload"]):
-        raise Invalid("--payload asks for two values of the same name")
-    return RunFilter(**{**given, "states": states_of(given["states"]), "scope": scope, "payload": payload})
+def filter_of(options: dict[str, Any]) -> RunFilter:
+    """Build a filter from the values of the options that `filters` adds, and no others."""
+    scope = None if options["scope"] is None else Scope(*options["scope"])
+    payload = dict(options["payload"])
+    if len(payload) < len(options["payload"]):
+        raise Invalid("--payload has two values for the same name")
+    return RunFilter(**{**options, "states": states_of(options["states"]), "scope": scope, "payload": payload})

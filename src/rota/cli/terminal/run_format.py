@@ -1,4 +1,4 @@
-"""Runs and attempts as rows and facts."""
+"""Formats of runs, attempts and replicas, as rows and facts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def replica_row(replica: Replica) -> list[Cell]:
     state = state_cell(replica.state)
     cleared = Cell(f"{state.plain} (cleared)", f"{state.shown or state.plain} (cleared)")
     return [
-        text_cell(replica.worker or "anybody"),
+        text_cell(replica.worker or "any worker"),
         cleared if replica.cleared else state,
         text_cell(replica.attempt),
         text_cell(replica.run_id),
@@ -108,7 +108,7 @@ def error_line(error: RunError) -> str:
 
 
 def print_run(run: Run, *, as_json: bool) -> None:
-    """After a command changed it: its id and state, or all of it as JSON."""
+    """Print a run that a command changed: its id and state, or all of it as JSON."""
     if as_json:
         print_json(run)
     elif on_terminal():
@@ -119,7 +119,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
 
 
 def print_new_run(run: Run, *, as_json: bool) -> None:
-    """In a pipe its id alone, for `ID=$(rota run enqueue …)`."""
+    """Print a new run; in a pipe its id alone, for `ID=$(rota run enqueue …)`."""
     if as_json or on_terminal():
         print_run(run, as_json=as_json)
     else:

@@ -1,4 +1,4 @@
-"""Tables on a terminal: what fits, what is cut, and what stands below its row."""
+"""Tables on a terminal: which columns fit, which are shortened, which are printed below their row."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Cell]]) -> None:
 
 
 def lines_of(columns: Columns, rows: Sequence[Sequence[Cell]], room: int) -> list[Text]:
-    """The titles, and a line for each row, none of them wider than the room; what is `below` has no place here."""
+    """Return the titles and a line for each row, none wider than `room`, without the columns printed below."""
     in_table = [title for title in columns.titles if title not in columns.below]
     named = [dict(zip(columns.titles, row, strict=True)) for row in rows]
     widths = _widths(columns, _fitting(columns, in_table, named, room), named, room)
@@ -59,7 +59,7 @@ def _joined(cells: dict[str, Text], widths: dict[str, int]) -> Text:
 
 
 def _fitting(columns: Columns, titles: list[str], rows: Sequence[dict[str, Cell]], room: int) -> list[str]:
-    """Whole ids are worth more than the columns that can be spared."""
+    """Return the columns that fit. Spare columns are left out before any id is shortened."""
     fitting = list(titles)
     spare = [title for title in columns.spare if title in titles]
     least = {title: min(_width(title, rows), _least(columns, title, room)) for title in titles}
@@ -75,7 +75,7 @@ def _least(columns: Columns, title: str, room: int) -> int:
 
 
 def _widths(columns: Columns, titles: list[str], rows: Sequence[dict[str, Cell]], room: int) -> dict[str, int]:
-    """The widest gives way first: of those that may be cut, then of all."""
+    """Return the width of each column. The widest is shortened first: of those that may be cut, then of all."""
     widths = {title: _width(title, rows) for title in titles}
     for yielding, least in (([title for title in titles if title in columns.cut], _BARELY), (titles, 1)):
         while _total(widths.values()) > room and any(widths[title] > least for title in yielding):
@@ -113,6 +113,6 @@ def _line(cell: Cell) -> Text:
 
 
 def terminal() -> Console:
-    """Colours unless they are not wanted; words are never taken for markup."""
+    """Return a console with colours, unless NO_COLOR is set, that never takes text for markup."""
     plain = bool(os.environ.get("NO_COLOR"))
     return Console(color_system=None if plain else "auto", highlight=False, markup=False, emoji=False)

@@ -1,4 +1,4 @@
-"""Waiting for a run: a line of progress on a terminal, and the exit code of how it ended."""
+"""Wait for a run with a line of progress on a terminal, and map its final state to an exit code."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.values.durations import span
 
-_GOES_ON = "interrupted; the run goes on"
-_LOOK = 0.5
-_LOOKS_UNTIL_TOLD = 4
+_RUN_CONTINUES = "interrupted; the run continues"
+_INTERVAL = 0.5
+_CHECKS_UNTIL_NOTE = 4
 _BAR = 20
 _CLEAR = "\r\x1b[K"
 _EXIT_CODES = {RunState.SUCCEEDED: 0, RunState.CANCELLED: 3, RunState.SKIPPED: 3}
 
 
 @contextmanager
-def only_looking() -> Iterator[None]:
-    """Ctrl-C ends the looking, and not what is looked at: who presses it may want to know."""
+def abort_on_interrupt() -> Iterator[None]:
+    """Turn Ctrl-C into an abort whose message says that only the command ended, not the run."""
     try:
         yield
     except KeyboardInterrupt:
-        raise click.Abort(_GOES_ON) from None
+        raise click.Abort(_RUN_CONTINUES) from None
 
 
 class ProgressLine:
-    """Rewritten in place on a terminal, and gone at the end; silent elsewhere."""
+    """A line that is rewritten in place on a terminal, and cleared at the end. Silent without one."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +57,7 @@ class ProgressLine:
 
 
 def _fitting(text: str) -> str:
-    """A line that wraps could not be wiped."""
+    """Shorten the text to one line, because a wrapped line could not be cleared."""
     from rich.text import Text
 
     from rota.cli.terminal.tables import terminal
@@ -67,52 +67,52 @@ def _fitting(text: str) -> str:
     return line.plain
 
 
-async def ended(client: Client, id: str, timeout: str | None) -> Run:
-    """The run once it is final; `StillRunning` after `timeout`."""
+async def wait_for_run(client: Client, id: str, timeout: str | None) -> Run:
+    """Return the run once it is final; raise `StillRunning` after `timeout`."""
     waiting = asyncio.create_task(client.wait(id, timeout))
     try:
-        await _told_meanwhile(client, id, waiting)
+        await _show_progress(client, id, waiting)
     except asyncio.CancelledError:
-        raise click.Abort(_GOES_ON) from None
+        raise click.Abort(_RUN_CONTINUES) from None
     return await waiting
 
 
-async def _told_meanwhile(client: Client, id: str, waiting: asyncio.Task[Run]) -> None:
+async def _show_progress(client: Client, id: str, waiting: asyncio.Task[Run]) -> None:
     queued = 0
     with ProgressLine() as line:
-        while not (await asyncio.wait([waiting], timeout=_LOOK))[0]:
+        while not (await asyncio.wait([waiting], timeout=_INTERVAL))[0]:
             run = await client.get(id)
             queued = queued + 1 if run.state is RunState.QUEUED else 0
-            if queued == _LOOKS_UNTIL_TOLD and (why := await _held_back(client, run)):
+            if queued == _CHECKS_UNTIL_NOTE and (why := await _stuck_reason(client, run)):
                 line.show("")
-                click.echo(f"note: it waits: {visible(why)}", err=True)
+                click.echo(f"note: the run waits: {visible(why)}", err=True)
             elapsed = span(await client.time() - run.created_at)
             tries = f"{run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}"
             line.show("  ".join([state_cell(run.state).shown or "", *await _progress(client, run), tries]))
 
 
-async def _held_back(client: Client, run: Run) -> str | None:
-    """Why nobody will take it, however long one waits; None if its turn will come."""
-    told = await client.explain(run.id)
-    is_taken = told.facts.get("workers") and not told.facts.get("paused")
-    return None if told.verdict != RunState.QUEUED.value or is_taken else one_line(" ".join(told.words))
+async def _stuck_reason(client: Client, run: Run) -> str | None:
+    """Return why no worker will ever take the queued run, or None if its turn will come."""
+    explanation = await client.explain(run.id)
+    is_taken = explanation.facts.get("workers") and not explanation.facts.get("paused")
+    return None if explanation.verdict != RunState.QUEUED.value or is_taken else one_line(" ".join(explanation.words))
 
 
 async def _progress(client: Client, run: Run) -> list[str]:
-    """Nothing of a run that says nothing."""
-    said = await client.progress(run.id)
-    if said.percentage is None and said.summary is None:
+    """Return the progress as words; none if the run reports nothing."""
+    progress = await client.progress(run.id)
+    if progress.percentage is None and progress.summary is None:
         return []
-    words = one_line(busy_with(said, run.state))
-    return [bar(said.percentage, _BAR), percent(said.percentage), *([words] if words else [])]
+    words = one_line(busy_with(progress, run.state))
+    return [bar(progress.percentage, _BAR), percent(progress.percentage), *([words] if words else [])]
 
 
 def finish(run: Run, *, as_json: bool) -> int:
-    """Print how it ended; the exit code says it again."""
+    """Print how the run ended, and return the exit code that says the same."""
     if as_json:
         print_json(run)
     elif on_terminal():
-        _print_ending(run)
+        _print_final_state(run)
     else:
         emit("\t".join([run.id, run.state.value, one_field(outcome_of(run))]))
     return exit_code_of(run)
@@ -122,7 +122,7 @@ def exit_code_of(run: Run) -> int:
     return _EXIT_CODES.get(run.state, 1)
 
 
-def _print_ending(run: Run) -> None:
+def _print_final_state(run: Run) -> None:
     took = f" in {span(run.finished_at - run.created_at)}" if run.finished_at else ""
     emit(visible(f"{state_cell(run.state).shown}  {run.job}  {run.id}{took}"))
     print_outcome(run)

@@ -1,4 +1,4 @@
-"""One picture of `rota top` in a terminal of any size: lines that fit, whatever they are about."""
+"""Layout of `rota top`: one picture as lines that fit a terminal of any size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 from rota.cli.terminal.format import chart, one_line
 from rota.cli.top.data import LOOKED_BACK, Snapshot
 from rota.cli.top.keys import PANES, View
-from rota.cli.top.panes import PARTS, drawn
+from rota.cli.top.panes import PARTS, draw_pane
 from rota.core.monitoring.doctor import many
 from rota.core.monitoring.overview import Overview
 from rota.values.durations import format_duration, span
@@ -25,54 +25,54 @@ _AT_ONCE = 10
 _SOME = 3
 _OUTCOMES = (
     ("succeeded", ("succeeded",), "green"),
-    ("went wrong", ("failed", "timed_out", "expired"), "red"),
-    ("other ends", ("cancelled", "skipped"), "yellow"),
+    ("failed", ("failed", "timed_out", "expired"), "red"),
+    ("other", ("cancelled", "skipped"), "yellow"),
 )
-_KEYS = "q quit  p pause  tab part  j k choose  enter show  c cancel  r retry  ? help"
+_KEYS = "q quit  p pause  tab part  j k select  enter show  c cancel  r retry  ? help"
 _HELP = """\
-q            ends; goes back from a run or from here
-p            pauses: nothing is asked until it is pressed again
-tab          the next part; shift-tab the one before
-j k ↓ ↑      chooses a row; page up, page down, g and G go further
-enter        shows the run, as `rota run get` does
-c            cancels the run, once y is pressed
-r            retries a run that has ended, as a new one
-?            these lines
+q            quit; close this help, or the page of a run
+p            pause: read nothing until it is pressed again
+tab          next part; shift-tab previous part
+j k ↓ ↑      select a row; page up, page down, g and G move further
+enter        show the run, as `rota run get` does
+c            cancel the run, after confirmation with y
+r            retry a run that has ended, as a new run
+?            this help
 
-Nothing is done to a run that is no longer in its list: choose again."""
+A selected run that leaves its list is not selected any more."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What surrounds what was seen: `where` it was asked, how often, and what is the matter if it cannot be."""
+    """Facts around the data: `where` it comes from, how often it is read, and why it cannot be read (`away`)."""
 
     where: str
     every: timedelta | None = None
     away: str | None = None
 
 
-def picture(seen: Snapshot, now: datetime, view: View, frame: Frame, width: int, height: int) -> list[Text]:
-    """Never more lines than `height`, none wider than `width`."""
-    head, foot = _head(seen, now, view, frame, width), _foot(view, seen, width)
+def picture(snapshot: Snapshot, now: datetime, view: View, frame: Frame, width: int, height: int) -> list[Text]:
+    """Draw one picture: at most `height` lines, none wider than `width`."""
+    head, foot = _head(snapshot, now, view, frame, width), _foot(view, snapshot, width)
     room = max(0, height - len(head) - 1)
-    body = help_lines() if view.helping else _body(seen, now, view, width, room)
+    body = help_lines() if view.helping else _body(snapshot, now, view, width, room)
     return _fitted([*head, *body[:room], *[Text()] * (room - len(body)), foot], width, height)
 
 
-def whole_picture(seen: Snapshot, now: datetime, frame: Frame, width: int) -> list[Text]:
-    """For once, and not for a screen: as many lines as there are, up to ten of each part."""
+def whole_picture(snapshot: Snapshot, now: datetime, frame: Frame, width: int) -> list[Text]:
+    """Draw a picture of any height, for `--once`, with up to ten rows of each part."""
     view = View(pane="")
-    parts = [drawn(name, seen, now, view, width, _AT_ONCE) for name in PANES]
+    parts = [draw_pane(name, snapshot, now, view, width, _AT_ONCE) for name in PANES]
     body = [line for part in parts for line in [Text(), *part]]
-    return _fitted([*_head(seen, now, view, frame, width), *body], width, None)
+    return _fitted([*_head(snapshot, now, view, frame, width), *body], width, None)
 
 
 def run_picture(lines: Sequence[Text], view: View, frame: Frame, width: int, height: int) -> list[Text]:
-    """A run's own page; `lines` tell it."""
+    """Draw the page of a run, whose text is `lines`."""
     room = max(1, height - 2)
     start = max(0, min(view.offset, len(lines) - room))
     shown = lines[start : start + room]
-    left = len(lines) - start - len(shown)
-    words = "q back  c cancel  r retry" + (f"  j k scroll (↓{left})" if left or start else "")
+    below = len(lines) - start - len(shown)
+    words = "q back  c cancel  r retry" + (f"  j k scroll (↓{below})" if below or start else "")
     title = Text(f"rota top  {one_line(frame.where)}", style="bold")
     status = Text(one_line(frame.away or ""), style="bold red")
     foot = _question(view) or Text(words, style="dim")
@@ -89,9 +89,9 @@ def _fitted(lines: list[Text], width: int, height: int | None) -> list[Text]:
     return lines if height is None else lines[: max(1, height)]
 
 
-def _head(seen: Snapshot, now: datetime, view: View, frame: Frame, width: int) -> list[Text]:
+def _head(snapshot: Snapshot, now: datetime, view: View, frame: Frame, width: int) -> list[Text]:
     title = Text(f"rota top  {one_line(frame.where)}", style="bold")
-    lines = [_ends(title, _status(now, view, frame), width), _levels(seen.overview, now), *_rates(seen, width)]
+    lines = [_ends(title, _status(now, view, frame), width), _levels(snapshot.overview, now), *_rates(snapshot, width)]
     return lines if view.pane == "" else [*lines, Text()]
 
 
@@ -105,17 +105,17 @@ def _status(now: datetime, view: View, frame: Frame) -> Text:
 
 
 def _ends(left: Text, right: Text, width: int) -> Text:
-    """What is on the right is whole: it may say what is wrong."""
+    """Join two texts to one line. The right one, which may be an error, is not shortened for the left one."""
     right.truncate(max(1, width), overflow="ellipsis")
     left.truncate(max(0, width - right.cell_len - _GAP), overflow="ellipsis", pad=True)
     return Text.assemble(left, "  ", right) if right else left
 
 
-def _levels(found: Overview, now: datetime) -> Text:
-    live, late = found.live, found.late.runs + found.late.schedules
+def _levels(overview: Overview, now: datetime) -> Text:
+    live, late = overview.live, overview.late.runs + overview.late.schedules
     oldest = f" (oldest {span(now - live.oldest_queued_at)})" if live.oldest_queued_at else ""
     more = "+" if live.capped else ""
-    workers = found.workers
+    workers = overview.workers
     stale = f", {workers.stale} stale" if workers.stale else ""
     parts = [
         (f"▶ {live.running} running of {workers.slots}", "cyan"),
@@ -131,48 +131,48 @@ def _worried(count: int) -> str:
     return "bold yellow" if count else "dim"
 
 
-def _rates(seen: Snapshot, width: int) -> list[Text]:
-    """By outcome, a bar for a minute, or for some where there is no room; those that never came are left out."""
-    buckets = seen.series.buckets[-int(LOOKED_BACK.total_seconds() // 60) :]
+def _rates(snapshot: Snapshot, width: int) -> list[Text]:
+    """Draw charts of ended runs by outcome, a bar for one or several minutes. Outcomes without runs are left out."""
+    buckets = snapshot.series.buckets[-int(LOOKED_BACK.total_seconds() // 60) :]
     counts = [
-        (name, [sum(one.runs.get(state, 0) for state in states) for one in buckets], style)
+        (name, [sum(bucket.runs.get(state, 0) for state in states) for bucket in buckets], style)
         for name, states, style in _OUTCOMES
     ]
-    told = [one for one in counts if any(one[1])] or counts[:1]
-    bars = max(5, min(len(buckets), (width - 12) // len(told) - 20))
+    charts = [bucket for bucket in counts if any(bucket[1])] or counts[:1]
+    bars = max(5, min(len(buckets), (width - 12) // len(charts) - 20))
     line = Text("30 minutes  ")
-    for name, each, style in told:
-        line.append(chart(gathered(each, bars)).rjust(bars), style=style)
+    for name, each, style in charts:
+        line.append(chart(rebucketed(each, bars)).rjust(bars), style=style)
         line.append(f" {sum(each)} {name}  ")
     line.rstrip()
     return [line]
 
 
-def gathered(counts: Sequence[int], most: int) -> list[int]:
-    """The same in up to so many parts, each of as many as the others; the newest is whole."""
+def rebucketed(counts: Sequence[int], most: int) -> list[int]:
+    """Sum the counts to at most `most` buckets of the same size. Only the oldest bucket may be incomplete."""
     each = max(1, -(-len(counts) // most))
     return [sum(counts[max(0, end - each) : end]) for end in range(len(counts), 0, -each)][::-1]
 
 
-def _foot(view: View, seen: Snapshot, width: int) -> Text:
+def _foot(view: View, snapshot: Snapshot, width: int) -> Text:
     return _question(view) or Text(_KEYS if width >= len(_KEYS) else "q quit  ? help", style="dim")
 
 
 def _question(view: View) -> Text | None:
     if view.asking is not None:
-        return Text(one_line(f"press y to {view.asking.words}, any other key not to"), style="bold yellow")
-    return Text(one_line(view.said), style="bold") if view.said else None
+        return Text(one_line(f"{view.asking.words}? y: yes, any other key: no"), style="bold yellow")
+    return Text(one_line(view.message), style="bold") if view.message else None
 
 
-def _body(seen: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
+def _body(snapshot: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
     if width < _SIDE_BY_SIDE:
-        return _column(PANES, seen, now, view, width, room)
-    wanted = len(PARTS["attention"].items(seen))
-    above = drawn("attention", seen, now, view, width, min(wanted, max(3, room // 4)))
+        return _column(PANES, snapshot, now, view, width, room)
+    rows = len(PARTS["attention"].items(snapshot))
+    above = draw_pane("attention", snapshot, now, view, width, min(rows, max(3, room // 4)))
     below = max(0, room - len(above) - 1)
     left_width = width - _GAP - max(_NARROWEST, width // 3)
-    left = _column(_LEFT, seen, now, view, left_width, below, spaced=True)
-    right = _column(_RIGHT, seen, now, view, width - _GAP - left_width, below, spaced=True)
+    left = _column(_LEFT, snapshot, now, view, left_width, below, spaced=True)
+    right = _column(_RIGHT, snapshot, now, view, width - _GAP - left_width, below, spaced=True)
     return [*above, Text(), *_beside(left, right, left_width)]
 
 
@@ -186,28 +186,28 @@ def _beside(left: list[Text], right: list[Text], left_width: int) -> list[Text]:
 
 
 def _column(
-    names: Sequence[str], seen: Snapshot, now: datetime, view: View, width: int, room: int, *, spaced: bool = False
+    names: Sequence[str], snapshot: Snapshot, now: datetime, view: View, width: int, room: int, *, spaced: bool = False
 ) -> list[Text]:
-    wanted = {name: len(PARTS[name].items(seen)) for name in names}
+    row_counts = {name: len(PARTS[name].items(snapshot)) for name in names}
     lines: list[Text] = []
-    for name, rows in shares(wanted, view.pane, room, gap=1 if spaced else 0).items():
-        lines += [*([Text()] if spaced and lines else []), *drawn(name, seen, now, view, width, rows)]
+    for name, count in shares(row_counts, view.pane, room, gap=1 if spaced else 0).items():
+        lines += [*([Text()] if spaced and lines else []), *draw_pane(name, snapshot, now, view, width, count)]
     return lines
 
 
-def shares(wanted: dict[str, int], focus: str, room: int, gap: int = 0) -> dict[str, int]:
-    """How many rows each part gets below its title. The one that is looked at first, and half of the room at least."""
-    names = list(wanted)
-    some = min(_SOME, wanted.get(focus, 0))
-    while len(names) > 1 and len(names) * (1 + gap) + some > room:  # it is worth more than titles of others
+def shares(row_counts: dict[str, int], focus: str, room: int, gap: int = 0) -> dict[str, int]:
+    """Return how many rows each part gets below its title. The focused part may take half of the room."""
+    names = list(row_counts)
+    least = min(_SOME, row_counts.get(focus, 0))
+    while len(names) > 1 and len(names) * (1 + gap) + least > room:  # rows in focus matter more than other titles
         names.remove(next(name for name in reversed(names) if name != focus))
-    left = max(0, room - len(names) - gap * (len(names) - 1))
-    given = dict.fromkeys(names, 0)
-    if focus in given:
-        given[focus] = min(wanted[focus], left, max(_SOME, left // 2))
-    left -= sum(given.values())
-    while left and (hungry := [name for name in names if given[name] < wanted[name]]):
-        for name in sorted(hungry, key=lambda one: given[one] - (one == focus))[:left]:
-            given[name] += 1
-            left -= 1
-    return given
+    free = max(0, room - len(names) - gap * (len(names) - 1))
+    shares = dict.fromkeys(names, 0)
+    if focus in shares:
+        shares[focus] = min(row_counts[focus], free, max(_SOME, free // 2))
+    free -= sum(shares.values())
+    while free and (hungry := [name for name in names if shares[name] < row_counts[name]]):
+        for name in sorted(hungry, key=lambda name: shares[name] - (name == focus))[:free]:
+            shares[name] += 1
+            free -= 1
+    return shares

@@ -1,4 +1,4 @@
-"""All that `rota top` shows at one time: what runs, what went wrong, queues, workers, what comes next."""
+"""Data of `rota top`, read at one time: runs, failures, queues, workers, next runs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rota.core.workers.worker import Worker
 from rota.errors import UnknownRun
 
 SHORTEST = timedelta(milliseconds=500)
-"""Between two of them."""
+"""The shortest time between two snapshots."""
 LOOKED_BACK = timedelta(minutes=30)
-_GOING_ON = RunFilter(states=(RunState.RUNNING, RunState.WAITING, RunState.CANCELLING))
-_WENT_WRONG = RunFilter(states=(RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED))
+_RUNNING = RunFilter(states=(RunState.RUNNING, RunState.WAITING, RunState.CANCELLING))
+_FAILED = RunFilter(states=(RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED))
 _MOST_RUNS = 100
 _WITH_STEPS = 10
 _MOST_FAILURES = 30
 
 
 class QueueNow(msgspec.Struct, frozen=True, kw_only=True):
-    """`oldest_at`: since when the run could be claimed that waits longest."""
+    """Counts of a queue. `oldest_at`: since when its oldest queued run could be claimed."""
 
     queue: str
     running: int = 0
@@ -37,7 +37,7 @@ class QueueNow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """`runs` go on, the oldest first; `failures` are the newest."""
+    """Data of one picture. `runs` are the running ones, oldest first; `failures` the newest ones."""
 
     overview: Overview
     series: Series
@@ -50,30 +50,30 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         return {"at": self.overview.at, **msgspec.structs.asdict(self)}
 
 
-async def glance(client: Client) -> Snapshot:
-    """One question after the other: whoever only looks on should not take many connections."""
+async def read_snapshot(client: Client) -> Snapshot:
+    """Read a snapshot, one query after the other: a viewer should not use several connections."""
     overview = await client.monitoring.overview()
     series = await client.monitoring.series(overview.at - LOOKED_BACK, step="1m")
-    going_on = await client.page(_GOING_ON, limit=_MOST_RUNS)
-    went_wrong = await client.page(_WENT_WRONG, limit=_MOST_FAILURES)
+    running = await client.page(_RUNNING, limit=_MOST_RUNS)
+    failed = await client.page(_FAILED, limit=_MOST_FAILURES)
     return Snapshot(
         overview=overview,
         series=series,
         runs=await _with_progress(
-            client, sorted(going_on.runs, key=lambda run: (run.started_at or run.created_at, run.id))
+            client, sorted(running.runs, key=lambda run: (run.started_at or run.created_at, run.id))
         ),
-        failures=went_wrong.runs,
+        failures=failed.runs,
         queues=await _queues(client),
         workers=await client.workers.list(),
     )
 
 
 async def _with_progress(client: Client, runs: list[Run]) -> list[Run]:
-    """Of the first ones also what their steps tell."""
-    return [*[await _told(client, run) for run in runs[:_WITH_STEPS]], *runs[_WITH_STEPS:]]
+    """Add the progress that is computed from steps, for the first runs only."""
+    return [*[await _with_steps(client, run) for run in runs[:_WITH_STEPS]], *runs[_WITH_STEPS:]]
 
 
-async def _told(client: Client, run: Run) -> Run:
+async def _with_steps(client: Client, run: Run) -> Run:
     if run.progress is not None and run.progress.percentage is not None:
         return run
     try:
@@ -83,8 +83,8 @@ async def _told(client: Client, run: Run) -> Run:
 
 
 async def _queues(client: Client) -> list[QueueNow]:
-    """Those with something in them, and those that are paused."""
-    paused = {one.name for one in await client.paused_queues()}
+    """Return the queues that are not empty, and those that are paused."""
+    paused = {pause.name for pause in await client.paused_queues()}
     counts = {name: numbers for name, *numbers in await client.queues()}
     oldest = await client.monitoring.oldest_queued()
     return [_queue(name, counts.get(name, [0, 0, 0]), name in paused, oldest) for name in sorted({*counts, *paused})]

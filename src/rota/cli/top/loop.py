@@ -1,4 +1,4 @@
-"""`rota top` while it stays: looks again and again, draws what it saw, and does what keys ask for."""
+"""The loop of `rota top`: reads data, draws it, and carries out what keys request."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import msgspec
 
 from rota.cli.connect import actor
 from rota.cli.terminal.format import short_id
-from rota.cli.terminal.progress import RunSnapshot, look_around
+from rota.cli.terminal.progress import RunSnapshot, read_with_relations
 from rota.cli.terminal.tables import terminal
 from rota.cli.top.canvas import Frame, picture, run_picture
-from rota.cli.top.data import SHORTEST, Snapshot, glance
+from rota.cli.top.data import SHORTEST, Snapshot, read_snapshot
 from rota.cli.top.keys import Action, View, pressed
 from rota.cli.top.panes import rows_of
 from rota.cli.top.run_page import run_lines
@@ -45,10 +45,13 @@ class TopLoop:
         self._doing: set[asyncio.Task[None]] = set()
 
     async def stay(self) -> int:
-        """The exit code. Whoever cannot even begin is told at once; later on, the database may be away."""
+        """Run until a key or a signal ends it; return the exit code.
+
+        Errors of the first read are raised; after that, the database may be unavailable for any time.
+        """
         await self._look()
         with self._screen.taken(), self._screen.heard(self._press, self._draw_again.set, self._end):
-            looking = self._begin(self._look_on())
+            looking = self._begin(self._poll())
             try:
                 while self._code is None:
                     self._draw()
@@ -69,7 +72,7 @@ class TopLoop:
         await asyncio.gather(*doing, return_exceptions=True)
 
     async def _rest(self, looking: asyncio.Task[None]) -> None:
-        """Until there is something to draw; a second later the times are others in any case."""
+        """Wait until there is something to draw, at most a second, after which the ages have changed."""
         waiting = self._begin(_until(self._draw_again))
         await asyncio.wait([waiting, looking], timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -77,7 +80,7 @@ class TopLoop:
         if looking.done():
             looking.result()
 
-    async def _look_on(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await asyncio.sleep(SHORTEST.total_seconds())
             rest = None if self._view.paused else (self._every - SHORTEST).total_seconds()
@@ -99,18 +102,18 @@ class TopLoop:
         if self._view.paused:
             self._run = await self._shown_run()
             return
-        seen = await glance(self._client)
+        snapshot = await read_snapshot(self._client)
         self._run = await self._shown_run()
-        self._seen, self._seen_at = seen, loop.time()
+        self._seen, self._seen_at = snapshot, loop.time()
 
     async def _shown_run(self) -> RunSnapshot | None:
         id = self._view.shown
         if id is None:
             return None
         try:
-            return await look_around(self._client, id)
+            return await read_with_relations(self._client, id)
         except UnknownRun as error:
-            self._view = self._view.changed(shown=None, said=error.message)
+            self._view = self._view.changed(shown=None, message=error.message)
             return None
 
     def _draw(self) -> None:
@@ -121,22 +124,22 @@ class TopLoop:
             lines = picture(self._seen, self._now(self._seen), self._view, frame, width, height)
         else:
             is_there = self._run is not None and self._run.run.id == self._view.shown
-            told = run_lines(self._run, terminal(), width) if self._run and is_there else []
-            most = max(0, len(told) - max(1, height - 2))
-            self._view = self._view.changed(offset=min(self._view.offset, most)) if told else self._view
-            lines = run_picture(told, self._view, frame, width, height)
+            page = run_lines(self._run, terminal(), width) if self._run and is_there else []
+            most = max(0, len(page) - max(1, height - 2))
+            self._view = self._view.changed(offset=min(self._view.offset, most)) if page else self._view
+            lines = run_picture(page, self._view, frame, width, height)
         self._screen.draw(lines)
 
-    def _now(self, seen: Snapshot) -> datetime:
-        """By the clock of the database, as long as it is heard of."""
+    def _now(self, snapshot: Snapshot) -> datetime:
+        """Return the time of the database's clock, extrapolated from the last snapshot."""
         if self._view.paused:
-            return seen.overview.at
-        return seen.overview.at + timedelta(seconds=asyncio.get_running_loop().time() - self._seen_at)
+            return snapshot.overview.at
+        return snapshot.overview.at + timedelta(seconds=asyncio.get_running_loop().time() - self._seen_at)
 
     def _away(self) -> str | None:
         silent = asyncio.get_running_loop().time() - self._seen_at
         if self._trouble is not None:
-            return f"away for {span(timedelta(seconds=silent))}, trying again: {self._trouble}"
+            return f"unavailable for {span(timedelta(seconds=silent))}, retrying: {self._trouble}"
         waits_since = self._asked_at if self._asked_at > self._seen_at else None
         if waits_since is None or self._view.paused or silent < self._every.total_seconds() + _SILENCE:
             return None
@@ -145,11 +148,11 @@ class TopLoop:
     def _press(self, key: str) -> None:
         assert self._seen is not None
         before = self._view
-        self._view, wish = pressed(before, key, rows_of(before.pane, self._seen))
-        if wish is not None and wish.verb == "quit":
+        self._view, action = pressed(before, key, rows_of(before.pane, self._seen))
+        if action is not None and action.verb == "quit":
             self._end(0)
-        elif wish is not None:
-            self._begin(self._do(wish))
+        elif action is not None:
+            self._begin(self._do(action))
         if (self._view.shown, self._view.paused) != (before.shown, before.paused):
             self._look_again.set()
         self._draw_again.set()
@@ -158,12 +161,12 @@ class TopLoop:
         self._code = code
         self._draw_again.set()
 
-    async def _do(self, wish: Action) -> None:
+    async def _do(self, action: Action) -> None:
         try:
-            said = await (self._cancel(wish.run) if wish.verb == "cancel" else self._retry(wish.run))
+            message = await (self._cancel(action.run) if action.verb == "cancel" else self._retry(action.run))
         except RotaError as error:
-            said = f"{error.message} ({error.hint})" if error.hint else error.message
-        self._view = msgspec.structs.replace(self._view, said=said)
+            message = f"{error.message} ({error.hint})" if error.hint else error.message
+        self._view = msgspec.structs.replace(self._view, message=message)
         self._look_again.set()
         self._draw_again.set()
 

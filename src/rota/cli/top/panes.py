@@ -1,4 +1,4 @@
-"""The parts of `rota top` as rows: what goes on, what went wrong, queues, workers, next fires, what needs attention."""
+"""Parts of `rota top` as rows: running, failed, queues, workers, next runs, and what needs attention."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _CHOSEN, _OTHER = "› ", "  "
 
 
 class Pane(msgspec.Struct, frozen=True, kw_only=True):
-    """`items` are what its rows are about; `none`: what is said where there are none.
+    """A part of the screen. `items` are what its rows are about; `none` is shown if there are none.
 
-    `count`: how many there are, if not all are known.
+    `count` returns how many there are, if `items` may be only some of them.
     """
 
     title: str
@@ -50,24 +50,24 @@ class Pane(msgspec.Struct, frozen=True, kw_only=True):
     count: Callable[[Snapshot], int] | None = None
 
 
-def rows_of(pane: str, seen: Snapshot) -> list[Row]:
+def rows_of(pane: str, snapshot: Snapshot) -> list[Row]:
     part = PARTS[pane]
-    return [part.row(item) for item in part.items(seen)]
+    return [part.row(item) for item in part.items(snapshot)]
 
 
-def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
-    """A line for the title, and up to `room` more: those around the chosen row."""
+def draw_pane(name: str, snapshot: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
+    """Draw a part: a line for the title, and up to `room` rows around the selected one."""
     pane, here = PARTS[name], view.pane == name
-    items = pane.items(seen)
+    items = pane.items(snapshot)
     mark, style = (_HERE, "bold cyan") if here else (_ELSEWHERE, "bold")
-    title = f"{pane.title} {pane.count(seen) if pane.count else len(items)}"
+    title = f"{pane.title} {pane.count(snapshot) if pane.count else len(items)}"
     if not items:
-        said = Text(f"{mark}{title}", style=style)
-        return [_cut(Text.assemble(said, (f"  {pane.none}", "dim")), width)]
-    place = view.place(rows_of(name, seen)) if here else None
+        head = Text(f"{mark}{title}", style=style)
+        return [_cut(Text.assemble(head, (f"  {pane.none}", "dim")), width)]
+    place = view.place(rows_of(name, snapshot)) if here else None
     start = _start(place, len(items), room)
     shown = items[start : start + room]
-    cells = [pane.cells(item, now) for item in shown]  # of no others: a hundred take longer than a key may
+    cells = [pane.cells(item, now) for item in shown]  # only visible rows: a hundred would make keys sluggish
     head, *lines = lines_of(_titled(pane.columns, title), cells, width - len(mark))
     head.stylize(style)
     head = _with_more(Text(mark, style=style).append_text(head), start, len(items) - start - len(shown), width)
@@ -75,14 +75,14 @@ def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room
 
 
 def _titled(columns: Columns, title: str) -> Columns:
-    """The part's title is that of its first column."""
-    first, *others = columns.titles
+    """Return the columns with the part's title as that of the first column."""
+    first, *rest = columns.titles
     cut, wide = (tuple(title if name == first else name for name in names) for names in (columns.cut, columns.wide))
-    return Columns((title, *others), cut=cut, wide=wide, spare=columns.spare)
+    return Columns((title, *rest), cut=cut, wide=wide, spare=columns.spare)
 
 
 def _marked(line: Text, width: int, *, chosen: bool) -> Text:
-    """The chosen one is a bar over the whole width, in one colour."""
+    """Return a row; the selected one is inverted over the whole width."""
     if chosen:
         return _cut(Text(f"{_CHOSEN}{line.plain}", style="reverse"), width, pad=True)
     return _cut(Text(_OTHER).append_text(line), width)
@@ -107,9 +107,9 @@ def _cut(line: Text, width: int, *, pad: bool = False) -> Text:
     return line
 
 
-def _begun(seen: Snapshot) -> int:
-    live = seen.overview.live
-    return max(len(seen.runs), live.running + live.waiting + live.cancelling)
+def _running_count(snapshot: Snapshot) -> int:
+    live = snapshot.overview.live
+    return max(len(snapshot.runs), live.running + live.waiting + live.cancelling)
 
 
 def _row_of(run: Run) -> Row:
@@ -117,8 +117,8 @@ def _row_of(run: Run) -> Row:
 
 
 def _run_cells(run: Run, now: datetime) -> list[Cell]:
-    said = progress_of(run.progress, (), run.state)
-    done = "" if said.percentage is None else f"{bar(said.percentage, _BAR)} {percent(said.percentage)}"
+    progress = progress_of(run.progress, (), run.state)
+    done = "" if progress.percentage is None else f"{bar(progress.percentage, _BAR)} {percent(progress.percentage)}"
     return [
         run_id_cell(run.id),
         state_cell(run.state),
@@ -126,7 +126,7 @@ def _run_cells(run: Run, now: datetime) -> list[Cell]:
         span_cell(run.started_at or run.created_at, None, now),
         Cell("", done, "cyan"),
         text_cell(run.worker_id),
-        text_cell(busy_with(said, run.state)),
+        text_cell(busy_with(progress, run.state)),
     ]
 
 
@@ -140,60 +140,64 @@ def _failure_cells(run: Run, now: datetime) -> list[Cell]:
     ]
 
 
-def _queue_cells(one: QueueNow, now: datetime) -> list[Cell]:
-    oldest = "" if one.oldest_at is None else span(now - one.oldest_at)
-    counts = (one.running, one.queued, one.scheduled)
-    paused = Cell("yes", "⏸ paused", "yellow") if one.paused else Cell("")
-    return [text_cell(one.queue), *map(text_cell, counts), Cell("", oldest), paused]
+def _queue_cells(queue: QueueNow, now: datetime) -> list[Cell]:
+    oldest = "" if queue.oldest_at is None else span(now - queue.oldest_at)
+    counts = (queue.running, queue.queued, queue.scheduled)
+    paused = Cell("yes", "⏸ paused", "yellow") if queue.paused else Cell("")
+    return [text_cell(queue.queue), *map(text_cell, counts), Cell("", oldest), paused]
 
 
-def _worker_cells(one: Worker, now: datetime) -> list[Cell]:
-    full = Cell("", f"{one.held}/{one.slots}", "yellow" if one.held >= one.slots else "")
-    queues = text_cell(",".join(one.queues))
-    return [text_cell(one.id), worker_state_cell(one.state), full, age_cell(one.seen_at, now), queues]
+def _worker_cells(worker: Worker, now: datetime) -> list[Cell]:
+    full = Cell("", f"{worker.held}/{worker.slots}", "yellow" if worker.held >= worker.slots else "")
+    queues = text_cell(",".join(worker.queues))
+    return [text_cell(worker.id), worker_state_cell(worker.state), full, age_cell(worker.seen_at, now), queues]
 
 
-def _fire_cells(one: NextRun, now: datetime) -> list[Cell]:
-    left = one.at - now
-    due = Cell("", f"in {span(left)}") if left.total_seconds() > 0 else Cell("", f"due {span(-left)}", "yellow")
-    return [text_cell(one.schedule), due, text_cell(one.job), text_cell(one.rule)]
+def _fire_cells(next_run: NextRun, now: datetime) -> list[Cell]:
+    remaining = next_run.at - now
+    due = (
+        Cell("", f"in {span(remaining)}")
+        if remaining.total_seconds() > 0
+        else Cell("", f"due {span(-remaining)}", "yellow")
+    )
+    return [text_cell(next_run.schedule), due, text_cell(next_run.job), text_cell(next_run.rule)]
 
 
-def _attention_cells(one: Attention, now: datetime) -> list[Cell]:
-    since = "" if one.since is None else span(now - one.since)
-    return [Cell("", f"! {one.text}", "yellow"), Cell("", since), text_cell(one.hint)]
+def _attention_cells(problem: Attention, now: datetime) -> list[Cell]:
+    since = "" if problem.since is None else span(now - problem.since)
+    return [Cell("", f"! {problem.text}", "yellow"), Cell("", since), text_cell(problem.hint)]
 
 
 PARTS = {
     "attention": Pane(
         title="needs attention",
-        columns=Columns(("what", "for", "do"), cut=("what", "do"), wide=("what",), spare=("for", "do")),
+        columns=Columns(("problem", "for", "hint"), cut=("problem", "hint"), wide=("problem",), spare=("for", "hint")),
         none="nothing",
-        items=lambda seen: seen.overview.attention,
-        row=lambda one: Row(f"{one.kind} {one.subject}", one.text),
+        items=lambda snapshot: snapshot.overview.attention,
+        row=lambda item: Row(f"{item.kind} {item.subject}", item.text),
         cells=_attention_cells,
-        count=lambda seen: seen.overview.attention_count,
+        count=lambda snapshot: snapshot.overview.attention_count,
     ),
     "runs": Pane(
-        title="going on",
+        title="running",
         columns=Columns(
             ("run", "state", "job", "for", "done", "worker", "busy with"),
             cut=("job", "worker", "busy with"),
             spare=("for", "done", "worker", "busy with"),
         ),
-        none="nothing runs",
-        items=lambda seen: seen.runs,
+        none="no runs",
+        items=lambda snapshot: snapshot.runs,
         row=_row_of,
         cells=_run_cells,
-        count=_begun,
+        count=_running_count,
     ),
     "failures": Pane(
-        title="went wrong",
+        title="failed",
         columns=Columns(
             ("run", "state", "job", "ended", "error"), cut=("job", "error"), wide=("error",), spare=("ended",)
         ),
-        none="nothing that is kept",
-        items=lambda seen: seen.failures,
+        none="no failures",
+        items=lambda snapshot: snapshot.failures,
         row=_row_of,
         cells=_failure_cells,
     ),
@@ -204,27 +208,29 @@ PARTS = {
             cut=("queue",),
             spare=("scheduled", "running"),
         ),
-        none="all are empty",
-        items=lambda seen: seen.queues,
-        row=lambda one: Row(one.queue, one.queue),
+        none="all empty",
+        items=lambda snapshot: snapshot.queues,
+        row=lambda item: Row(item.queue, item.queue),
         cells=_queue_cells,
     ),
     "workers": Pane(
         title="workers",
         columns=Columns(
-            ("worker", "state", "held", "seen", "queues"), cut=("worker", "queues"), spare=("seen", "queues")
+            ("worker", "state", "runs", "seen", "queues"),
+            cut=("worker", "queues"),
+            spare=("seen", "queues"),
         ),
         none="none: start `rota dev` or `rota worker MODULE:APP`",
-        items=lambda seen: seen.workers,
-        row=lambda one: Row(one.id, one.name),
+        items=lambda snapshot: snapshot.workers,
+        row=lambda item: Row(item.id, item.name),
         cells=_worker_cells,
     ),
     "fires": Pane(
-        title="next fires",
+        title="next runs",
         columns=Columns(("schedule", "when", "job", "rule"), cut=("schedule", "job", "rule"), spare=("rule", "job")),
-        none="no schedule has one",
-        items=lambda seen: seen.overview.next_fires,
-        row=lambda one: Row(f"{one.at} {one.schedule}", one.schedule),
+        none="none",
+        items=lambda snapshot: snapshot.overview.next_fires,
+        row=lambda item: Row(f"{item.at} {item.schedule}", item.schedule),
         cells=_fire_cells,
     ),
 }

@@ -1,4 +1,4 @@
-"""A run as `rota run get` tells it, in lines for a screen that is scrolled."""
+"""The page of a run in `rota top`: the output of `rota run get` as lines to scroll."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rota.cli.terminal.run_format import ATTEMPT_COLUMNS, attempt_row, run_facts
 from rota.cli.terminal.tables import lines_of
 
 
-def run_lines(seen: RunSnapshot, console: Console, width: int) -> list[Text]:
-    facts = [*run_facts(seen.run, seen.at), *related_facts(seen), *progress_facts(seen)]
-    steps = [step_row(step, seen.at) for step in seen.progress.steps]
-    attempts = [attempt_row(attempt, seen.at) for attempt in seen.attempts]
+def run_lines(snapshot: RunSnapshot, console: Console, width: int) -> list[Text]:
+    facts = [*run_facts(snapshot.run, snapshot.at), *related_facts(snapshot), *progress_facts(snapshot)]
+    steps = [step_row(step, snapshot.at) for step in snapshot.progress.steps]
+    attempts = [attempt_row(attempt, snapshot.at) for attempt in snapshot.attempts]
     return [
         *_facts([(name, cell) for name, cell in facts if cell.plain or cell.shown], console, width),
         *_table(STEP_COLUMNS, steps, console, width),
@@ -38,14 +38,14 @@ def _table(columns: Columns, rows: Sequence[Sequence[Cell]], console: Console, w
         return []
     head, *lines = lines_of(columns, rows, width)
     head.stylize("bold")
-    told = [Text(), head]
+    table = [Text(), head]
     for line, row in zip(lines, rows, strict=True):
         cells = dict(zip(columns.titles, row, strict=True))
-        told.append(line)
+        table.append(line)
         for title in columns.below:
             if cells[title].plain or cells[title].shown:
-                told += [Text("    ").append_text(part) for part in _wrapped(cells[title], console, width - 4)]
-    return told
+                table += [Text("    ").append_text(part) for part in _wrapped(cells[title], console, width - 4)]
+    return table
 
 
 def _wrapped(cell: Cell, console: Console, width: int) -> list[Text]:

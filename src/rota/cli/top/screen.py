@@ -1,4 +1,4 @@
-"""A terminal taken over for a while: all of its screen and every key, and given back as it was."""
+"""Full-screen use of a terminal, with raw keys, restored at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGUN = re.compile(r"\x1b(\[[0-?]*[ -/]*|O)$")
 
 
 class Keyboard:
-    """A key that comes in two pieces is one key."""
+    """Decoder of key presses. An escape sequence may arrive in two reads."""
 
     def __init__(self) -> None:
         self._begun = b""
@@ -37,7 +37,7 @@ class Keyboard:
         begun = _BEGUN.search(text)
         self._begun = begun[0].encode() if begun else b""
         whole = text[: begun.start()] if begun else text
-        keys = [_NAMES.get(found, found) for found in _KEY.findall(whole)]
+        keys = [_NAMES.get(code, code) for code in _KEY.findall(whole)]
         return [key for key in keys if key.isprintable()]
 
 
@@ -47,7 +47,7 @@ _HOME, _WIPE_LINE, _WIPE_REST = "\x1b[H", "\x1b[2K", "\x1b[J"
 
 
 class FullScreen:
-    """Keys are taken only from a terminal: with another stdin there is Ctrl-C only."""
+    """The terminal's alternate screen. Keys are read only if stdin is a terminal; otherwise there is only Ctrl-C."""
 
     def __init__(self) -> None:
         self._console = terminal()
@@ -69,20 +69,20 @@ class FullScreen:
     def _take(self) -> None:
         if self._input is not None:
             self._before = termios.tcgetattr(self._input)
-            tty.setcbreak(self._input, termios.TCSADRAIN)  # Ctrl-C and Ctrl-Z stay what they are
+            tty.setcbreak(self._input, termios.TCSADRAIN)  # not raw: Ctrl-C and Ctrl-Z still send signals
         self._write(_ENTER)
 
     def _give_back(self) -> None:
-        """Its settings first: whoever sees the old screen may type."""
+        """Restore the settings first: as soon as the old screen is visible, somebody may type."""
         before, self._before = self._before, None
         if self._input is not None and before is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._input, termios.TCSADRAIN, before)
-        with contextlib.suppress(OSError):  # the terminal itself may be gone
+        with contextlib.suppress(OSError):  # the terminal may have been closed
             self._write(_LEAVE)
 
     def draw(self, lines: Sequence[Text]) -> None:
-        """A line is wiped before it is written: behind its last column the terminal would wipe that."""
+        """Draw the lines. Each is cleared before it is written: after a full line, the last column would be cleared."""
         with self._console.capture() as written:
             for line in lines:
                 self._console.print(line, no_wrap=True, overflow="crop", end="\n")
@@ -93,7 +93,7 @@ class FullScreen:
     def heard(
         self, key: Callable[[str], None], resized: Callable[[], None], end: Callable[[int], None]
     ) -> Iterator[None]:
-        """What is pressed, and what else happens to a terminal. `end` is told the exit code."""
+        """Call back on keys, on a change of size, and with the exit code on signals that end the program."""
         loop, keyboard = asyncio.get_running_loop(), Keyboard()
 
         def readable() -> None:
@@ -104,11 +104,11 @@ class FullScreen:
                 data = b""
             if not data:
                 end(0)
-            for one in keyboard.typed(data):
-                key(one)
+            for name in keyboard.typed(data):
+                key(name)
 
         def stopped() -> None:
-            """Ctrl-Z: the shell gets its terminal as it was, until `fg`."""
+            """Give the terminal back to the shell at Ctrl-Z, until `fg`."""
             self._give_back()
             os.kill(os.getpid(), signal.SIGSTOP)
             self._take()

@@ -1,4 +1,4 @@
-"""`rota top`: what goes on now, on a terminal that keeps up with it; or once."""
+"""`rota top`: a live overview on a terminal, or one snapshot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from rota.cli.connect import ask, server_of, without_password
 from rota.cli.options import examples, shared
 from rota.cli.terminal.output import can_redraw, emit, print_json
-from rota.cli.top.data import SHORTEST, Snapshot, glance
+from rota.cli.top.data import SHORTEST, Snapshot, read_snapshot
 from rota.client.client import Client
 from rota.config import load_config
 from rota.errors import Invalid
@@ -24,24 +24,26 @@ from rota.values.durations import format_duration, parse_duration
         "rota top --json | jq .overview.live",
     )
 )
-@click.option("--every", default="2s", show_default=True, metavar="DURATION", help="How often to look; 500ms at least.")
-@click.option("--once", is_flag=True, help="Print one picture and end, as where there is no terminal.")
+@click.option(
+    "--every", default="2s", show_default=True, metavar="DURATION", help="How often to refresh; at least 500ms."
+)
+@click.option("--once", is_flag=True, help="Print once and exit. The default without a terminal.")
 @shared
 def top(every: str, once: bool, database: str | None, as_json: bool) -> int:
-    """Show what goes on now: runs, failures, queues, workers, next fires, and what needs attention.
+    """Show runs, failures, queues and workers, live.
 
-    q ends it, ? tells the other keys. A run can be chosen, looked at, cancelled and retried. While the database is away
-    it says so and goes on trying.
+    It also shows the next runs of schedules, and what needs attention. q quits, ? lists the other keys. A run can be
+    selected, shown, cancelled and retried. While the database is unavailable, it says so and keeps trying.
     """
     pause = parse_duration(every)
     if pause < SHORTEST:
         raise Invalid(f"--every must be at least {format_duration(SHORTEST)}, not {every}")
     if as_json:
-        print_json(ask(database, glance).document())
+        print_json(ask(database, read_snapshot).document())
     elif once or not can_redraw():
-        _print(ask(database, glance), _where(database))
+        _print(ask(database, read_snapshot), _where(database))
     else:
-        return _stay(database, pause)
+        return _run(database, pause)
     return 0
 
 
@@ -49,24 +51,24 @@ def _where(database: str | None) -> str:
     return server_of(database) or without_password(load_config({"database_url": database}).database_url)
 
 
-def _print(seen: Snapshot, where: str) -> None:
+def _print(snapshot: Snapshot, where: str) -> None:
     from rota.cli.terminal.tables import terminal
     from rota.cli.top.canvas import Frame, whole_picture
 
     console = terminal()
     with console.capture() as written:
-        for line in whole_picture(seen, seen.overview.at, Frame(where=where), console.width):
+        for line in whole_picture(snapshot, snapshot.overview.at, Frame(where=where), console.width):
             console.print(line, no_wrap=True, overflow="crop")
     emit(written.get().removesuffix("\n"))
 
 
-def _stay(database: str | None, every: timedelta) -> int:
+def _run(database: str | None, every: timedelta) -> int:
     from rota.cli.top.loop import TopLoop
     from rota.cli.top.screen import FullScreen
 
     where = _where(database)
 
-    async def stay(client: Client) -> int:
+    async def run(client: Client) -> int:
         return await TopLoop(client, where, every, FullScreen()).stay()
 
-    return ask(database, stay)
+    return ask(database, run)

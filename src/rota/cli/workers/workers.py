@@ -1,4 +1,4 @@
-"""`rota workers`: who works, at what, and what is asked of them."""
+"""`rota workers`: list, drain, resume, stop and reconfigure workers."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from rota.core.workers.worker import OperatorRequest, Worker, WorkerRun, WorkerS
 from rota.values.durations import format_duration
 
 _COLUMNS = Columns(
-    ("id", "state", "host", "held", "slots", "queues", "seen", "version", "labels", "asked"),
+    ("id", "state", "host", "runs", "slots", "queues", "last heartbeat", "version", "labels", "requested"),
     cut=("host", "queues", "labels"),
-    spare=("labels", "slots", "seen", "queues", "host", "version"),
-    below=("asked",),
+    spare=("labels", "slots", "last heartbeat", "queues", "host", "version"),
+    below=("requested",),
 )
 _RUN_COLUMNS = Columns(("run", "job", "attempt", "for"), cut=("job",))
-_NOBODY = "no worker was heard of within a day: start `rota dev` or `rota worker MODULE:APP`"
+_NOBODY = "no workers in the last 24 hours: start `rota dev` or `rota worker MODULE:APP`"
 
 who = click.argument("who", metavar="WORKER")
 
 
-@click.group(cls=Group, epilog=examples("rota workers ls", "rota workers drain web-1"))
+@click.group(cls=Group, epilog=examples("rota workers list", "rota workers drain web-1"))
 def workers() -> None:
-    """Workers: who they are, what they do, what is asked of them.
+    """List, drain, resume, stop and reconfigure workers.
 
-    WORKER is an id, the beginning of one, or a name: then all workers of that name are meant.
+    WORKER is an id, the beginning of one, or a name, which stands for all workers of that name.
     """
 
 
-@workers.command("list", epilog=examples("rota workers ls", "rota workers ls --json"))
+@workers.command("list", epilog=examples("rota workers list", "rota workers list --json"))
 @shared
 def list_workers(database: str | None, as_json: bool) -> None:
-    """List workers, those too that are gone without a word."""
+    """List workers, including those that stopped responding."""
 
     async def question(client: Client) -> tuple[Sequence[Worker], datetime]:
         return await client.workers.list(), await client.time()
@@ -52,7 +52,7 @@ def list_workers(database: str | None, as_json: bool) -> None:
 @who
 @shared
 def get(who: str, database: str | None, as_json: bool) -> None:
-    """Show a worker: its settings, its runs, and what is asked of it."""
+    """Show a worker with its settings, runs and pending requests."""
 
     async def question(client: Client) -> tuple[Worker, datetime]:
         return await client.workers.get(who), await client.time()
@@ -70,9 +70,9 @@ def get(who: str, database: str | None, as_json: bool) -> None:
 @who
 @shared
 def drain(who: str, database: str | None, as_json: bool) -> None:
-    """Let a worker claim nothing more and end what it runs.
+    """Stop a worker from claiming runs; its current runs finish.
 
-    It stays until it is resumed or stopped. It hears of it with its next heartbeat.
+    The process stays until it is resumed or stopped. The request reaches it with its next heartbeat.
     """
     _command(database, "drain", who, as_json=as_json)
 
@@ -81,7 +81,7 @@ def drain(who: str, database: str | None, as_json: bool) -> None:
 @who
 @shared
 def resume(who: str, database: str | None, as_json: bool) -> None:
-    """Let a drained worker claim again."""
+    """Let a drained worker claim runs again."""
     _command(database, "resume", who, as_json=as_json)
 
 
@@ -90,14 +90,15 @@ def resume(who: str, database: str | None, as_json: bool) -> None:
 @yes_option
 @shared
 def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
-    """Stop a worker as SIGTERM does: what runs has its grace, then the process ends.
+    """Stop a worker as SIGTERM does.
 
-    A supervisor (`rota worker --processes`) starts no other in its place. Several of one name are asked for first.
+    Its runs get `shutdown_grace` to finish, then the process ends. A supervisor (`rota worker --processes`) does not
+    replace it. If several workers have the name, it asks first.
     """
-    found = ask(database, lambda client: client.workers.find(who))
-    if len(found) > 1 and not yes:
-        held = sum(worker.held for worker in found)
-        question = f"stop {len(found)} workers called {who}, which hold {held} run{'' if held == 1 else 's'}?"
+    workers_named = ask(database, lambda client: client.workers.find(who))
+    if len(workers_named) > 1 and not yes:
+        held = sum(worker.held for worker in workers_named)
+        question = f"stop {len(workers_named)} workers named {who}, which execute {held} run{'' if held == 1 else 's'}?"
         require_consent(question, command=f"rota workers stop {who}")
     _command(database, "stop", who, as_json=as_json)
 
@@ -110,14 +111,17 @@ def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
 )
 @who
 @click.option("--slots", type=int, metavar="N", help="Runs at a time.")
-@click.option("--queues", type=queues_of, metavar="A:3,B", help="Take from these only; behind a colon the weight.")
+@click.option(
+    "--queues", type=queues_of, metavar="A:3,B", help="Claim only from these queues; a weight follows the colon."
+)
 @click.option("--heartbeat", metavar="DURATION", help="How often it renews its leases.")
-@click.option("--poll", metavar="DURATION", help="How often it looks for work without being told of it.")
+@click.option("--poll", metavar="DURATION", help="How often it looks for runs without a notification.")
 @shared
 def update(who: str, database: str | None, as_json: bool, **settings: Any) -> None:
-    """Change settings of a worker while it works; what is not given stays.
+    """Change settings of a running worker.
 
-    They hold from its next heartbeat and its next claim on, as long as its process lives. What runs is not affected.
+    Settings that are not given stay. Changes apply from the next heartbeat and the next claim, until the process ends.
+    Current runs are not affected.
     """
     _command(database, "update", who, as_json=as_json, **settings)
 
@@ -129,11 +133,11 @@ def _command(database: str | None, verb: str, who: str, *, as_json: bool, **sett
     _print(*ask(database, command), as_json=as_json)
 
 
-def _print(found: Sequence[Worker], now: datetime, *, as_json: bool) -> None:
+def _print(listed: Sequence[Worker], now: datetime, *, as_json: bool) -> None:
     if as_json:
-        print_json({"items": found, "next_cursor": None})
+        print_json({"items": listed, "next_cursor": None})
     else:
-        print_rows(_COLUMNS, [_row(worker, now) for worker in found], none=_NOBODY)
+        print_rows(_COLUMNS, [_row(worker, now) for worker in listed], none=_NOBODY)
 
 
 def _row(worker: Worker, now: datetime) -> list[Cell]:
@@ -151,8 +155,8 @@ def _row(worker: Worker, now: datetime) -> list[Cell]:
     ]
 
 
-def _below(asked: Cell) -> Cell:
-    return Cell(asked.plain, f"asked: {asked.plain}" if asked.plain else "")
+def _below(cell: Cell) -> Cell:
+    return Cell(cell.plain, f"requested: {cell.plain}" if cell.plain else "")
 
 
 def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
@@ -187,11 +191,11 @@ def _queues_cell(queues: dict[str, int]) -> Cell:
     return Cell(",".join(f"{queue}:{weight}" if weighed else queue for queue, weight in queues.items()))
 
 
-def _asked_cell(asked: OperatorRequest | None) -> Cell:
-    if asked is None:
+def _asked_cell(request: OperatorRequest | None) -> Cell:
+    if request is None:
         return Cell("")
-    settings = asked.settings
-    words = [] if asked.state is WorkerState.WORKING else [asked.state.value]
+    settings = request.settings
+    words = [] if request.state is WorkerState.WORKING else [request.state.value]
     words += [f"slots {settings.slots}"] if settings.slots else []
     words += [f"queues {_queues_cell(settings.queues).plain}"] if settings.queues else []
     words += [f"heartbeat {format_duration(settings.heartbeat)}"] if settings.heartbeat else []

@@ -1,4 +1,4 @@
-"""Every question and command about tokens: `client.tokens`."""
+"""`client.tokens`: create, list, revoke and check API tokens and browser sessions."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _SESSION = timedelta(hours=12)
 
 
 class TokensClient:
+    """API tokens, and the browser sessions opened with them."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -33,10 +35,13 @@ class TokensClient:
         scope: Scope | tuple[str, str] | None = None,
         actor: str | None = None,
     ) -> Issued:
-        """It ends after `expires`; None: never. With a `scope` it is only good for runs of that."""
+        """Create a token and return it with its secret, which is not stored and cannot be read again.
+
+        The token expires after `expires` (None: never). With a `scope`, it only gives access to runs of that scope.
+        """
         life = None if expires is None else parse_duration(expires)
         if life is not None and life <= timedelta(0):
-            raise Invalid("a token must live longer than nothing", hint="expires=None lets it live for ever")
+            raise Invalid("expires must be positive", hint="expires=None creates a token that never expires")
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         new = NewToken(
             id=id,
@@ -49,24 +54,24 @@ class TokensClient:
         return Issued(await self._store.tokens.create(new, checked_actor(actor)), token_text(id, secret))
 
     async def list(self) -> Sequence[Token]:
-        """All that ever were, oldest first."""
+        """List all tokens, oldest first, including revoked and expired ones."""
         return await self._store.tokens.list()
 
-    async def revoke(self, who: str, *, actor: str | None = None) -> Token:
-        """By id or name. Servers know of it within seconds."""
-        return await self._store.tokens.revoke(who, checked_actor(actor))
+    async def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
+        """Revoke a token by id or name. Servers cache tokens, so it takes effect within seconds."""
+        return await self._store.tokens.revoke(id_or_name, checked_actor(actor))
 
     async def check(self, text: str) -> Token | None:
-        """The token that this text is, if it is good now."""
+        """Return the token for a secret, or None if it is unknown, revoked or expired."""
         credential = credential_of(text)
-        return None if credential is None else await self._noted(await self._store.tokens.find(credential))
+        return None if credential is None else await self._record_use(await self._store.tokens.find(credential))
 
     async def check_session(self, text: str) -> Token | None:
-        """Whose session a cookie is; None if it is over."""
-        return await self._noted(await self._store.tokens.find_session(digest_of(text)))
+        """Return the token that a session cookie belongs to, or None if the session has ended."""
+        return await self._record_use(await self._store.tokens.find_session(digest_of(text)))
 
     async def open_session(self, token: Token) -> str:
-        """What the browser keeps of it: good for half a day, or until the token is not."""
+        """Open a browser session and return its cookie value. It lasts 12 hours, and no longer than the token."""
         text = secrets.token_urlsafe(32)
         await self._store.tokens.open_session(token.id, digest_of(text), in_micros(_SESSION))
         return text
@@ -75,9 +80,9 @@ class TokensClient:
         """End a session."""
         await self._store.tokens.close_session(digest_of(text))
 
-    async def _noted(self, found: TokenRow | None) -> Token | None:
-        if found is None:
+    async def _record_use(self, row: TokenRow | None) -> Token | None:
+        if row is None:
             return None
-        if found.stale:
-            await self._store.tokens.used(found.token.id)
-        return found.token
+        if row.stale:
+            await self._store.tokens.used(row.token.id)
+        return row.token

@@ -1,4 +1,4 @@
-"""Every question and command about notifications: `client.notifications`."""
+"""`client.notifications`: who is notified of which events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rota.values.names import checked_name
 
 
 class NotificationsClient:
-    """Who is told of what; in force at once, everywhere. Secrets go in and do not come out again."""
+    """Notifications by webhook or e-mail. Changes take effect at once, in every process. Secrets are never returned."""
 
     def __init__(self, store: Store, config: Config) -> None:
         self._store = store
@@ -26,48 +26,54 @@ class NotificationsClient:
     async def create(
         self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> NotificationView:
-        """`on` (failure), `to` a URL or a `mailto:`, of which `jobs` or `schedules`: of everything, if none is named.
+        """Create a notification that sends the events `on` ("failure", …) to `to`, a URL or a `mailto:` address.
 
-        `secret` signs webhooks, `include_payload` sends payloads too, `at_most` an hour about one job.
+        `jobs` and `schedules` limit it to those; without either it covers everything. `secret` signs webhooks,
+        `include_payload` also sends payloads, and `at_most` limits deliveries per hour and job.
         """
         checked_name(name, "notification name")
-        made = checked_notification(name, options)
-        await self._store.notifications.save(name, made, owner, checked_actor(actor), new=True)
+        notification = checked_notification(name, options)
+        await self._store.notifications.save(name, notification, owner, checked_actor(actor), new=True)
         return await self.get(name)
 
     async def update(
         self, name: str, *, enabled: bool | None = None, actor: str | None = None, **options: Any
     ) -> NotificationView:
-        """Only what is given; None is its default. From then on it is the person's, and code leaves it alone."""
+        """Change the given options of a notification; None resets an option to its default. From then on, declarations
+        in code no longer change it."""
         old, _, active = await self._store.notifications.get(name)
-        given = {**{field: getattr(old, field) for field in old.__struct_fields__}, **options}
-        made = checked_notification(name, {option: value for option, value in given.items() if value is not None})
+        merged = {**{field: getattr(old, field) for field in old.__struct_fields__}, **options}
+        notification = checked_notification(
+            name, {option: value for option, value in merged.items() if value is not None}
+        )
         await self._store.notifications.save(
-            name, made, "api", checked_actor(actor), enabled=active if enabled is None else enabled, new=False
+            name, notification, "api", checked_actor(actor), enabled=active if enabled is None else enabled, new=False
         )
         return await self.get(name)
 
     async def delete(self, name: str, *, actor: str | None = None) -> None:
-        """What is enqueued already fails; one that code declares comes back at the next start."""
+        """Delete a notification. Deliveries that are already enqueued fail. One declared in code returns at the next
+        start."""
         if not await self._store.notifications.delete(name, checked_actor(actor)):
-            raise UnknownNotification(name, [one.name for one in await self.list()])
+            raise UnknownNotification(name, [notification.name for notification in await self.list()])
 
     async def get(self, name: str) -> NotificationView:
-        """One notification, by its name."""
-        found = {one.name: one for one in await self.list()}
-        if name not in found:
-            raise UnknownNotification(name, found)
-        return found[name]
+        """Return a notification by name."""
+        notifications = {notification.name: notification for notification in await self.list()}
+        if name not in notifications:
+            raise UnknownNotification(name, notifications)
+        return notifications[name]
 
     async def list(self) -> Sequence[NotificationView]:
-        """By name."""
+        """List notifications by name."""
         return await self._store.notifications.list()
 
     async def test(self, name: str) -> Json:
-        """Sends one now, from this process; what came of it, or `Unavailable`."""
-        found, _, _ = await self._store.notifications.get(name)
+        """Send a test notification now, from this process, and return the delivery's result; raise `Unavailable` if it
+        fails."""
+        notification, _, _ = await self._store.notifications.get(name)
         event = trial_of(name, self._store.new_id(), await self._store.now())
         try:
-            return await self._deliveries.deliver(found, event)
+            return await self._deliveries.deliver(notification, event)
         except NotSent as error:
-            raise Unavailable(f"notification {name!r} was not sent: {error}") from None
+            raise Unavailable(f"notification {name!r} could not be sent: {error}") from None

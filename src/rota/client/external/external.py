@@ -1,4 +1,4 @@
-"""Work that is done outside: claimed, told of and ended by whoever has a run's fence: `client.external`."""
+"""`client.external`: claim, report on and finish runs of external jobs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Held = Iterable[tuple[str, int]]
 
 
 class ExternalWorker(msgspec.Struct, frozen=True):
-    """What somebody looks for. `jobs` None: whatever is done outside."""
+    """An external worker and what it asks for. `jobs` None means every external job."""
 
     info: WorkerInfo
     jobs: tuple[str, ...] | None
@@ -60,7 +60,8 @@ class ExternalWorker(msgspec.Struct, frozen=True):
 
 
 class ExternalClient:
-    """Every act but a claim is about one run, under its fence; a stale one raises `LeaseLost`, and changes nothing."""
+    """Worker protocol for external jobs. Every verb but `claim` acts on one run under its fence. A stale fence raises
+    `LeaseLost` and changes nothing."""
 
     def __init__(self, store: Store, config: Config, meters: Meters) -> None:
         self._store = store
@@ -80,49 +81,53 @@ class ExternalClient:
         wait: Duration | None = None,
         lease: Duration | None = None,
         held: Held | None = None,
-        **described: Any,
+        **description: Any,
     ) -> list[Assignment]:
-        """Up to `max` runs of external jobs, from these queues in their order; none if there are none within `wait`.
+        """Claim up to `max` runs of external jobs from `queues`, in that order; return none if there are none within
+        `wait`.
 
-        `worker` is a name, or `name@boot` of a program that tells its starts apart; this client adds its own boot to a
-        bare name. `held`: all runs and fences that it knows of; leases under the same id that are not among them are
-        handed back first, as after an answer that got lost. `labels` (`["gpu", "zone=eu"]`) and `version` are what it
-        can do: runs that need something are claimed by whoever meets it, as workers of ours do.
+        `worker` is a name, or `name@boot` for a program that tells its starts apart; this client adds its own boot to a
+        bare name. `held` lists all runs and fences that the worker knows of. Other leases under the same id are handed
+        back first: their claim's response was lost. `labels` (`["gpu", "zone=eu"]`) and `version` describe the worker.
+        A run with requirements goes to a worker that meets them, as with Python workers.
         """
-        wanted = self._looking(worker, names_told(queues, "queue"), jobs, max, checked_lease(lease, self._config.lease))
-        wanted = msgspec.structs.replace(wanted, info=_described(wanted.info, described))
+        claimer = self._claimer(
+            worker, names_told(queues, "queue"), jobs, max, checked_lease(lease, self._config.lease)
+        )
+        claimer = msgspec.structs.replace(claimer, info=_with_description(claimer.info, description))
         patience = checked_wait(wait)
         until = asyncio.get_running_loop().time() + patience.total_seconds()
-        known = await self._known(wanted)
-        info = msgspec.structs.replace(wanted.info, jobs=tuple(known))
+        versions = await self._versions(claimer)
+        info = msgspec.structs.replace(claimer.info, jobs=tuple(versions))
         if held is not None:
             await self._hand_back_unknown(info.id, held)
         hinted = asyncio.Event()
         unlisten = self._store.listen(lambda queue: hinted.set() if queue is None or queue in info.queues else None)
         try:
             while True:
-                hinted.clear()
+                hinted.clear()  # before the claim, so that a hint during it is not lost
                 if not await self._store.external.arrive(info):
                     return []
-                found = await self._look(wanted, known) if known else []
-                left = until - asyncio.get_running_loop().time()
-                if found or left <= 0:
-                    return await self._assignments(found)
-                with suppress(TimeoutError):  # never in the middle of a claim: its runs would be nobody's
-                    async with asyncio.timeout(min(left, self._config.poll.total_seconds())):
+                claims = await self._claim(claimer, versions) if versions else []
+                remaining = until - asyncio.get_running_loop().time()
+                if claims or remaining <= 0:
+                    return await self._assignments(claims)
+                # The timeout covers the wait only. A claim cancelled half-way could commit leases that nobody holds.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(remaining, self._config.poll.total_seconds())):
                         await hinted.wait()
-                known = await self._known(wanted)
+                versions = await self._versions(claimer)
         finally:
             unlisten()
 
-    def _looking(
+    def _claimer(
         self, worker: str, queues: tuple[str, ...], jobs: Sequence[str] | None, most: int, lease: timedelta
     ) -> ExternalWorker:
-        who = identity_of(worker, self._boot)
+        identity = identity_of(worker, self._boot)
         info = WorkerInfo(
-            id=who.id,
-            name=who.name,
-            host="outside",
+            id=identity.id,
+            name=identity.name,
+            host="external",
             pid=0,
             version=__version__,
             queues=queues,
@@ -132,58 +137,59 @@ class ExternalClient:
         )
         return ExternalWorker(info, None if jobs is None else names_told(jobs, "job"), most, lease)
 
-    async def _known(self, wanted: ExternalWorker) -> dict[str, int]:
-        """Python workers know their jobs; here the database does."""
+    async def _versions(self, claimer: ExternalWorker) -> dict[str, int]:
+        """Return the external jobs to claim, with their versions. Python workers know their jobs; for external ones the
+        database does."""
         external = await self._store.external.external_jobs()
-        if wanted.jobs is None:
+        if claimer.jobs is None:
             return external
-        for job in wanted.jobs:
+        for job in claimer.jobs:
             if job not in external:
                 await self._refuse(job, external)
-        return {job: external[job] for job in wanted.jobs}
+        return {job: external[job] for job in claimer.jobs}
 
     async def _refuse(self, job: str, external: Iterable[str]) -> None:
         if await self._store.job(job) is None:
             raise UnknownJob(job, external)
-        raise Invalid(f"job {job!r} is not done outside", hint="workers of ours have its code")
+        raise Invalid(f"job {job!r} is not external", hint="Python workers run it; claim only external jobs")
 
-    async def _look(self, wanted: ExternalWorker, known: Mapping[str, int]) -> list[Claim]:
-        """Those with needs, under limits and without either go first in turn, so that none waits for ever."""
-        met = met_by(wanted.info, await self._store.known_requirements())
-        looks = [self._claim_restricted, self._claim_limited, self._claim_plain]
-        self._turn = (self._turn + 1) % len(looks)
-        found: list[Claim] = []
-        for look in (*looks[self._turn :], *looks[: self._turn]):
-            if len(found) < wanted.most:
-                found += await look(wanted, known, wanted.most - len(found), met)
-        self._meters.claimed(found, self._store.clock.monotonic())
-        return found
+    async def _claim(self, claimer: ExternalWorker, versions: Mapping[str, int]) -> list[Claim]:
+        """Try each claim source once. The source that goes first rotates, so that none starves."""
+        met = met_by(claimer.info, await self._store.known_requirements())
+        sources = [self._claim_restricted, self._claim_limited, self._claim_plain]
+        self._turn = (self._turn + 1) % len(sources)
+        claims: list[Claim] = []
+        for source in (*sources[self._turn :], *sources[: self._turn]):
+            if len(claims) < claimer.most:
+                claims += await source(claimer, versions, claimer.most - len(claims), met)
+        self._meters.claimed(claims, self._store.clock.monotonic())
+        return claims
 
     async def _claim_restricted(
-        self, wanted: ExternalWorker, known: Mapping[str, int], most: int, met: MetRequirements
+        self, claimer: ExternalWorker, versions: Mapping[str, int], most: int, met: MetRequirements
     ) -> list[Claim]:
         if not met:
             return []
-        info, lease = wanted.info, in_micros(wanted.lease)
-        request = RestrictedRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
+        info, lease = claimer.info, in_micros(claimer.lease)
+        request = RestrictedRequest(info.id, info.name, info.queues, versions, lease, most, SUSPECTS, met)
         return (await self._store.claim_restricted(request)).claims
 
     async def _claim_plain(
-        self, wanted: ExternalWorker, known: Mapping[str, int], most: int, _: MetRequirements
+        self, claimer: ExternalWorker, versions: Mapping[str, int], most: int, _: MetRequirements
     ) -> list[Claim]:
-        found: list[Claim] = []
-        for queue in wanted.info.queues:
-            if len(found) < most:
-                asks = (QueueRequest(queue, most - len(found)),)
-                request = ClaimRequest(wanted.info.id, asks, known, in_micros(wanted.lease), SUSPECTS)
-                found += await self._store.claim(request)
-        return found
+        claims: list[Claim] = []
+        for queue in claimer.info.queues:
+            if len(claims) < most:
+                requests = (QueueRequest(queue, most - len(claims)),)
+                request = ClaimRequest(claimer.info.id, requests, versions, in_micros(claimer.lease), SUSPECTS)
+                claims += await self._store.claim(request)
+        return claims
 
     async def _claim_limited(
-        self, wanted: ExternalWorker, known: Mapping[str, int], most: int, met: MetRequirements
+        self, claimer: ExternalWorker, versions: Mapping[str, int], most: int, met: MetRequirements
     ) -> list[Claim]:
-        info, lease = wanted.info, in_micros(wanted.lease)
-        request = LimitedRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
+        info, lease = claimer.info, in_micros(claimer.lease)
+        request = LimitedRequest(info.id, info.name, info.queues, versions, lease, most, SUSPECTS, met)
         return (await self._store.claim_limited(request)).claims
 
     async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:
@@ -193,16 +199,17 @@ class ExternalClient:
         return [
             _assignment(claim, until[claim.run_id], steps_within(claim.part, steps.get(claim.run_id, {})))
             for claim in claims
-            if claim.run_id in until  # else it was taken away meanwhile
+            if claim.run_id in until  # otherwise the lease was lost since the claim
         ]
 
     async def hand_back(self, claimed: Iterable[Assignment]) -> None:
-        """Of a claim whose answer reached nobody: they are queued again where they stood, and it cost no attempt."""
+        """Hand back claimed runs whose response reached nobody. They are queued again at their old place, and the
+        attempt does not count."""
         await self._hand_back([(run.run_id, run.fence) for run in claimed])
 
     async def _hand_back_unknown(self, worker_id: str, held: Held) -> None:
-        known = {checked_run(run_id, fence) for run_id, fence in held}
-        await self._hand_back([lease for lease in await self._store.leases_of(worker_id) if lease not in known])
+        held_leases = {checked_run(run_id, fence) for run_id, fence in held}
+        await self._hand_back([lease for lease in await self._store.leases_of(worker_id) if lease not in held_leases])
 
     async def _hand_back(self, leases: Sequence[tuple[str, int]]) -> None:
         if leases:
@@ -210,18 +217,19 @@ class ExternalClient:
             self._meters.reported(reports, await self._store.report(reports))
 
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
-        """The lease lasts as long again as the claim asked for. One that waits has a deadline, which stays."""
+        """Renew the lease for as long as the claim asked for. A run that waits keeps its own deadline."""
         lease = in_micros(self._config.lease)
-        return _heard(await self._fenced(self._store.external.beat(*checked_run(run_id, fence), lease)))
+        return _heartbeat(await self._fenced(self._store.external.beat(*checked_run(run_id, fence), lease)))
 
     async def progress(
         self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
     ) -> Heartbeat:
-        """How far it is, from 0 to 100, and with what; also a heartbeat. What is not given stays as it was said."""
-        whose = checked_run(run_id, fence)
+        """Report progress (`percent` from 0 to 100, and a `summary`); this is also a heartbeat. An omitted value keeps
+        its last report."""
+        run = checked_run(run_id, fence)
         done = None if percent is None else hundredths(percent)
         lease = in_micros(self._config.lease)
-        return _heard(await self._fenced(self._store.external.progress(*whose, lease, done, said_summary(summary))))
+        return _heartbeat(await self._fenced(self._store.external.progress(*run, lease, done, said_summary(summary))))
 
     async def step(
         self,
@@ -233,28 +241,29 @@ class ExternalClient:
         result: Any = None,
         error: str | RunError | Mapping[str, Any] | None = None,
     ) -> StepState:
-        """Record what became of a step; the answer is the state that it is in. One recorded as done stays done."""
+        """Record the state of a step and return the state stored. A step recorded as done stays done."""
         if state not in RECORDED:
-            raise Invalid(f"a step is {', '.join(sorted(RECORDED))}, not {state!r:.40}")
-        whose, stands = checked_run(run_id, fence), StepState(state)
-        text = self._json(result) if stands is StepState.SUCCEEDED else None
-        word = StepReport(id, stands, text, None if error is None else checked_error(error))
-        return await self._fenced(self._store.external.step(*whose, word))
+            raise Invalid(f"the state of a step must be {', '.join(sorted(RECORDED))}, not {state!r:.40}")
+        run, step_state = checked_run(run_id, fence), StepState(state)
+        text = self._json(result) if step_state is StepState.SUCCEEDED else None
+        report = StepReport(id, step_state, text, None if error is None else checked_error(error))
+        return await self._fenced(self._store.external.step(*run, report))
 
     async def logs(
         self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
     ) -> None:
-        """Lines of its log: text, or `{"text", "level", "logger"}`. With a `no` that grows from 1, said again they are
-        not there twice."""
+        """Append lines to the run's log: text, or `{"text", "level", "logger"}`. With `no`, a sequence number that
+        grows from 1, repeated calls are idempotent."""
         if no is not None and (type(no) is not int or not 1 <= no < 2**31):
             raise Invalid(f"no must be a whole number from 1 up, not {no!r:.40}")
-        whose, text = checked_run(run_id, fence), lines_told(lines)
-        await self._fenced(self._store.external.say(*whose, text, no, self._config.log_limit))
+        run, text = checked_run(run_id, fence), lines_told(lines)
+        await self._fenced(self._store.external.say(*run, text, no, self._config.log_limit))
 
     async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
-        """It is done. Of a run that waits for a step, that step: the run is queued again, and goes on with its result.
+        """Complete the run with a result. If the run waits for a step, complete that step; the run is queued again and
+        continues with its result.
 
-        What this makes of the run is the answer; said again, it is the first one.
+        Return the run's new state. A repeated call returns the first answer.
         """
         text = None if result is None else self._json(result)
         return await self._finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED, result=text))
@@ -268,17 +277,18 @@ class ExternalClient:
         retry: bool = True,
         after: Duration | None = None,
     ) -> RunState:
-        """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
+        """Report a failure. The run is retried by its policy, or `after` that long; with `retry=False` it is not
+        retried."""
         try:
-            rest = None if after is None else parse_duration(after)
+            delay = None if after is None else parse_duration(after)
         except BadDuration as refused:
             raise refused.within("after") from None
         return await self._finish(
-            run_id, fence, ExternalReport(Outcome.FAILED, error=checked_error(error), retry=retry, after=rest)
+            run_id, fence, ExternalReport(Outcome.FAILED, error=checked_error(error), retry=retry, after=delay)
         )
 
     async def cancelled(self, run_id: str, fence: int) -> RunState:
-        """It has stopped, because it was asked to."""
+        """Confirm that the run has stopped because its cancellation was requested."""
         return await self._finish(run_id, fence, ExternalReport(Outcome.CANCELLED))
 
     async def _finish(self, run_id: str, fence: int, ending: ExternalReport) -> RunState:
@@ -288,6 +298,7 @@ class ExternalClient:
         return ended.state
 
     async def _fenced(self, act: Coroutine[Any, Any, T]) -> T:
+        """Await an act under a fence, and count refusals of stale fences."""
         try:
             return await act
         except LeaseLost:
@@ -301,19 +312,20 @@ class ExternalClient:
             raise Invalid(f"the result cannot be stored: {error.problem}") from None
 
 
-def _described(info: WorkerInfo, given: Mapping[str, Any]) -> WorkerInfo:
-    """With what it says of itself. One that names no version has none: it is not of our application."""
-    unknown = set(given) - {"labels", "version"}
+def _with_description(info: WorkerInfo, description: Mapping[str, Any]) -> WorkerInfo:
+    """Return the worker's info with its labels and version. Without a version it has none: the application's own does
+    not apply."""
+    unknown = set(description) - {"labels", "version"}
     if unknown:
-        raise Invalid(f"a claim takes no {min(unknown)!r}")
-    version = given.get("version")
+        raise Invalid(f"a claim has no option {min(unknown)!r}")
+    version = description.get("version")
     if version is not None and not isinstance(version, str):
-        raise Invalid(f"version is text, not {version!r:.80}")
-    return msgspec.structs.replace(info, labels=labels_of(given.get("labels")), app_version=version or "")
+        raise Invalid(f"version must be a text, not {version!r:.80}")
+    return msgspec.structs.replace(info, labels=labels_of(description.get("labels")), app_version=version or "")
 
 
-def _heard(pulse: HeartbeatAnswer) -> Heartbeat:
-    return Heartbeat(pulse.cancelling, instant(pulse.until))
+def _heartbeat(answer: HeartbeatAnswer) -> Heartbeat:
+    return Heartbeat(answer.cancelling, instant(answer.until))
 
 
 def _assignment(claim: Claim, until: int, steps: Mapping[str, str | None]) -> Assignment:

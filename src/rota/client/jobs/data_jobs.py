@@ -1,4 +1,4 @@
-"""Every command about jobs that are data: `client.data_jobs`."""
+"""`client.data_jobs`: create, update and delete data jobs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from rota.values.actor import checked_actor
 from rota.values.names import checked_name
 
 _TRIES = 5
-_DROPPED = "the job is dropped"
+_DELETED = "the job was deleted"
 
 RunOf = Callable[[JobDefinition, Order, str], NewRun]
-"""Prepares a run, under that id, of a job that is stored."""
+"""Builds a run of a stored job, under the given id."""
 
 
 class DataJobsClient:
-    """Workers hear of it with their next poll. What is answered has its secrets masked."""
+    """Jobs defined as data instead of code. Workers learn of changes at their next poll. Returned definitions have
+    their secrets masked."""
 
     def __init__(
         self, store: Store, registry: Registry, schedules: DefinitionVerbs, run_of: RunOf, meters: Meters
@@ -46,7 +47,8 @@ class DataJobsClient:
     async def create(
         self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> JobDefinition:
-        """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
+        """Create a job of `kind` `http`, `command` or `external`. `options` are those of `app.http_job` and
+        `app.command_job`."""
         return (await self.create_with(name, kind, options, owner=owner, actor=actor)).job
 
     async def create_with(
@@ -60,41 +62,44 @@ class DataJobsClient:
         owner: str = "api",
         actor: str | None = None,
     ) -> MadeJob:
-        """The same with its own schedule, and with a run at once of this payload: all of it or nothing.
+        """Create a job together with its own schedule, and enqueue a run with the payload `run`; all or nothing.
 
-        The schedule goes when the job is dropped. Asked again just the same, it makes nothing new: one run for each
-        version of the job.
+        The schedule is deleted with the job. An identical call changes nothing: there is one such run per version of
+        the job.
         """
         definition = checked_data_job(name, kind, options)
         if name in self._registry:
-            raise Conflict(f"job {name!r} is declared in code", hint="take another name")
+            raise Conflict(f"job {name!r} is declared in code", hint="choose another name")
         checked_name(owner, "owner")
-        planned = None if schedule is None else await self._planned(schedule, definition)
-        first = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
-        made = await self._store.data_jobs.create_with(
-            definition, owner, checked_actor(actor), schedule=planned, run=first
+        new_schedule = None if schedule is None else await self._new_schedule(schedule, definition)
+        build_run = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
+        created = await self._store.data_jobs.create_with(
+            definition, owner, checked_actor(actor), schedule=new_schedule, run=build_run
         )
-        if made.run is not None:
-            self._meters.enqueued.add(made.run.created)
-        return replace(made, job=masked(made.job))
+        if created.run is not None:
+            self._meters.enqueued.add(created.run.created)
+        return replace(created, job=masked(created.job))
 
-    async def _planned(self, schedule: Parsed, job: JobDefinition) -> NewSchedule:
+    async def _new_schedule(self, schedule: Parsed, job: JobDefinition) -> NewSchedule:
         definition = await self._schedules.define(*schedule, new_job=job)
         if definition.provider is not None:
             await require_answer(schedule.name, definition.provider, self._registry.schedules.providers)
         return NewSchedule(schedule.name, definition)
 
-    def _first_run(self, payload: dict[str, Any], id: str, made: JobDefinition) -> NewRun:
-        """Once for each version, however often it is asked for; ␟ cannot come from a header."""
-        once = {"idempotency_key": f"␟job␟{made.name}␟{made.version}"}
-        return self._run_of(made, Order(made.name, payload, once), id)
+    def _first_run(self, payload: dict[str, Any], id: str, job: JobDefinition) -> NewRun:
+        """Build the run that comes with the job, idempotent per version. ␟ cannot come from a header, so no caller's
+        key collides."""
+        options = {"idempotency_key": f"␟job␟{job.name}␟{job.version}"}
+        return self._run_of(job, Order(job.name, payload, options), id)
 
     async def update(
         self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
     ) -> JobDefinition:
-        """A new version: only what is given changes, and what is None goes back to its default. Runs that were
-        enqueued before keep theirs. `expected`: it must still be of this version, or it is a `ChangedMeanwhile`."""
-        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
+        """Store a new version of a job with the given options changed; None resets an option to its default. Runs that
+        are already enqueued keep their version. With `expected`, raise `ChangedMeanwhile` unless the job still has that
+        version."""
+        # Optimistic locking: two people may change different options at the same time, and both changes count.
+        for _ in range(_TRIES):
             old = await self._store.data_jobs.get(name)
             if expected is not None and old.version != expected:
                 raise ChangedMeanwhile(f"job {name!r}")
@@ -104,12 +109,14 @@ class DataJobsClient:
         raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")
 
     async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
-        refused; with `force`, those schedules are disabled and those runs cancelled."""
+        """Delete a job and its own schedule. Raise `JobInUse` while another schedule or a live run uses it; with
+        `force`, disable those schedules and cancel those runs."""
         checked_actor(actor)
         if force:
             await self._store.data_jobs.get(name)
-            await self._store.cancel_job(name, _DROPPED, actor)
-        left = await self._store.data_jobs.delete(name, actor, force=force)
-        if left:  # they came between the two; from now on nothing comes
-            await self._store.cancel_left(name, left, _DROPPED, actor)
+            await self._store.cancel_job(name, _DELETED, actor)
+        # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
+        # follow, because the job is gone.
+        late_runs = await self._store.data_jobs.delete(name, actor, force=force)
+        if late_runs:
+            await self._store.cancel_left(name, late_runs, _DELETED, actor)

@@ -1,4 +1,4 @@
-"""What is asked of jobs and queues as a whole: a part of the client."""
+"""Verbs about jobs and queues as a whole; part of `Client`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rota.values.names import checked_name
 
 
 class JobVerbs:
-    """Of a job by its name, of a queue by its own."""
+    """Verbs about a job or a queue, by name."""
 
     store: Store
     registry: Registry
     meters: Meters
 
     async def job(self, name: str) -> JobDefinition:
-        """Secrets in it are masked."""
+        """Return a job's definition, with secrets masked."""
         if name in self.registry:
             return masked(self.registry.newest(name).definition)
         stored = await self.store.job(name)
@@ -35,41 +35,43 @@ class JobVerbs:
         return masked(stored)
 
     async def jobs(self) -> Sequence[JobDefinition]:
-        """As declared in this process, and as stored by others."""
+        """List the definitions of all jobs by name: those declared in this process and those stored by others. Secrets
+        are masked."""
         stored = {definition.name: definition for definition in await self.store.jobs()}
-        own = {name: self.registry.newest(name).definition for name in self.registry.names()}
-        return [masked(definition) for _, definition in sorted({**stored, **own}.items())]
+        declared = {name: self.registry.newest(name).definition for name in self.registry.names()}
+        return [masked(definition) for _, definition in sorted({**stored, **declared}.items())]
 
     async def job_status(self, name: str) -> JobStatus:
-        """What a job is at, taken as a whole."""
+        """Return the current status of a job."""
         await self.job(name)
         (facts,) = await self.store.job_facts([name])
         return status_of(facts)
 
     async def job_statuses(self) -> Sequence[JobStatus]:
-        """Of all jobs, in the order of `jobs`."""
+        """List the statuses of all jobs, in the order of `jobs`."""
         names = [definition.name for definition in await self.jobs()]
         return [status_of(facts) for facts in await self.store.job_facts(names)]
 
     async def job_stats(self, name: str) -> JobStats:
-        """Of all its runs that ever ended, pruned ones included."""
+        """Return statistics over all runs of a job that have ended, including pruned ones."""
         await self.job(name)
         return await self.store.job_stats(name)
 
     async def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
-        """Nothing of it begins, and its schedules rest, until it is resumed; what runs, runs on."""
+        """Pause a job: no run of it starts and its schedules do not fire until it is resumed. Running runs continue."""
         await self.job(name)
         await self.store.pause_job(name, reason, checked_actor(actor))
         return await self.job_status(name)
 
     async def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
-        """`catch_up`: which plan times of the pause are made up for: none of them (`skip`), the `latest`, or `all`."""
+        """Resume a job. `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or
+        `all`."""
         await self.job(name)
         await self.store.resume_job(name, resume_mode(catch_up), checked_actor(actor))
         return await self.job_status(name)
 
     async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
-        """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
+        """Disable a job's schedules and cancel its live runs; return how many runs."""
         await self.job(name)
         done = await self.store.cancel_job(name, reason, checked_actor(actor))
         self.meters.cancels.add(done.total)
@@ -77,17 +79,17 @@ class JobVerbs:
         return done.total
 
     async def queues(self) -> Sequence[tuple[str, int, int, int]]:
-        """(queue, running, queued, scheduled); those that are being cancelled are running still."""
+        """List (queue, running, queued, scheduled) for each queue. Cancelling runs count as running."""
         return await self.store.queue_counts()
 
     async def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
-        """Nothing of it is claimed until it is resumed; what runs, runs on."""
+        """Pause a queue: nothing is claimed from it until it is resumed. Running runs continue."""
         await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
 
     async def resume_queue(self, queue: str, *, actor: str | None = None) -> bool:
-        """Whether it was paused."""
+        """Resume a queue; return whether it was paused."""
         return await self.store.resume_queue(checked_name(queue, "queue"), checked_actor(actor))
 
     async def paused_queues(self) -> Sequence[Pause]:
-        """The queues that somebody paused."""
+        """List the paused queues."""
         return await self.store.paused_queues()

@@ -1,4 +1,4 @@
-"""Every question and command about quotas: `client.quotas`."""
+"""`client.quotas`: limits per scope, over all jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _SOMEBODY = "operator"
 
 
 class QuotasClient:
-    """`kind` and `id` name a scope; without an id, each scope of that kind that has no quota of its own is meant."""
+    """Quotas of scopes. `kind` and `id` name a scope; without an `id`, the quota applies to each scope of that kind
+    that has none of its own."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,24 +29,24 @@ class QuotasClient:
         rate: RateOption = None,
         actor: str | None = None,
     ) -> QuotaOf:
-        """In place of the one that was there. The runs that wait or run already come under it, too."""
+        """Set a quota, replacing the previous one. It also applies to runs that already wait or run."""
         place = checked_place(kind, id)
         owner = checked_actor(actor) or _SOMEBODY
         await self._store.quotas.update(*place, quota_of(max_concurrency, max_queued, rate), owner)
         return await self.get(kind, id)
 
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:
-        """The quota of a scope, or of each scope of a kind."""
+        """Return the quota of a scope, or of each scope of a kind."""
         for quota in await self.list():
             if (quota.kind, quota.id) == (kind, id):
                 return quota
         raise UnknownQuota(kind, id)
 
     async def delete(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
-        """A scope that had its own is under that of its kind then, if there is one."""
+        """Delete a quota. A scope whose own quota is deleted falls under that of its kind, if there is one."""
         if not await self._store.quotas.delete(*checked_place(kind, id), checked_actor(actor)):
             raise UnknownQuota(kind, id)
 
     async def list(self) -> Sequence[QuotaOf]:
-        """All quotas."""
+        """List all quotas."""
         return await self._store.quotas.list()

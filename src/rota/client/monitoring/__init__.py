@@ -1,1 +1,1 @@
-"""Questions for dashboards: overview, charts, timeline, error groups."""
+"""Data for dashboards: overview, charts, timeline, error groups."""

@@ -1,4 +1,4 @@
-"""What went wrong, and how often: `client.error_groups`."""
+"""`client.error_groups`: failed runs, grouped by error."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from rota.values.scope import Scope
 
 
 class ErrorGroupsClient:
+    """Failed runs grouped by error."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -25,22 +27,22 @@ class ErrorGroupsClient:
         scope: Scope | tuple[str, str] | None = None,
         limit: int = 50,
     ) -> ErrorGroups:
-        """Runs that failed, timed out or expired within the last day, or the time given, by job and fingerprint.
+        """Group the runs that failed, timed out or expired by job and error fingerprint, most recent group first.
 
-        The one that was seen last comes first. Of all faults there are, the newest 10 000 are looked at.
+        Covers the last day unless `since` and `until` are given, and at most the newest 10 000 of those runs.
         """
         if not 1 <= limit <= MOST_GROUPS:
             raise Invalid(f"limit must be 1 to {MOST_GROUPS}, not {limit}")
         begin, end = checked_window(since, until, instant(await self._store.now()))
-        wanted = None if scope is None else scope_of(scope)
-        found, truncated = await self._store.error_groups.between(begin, end, job, wanted)
-        groups = grouped(found, begin, end)
+        only_scope = None if scope is None else scope_of(scope)
+        errors, truncated = await self._store.error_groups.between(begin, end, job, only_scope)
+        groups = grouped(errors, begin, end)
         shown = groups[:limit]
         newest = {run.id: run for run in await self._store.searching.runs([group.last_run_id for group in shown])}
-        told = [
+        items = [
             group.said_by(newest[group.last_run_id].error, newest[group.last_run_id].reason)
             for group in shown
             if group.last_run_id in newest
         ]
-        cut = truncated or len(groups) > limit
-        return ErrorGroups(items=told, since=instant(begin), until=instant(end), truncated=cut)
+        incomplete = truncated or len(groups) > limit
+        return ErrorGroups(items=items, since=instant(begin), until=instant(end), truncated=incomplete)

@@ -1,4 +1,4 @@
-"""What people look at: `client.monitoring`. No question here looks through all runs."""
+"""`client.monitoring`: data for dashboards. No query here scans all runs."""
 
 from __future__ import annotations
 
@@ -17,71 +17,80 @@ from rota.values.clock import HostClock
 from rota.values.durations import Duration, in_micros
 from rota.values.instants import micros_at
 
-_FRESH = 0.2  # less than a page waits until it asks again: else it would be told what it knows, and rest with it
+# Shorter than the pause after which a page asks again; otherwise the page would get the answer it already has and then
+# stop asking, although something has changed.
+_FRESH = 0.2
 _SLACK = 1_000_000
 
 
 class MonitoringClient:
+    """Data for dashboards: overview, charts and timeline."""
+
     def __init__(self, store: Store, config: Config) -> None:
         self._store = store
         self._silence = in_micros(config.lease)
         self._stuck_for = in_micros(config.lease + config.reaper) + _SLACK
-        self._asking = asyncio.Lock()
-        self._known: Overview | None = None
+        self._reading = asyncio.Lock()
+        self._cached: Overview | None = None
         self._fresh_until = 0.0
 
     async def overview(self) -> Overview:
-        """How full it is, what came of the last day, what needs attention, what comes next.
+        """Return current load, results of the last day, what needs attention, and the next runs.
 
-        An answer serves everybody who asks within a fifth of a second.
+        The answer is cached for a fifth of a second.
         """
-        async with self._asking:
+        # One query serves all callers that arrive while it runs.
+        async with self._reading:
             began = self._store.clock.monotonic()
-            if self._known is None or began >= self._fresh_until:
-                self._known = await self._look()
+            if self._cached is None or began >= self._fresh_until:
+                self._cached = await self._read()
                 self._fresh_until = began + _FRESH
-            return self._known
+            return self._cached
 
     async def oldest_queued(self) -> dict[str, datetime]:
-        """By queue: since when the run could be claimed that waits longest; queues where none waits are left out."""
+        """Return, for each queue, since when its longest-waiting run has been claimable. Queues without such a run are
+        left out."""
         return await self._store.monitoring.oldest_queued()
 
     async def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
     ) -> Series:
-        """What was counted in that time, in steps: the last day in steps of 15 minutes, unless told otherwise.
+        """Return metrics over time in steps; by default the last day in steps of 15 minutes.
 
-        A step is whole minutes; whole hours, if more than two days ago are asked for.
+        A step is whole minutes, or whole hours if the range begins more than two days ago.
         """
         stretch = stretch_of(from_at, to_at, step, await self._store.now())
         rows = await self._store.monitoring.counted(stretch.span, stretch.first, stretch.to)
-        return await asyncio.to_thread(series_of, stretch, rows)  # of many processes, it takes a while
+        # In a thread: with the counters of many processes, merging would block the event loop.
+        return await asyncio.to_thread(series_of, stretch, rows)
 
     async def timeline(
         self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
     ) -> Timeline:
-        """Attempts that went on in that time (the last hour, unless told otherwise), and plan times to come up to its
-        end, in lanes by `schedule`, `job`, `worker` or `queue`.
+        """Return the attempts within a time range (by default the last hour) and the plan times up to its end, in lanes
+        by `schedule`, `job`, `worker` or `queue`.
 
-        Of runs made no earlier than a day before; the newest attempts, `limit` of them.
+        Only runs created up to a day before the range are considered; the newest `limit` attempts are returned.
         """
-        asked = asked_of(from_at, to_at, by, limit, await self._store.now())
-        found = await self._store.monitoring.timeline(asked)
-        return await asyncio.to_thread(timeline_of, asked, found.bars, found.upcoming, more=found.more)
+        query = asked_of(from_at, to_at, by, limit, await self._store.now())
+        rows = await self._store.monitoring.timeline(query)
+        return await asyncio.to_thread(timeline_of, query, rows.bars, rows.upcoming, more=rows.more)
 
-    async def _look(self) -> Overview:
+    async def _read(self) -> Overview:
         clock = self._store.clock
         before = clock.micros()
-        seen = await self._store.monitoring.overview(self._silence, self._stuck_for)
-        offset = _certain_offset(before, micros_at(seen.overview.at), clock.micros())
-        return self._judged(seen, offset if isinstance(clock, HostClock) else 0)
+        snapshot = await self._store.monitoring.overview(self._silence, self._stuck_for)
+        offset = _certain_offset(before, micros_at(snapshot.overview.at), clock.micros())
+        return self._with_attention(snapshot, offset if isinstance(clock, HostClock) else 0)
 
-    def _judged(self, seen: OverviewFacts, offset: int) -> Overview:
-        facts = msgspec.structs.replace(seen.facts, polls=self._store.database.polls, offset=offset)
-        told, count = attention(facts)
-        return msgspec.structs.replace(seen.overview, attention=told, attention_count=count)
+    def _with_attention(self, snapshot: OverviewFacts, offset: int) -> Overview:
+        """Add what needs attention to the overview."""
+        facts = msgspec.structs.replace(snapshot.facts, polls=self._store.database.polls, offset=offset)
+        items, count = attention(facts)
+        return msgspec.structs.replace(snapshot.overview, attention=items, attention_count=count)
 
 
-def _certain_offset(before: int, there: int, after: int) -> int:
-    """Of this host's clock: the database read its own in between, so what lies there is no difference."""
-    return before - there if there < before else after - there if there > after else 0
+def _certain_offset(before: int, database: int, after: int) -> int:
+    """Return by how much this host's clock certainly differs from the database's. The database read its clock between
+    `before` and `after`; a time between those is no difference."""
+    return before - database if database < before else after - database if database > after else 0

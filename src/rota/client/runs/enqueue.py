@@ -1,4 +1,4 @@
-"""Orders become runs: checked, enqueued one by one or together, and known as they were made. Part of `Client`."""
+"""Build runs from orders, check and enqueue them, singly or in batches. Part of `Client`."""
 
 from __future__ import annotations
 
@@ -25,27 +25,30 @@ from rota.values.json import Limits
 from rota.values.scope import GLOBAL, Scope
 
 Find = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
-"""From parts of ids to the whole."""
+"""Maps shortened ids to whole ones."""
 
 
 async def linked(
     find: Find, options: Iterable[Mapping[str, Any]], runs: Sequence[NewRun], *, whole: bool = False
 ) -> list[NewRun]:
-    """The same runs, made with these options, each with a later id than those that it follows.
+    """Return the runs with their dependencies resolved, each with a later id than those it depends on.
 
-    `whole`: whole ids are looked for, too, because not every run that is there may be followed.
-    Locks are taken in the order of ids: an end that ends others in turn takes them in the same order as their own ends.
+    `whole` also looks up whole ids, because not every existing run may be depended on. Locks on runs are taken in the
+    order of ids. When the end of a run ends its dependents, it therefore locks in the same order as their own
+    completion does (no deadlock).
     """
-    places = places_of(given.get("ref") for given in options)
+    places = places_of(run_options.get("ref") for run_options in options)
     afters = [run.after for run in runs]
-    found = await find(parts_of(afters, places, whole=whole))
-    links = link(afters, places, found)
+    whole_ids = await find(parts_of(afters, places, whole=whole))
+    links = link(afters, places, whole_ids)
     ids = dict(zip(links.order, sorted(run.id for run in runs), strict=True))
     return [replace(run, id=ids[place], after=_after(links.follows[place], ids)) for place, run in enumerate(runs)]
 
 
 def _after(follows: Mapping[int | str, int], ids: Mapping[int, str]) -> tuple[Dependency, ...]:
-    return tuple(Dependency(ids[whom] if isinstance(whom, int) else whom, kind) for whom, kind in follows.items())
+    return tuple(
+        Dependency(ids[parent] if isinstance(parent, int) else parent, kind) for parent, kind in follows.items()
+    )
 
 
 _decoded = msgspec.json.Decoder().decode
@@ -74,11 +77,12 @@ _UNTOUCHED = Run(
     tags=(),
     metadata={},
 )
-"""What no run says that nobody has claimed yet. Another one is made of it in half the time that all its words take."""
+"""Fields that are empty until a run is claimed. A copy of this takes half the time of a run built with all fields."""
 
 
 def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
-    """None if only the database knows: it was there already, or a limit, a need or another run decides what it is."""
+    """Return a newly enqueued run without reading it, or None if only the database knows it: it existed already, or a
+    limit, a requirement or another run decides its state."""
     created_at, run_at = enqueued.created_micros, enqueued.run_micros
     if not enqueued.created or created_at is None or run_at is None:
         return None
@@ -104,39 +108,41 @@ def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
     )
 
 
-def all_as_made(placed: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | None]:
-    """Those that are like another one, and came with it, differ from it in id and payload only."""
-    found: list[Run | None] = []
-    seen: dict[tuple[int, int | None, int | None], Run] = {}
-    for run, enqueued in placed:
+def all_as_made(enqueued_runs: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | None]:
+    """Return `as_made` of each. Runs prepared from the same model in one batch differ only in id and payload."""
+    runs: list[Run | None] = []
+    models: dict[tuple[int, int | None, int | None], Run] = {}
+    for run, enqueued in enqueued_runs:
         times = id(run.like or run), enqueued.created_micros, enqueued.run_micros
-        model = seen.get(times) if enqueued.created and run.like else None
+        model = models.get(times) if enqueued.created and run.like else None
         if model is not None:
-            found.append(replace(model, id=run.id, payload=_decoded(run.payload)))
+            runs.append(replace(model, id=run.id, payload=_decoded(run.payload)))
             continue
-        made = as_made(run, enqueued)
-        if made is not None:
-            seen[times] = made
-        found.append(made)
-    return found
+        built = as_made(run, enqueued)
+        if built is not None:
+            models[times] = built
+        runs.append(built)
+    return runs
 
 
 _NONE: tuple[None, None] = None, None
 
 
 class EnqueueVerbs(JobVerbs):
+    """Verbs that enqueue runs."""
+
     scope: Scope | None
     _limits: Limits
     _traced: bool
     _gatherer: Batcher[NewRun, Enqueued]
     _models: dict[str, tuple[JobDefinition, NewRun]]
-    """By job, the last run without options: the next one differs in little."""
+    """The last run without options of each job: a model for the next, which differs in id and payload only."""
 
     async def enqueue(self, order: Order) -> Enqueued:
-        """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
-        return (await self._placed(order))[1]
+        """Enqueue a run and return its id once it is committed. Concurrent calls share a transaction."""
+        return (await self._traced_enqueue(order))[1]
 
-    async def _placed(self, order: Order) -> tuple[NewRun, Enqueued]:
+    async def _traced_enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         if self._traced:
             with tracing.enqueue_span(order.job):
                 return await self._enqueue(order)
@@ -144,7 +150,8 @@ class EnqueueVerbs(JobVerbs):
 
     async def _enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         run = await self.prepare(order)
-        if run.may_be_refused or await self.store.quotas.concern([run]):  # it must not spoil it for others
+        # A run that may be refused gets its own transaction: its refusal must not roll back the batch of other callers.
+        if run.may_be_refused or await self.store.quotas.concern([run]):
             (answer,) = await self.store.enqueue(await self._linked([order], [run]))
         else:
             answer = await self._gatherer.add(run)
@@ -152,63 +159,70 @@ class EnqueueVerbs(JobVerbs):
         return run, answer
 
     async def enqueue_shown(self, orders: Sequence[Order]) -> Sequence[tuple[Run, bool]]:
-        """Enqueued, one or all of many: each run as it was made, or as it stands if it was there, and whether it is
-        new. Most of them are known without being asked for."""
-        placed = [await self._placed(orders[0])] if len(orders) == 1 else await self._placed_many(list(orders))
-        made = all_as_made(placed)
-        unknown = [answer.id for run, (_, answer) in zip(made, placed, strict=True) if run is None]
-        asked = iter(await self.store.get_runs(unknown) if unknown else ())
-        return [(run or next(asked), answer.created) for run, (_, answer) in zip(made, placed, strict=True)]
+        """Enqueue runs and return each with whether it is new: as created, or as it is now if it existed. Most need no
+        read."""
+        pairs = (
+            [await self._traced_enqueue(orders[0])]
+            if len(orders) == 1
+            else await self._traced_enqueue_many(list(orders))
+        )
+        runs = all_as_made(pairs)
+        unknown = [answer.id for run, (_, answer) in zip(runs, pairs, strict=True) if run is None]
+        stored = iter(await self.store.get_runs(unknown) if unknown else ())
+        return [(run or next(stored), answer.created) for run, (_, answer) in zip(runs, pairs, strict=True)]
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        """All or nothing. Runs that have a `ref` may be followed by others of the same call (`after`)."""
-        return [answer for _, answer in await self._placed_many(list(orders))]
+        """Enqueue several runs, all or nothing. Runs of the same call may depend on each other: `after` names the `ref`
+        of another."""
+        return [answer for _, answer in await self._traced_enqueue_many(list(orders))]
 
-    async def _placed_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
-        """While the orders live, no two options share an id."""
-        if self._traced and kept:
-            with tracing.enqueue_span(kept[0].job):
-                return await self._enqueue_many(kept)
-        return await self._enqueue_many(kept)
+    async def _traced_enqueue_many(self, orders: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+        """Enqueue orders that the caller keeps alive: models are cached by the `id()` of their options."""
+        if self._traced and orders:
+            with tracing.enqueue_span(orders[0].job):
+                return await self._enqueue_many(orders)
+        return await self._enqueue_many(orders)
 
-    async def _enqueue_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+    async def _enqueue_many(self, orders: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
         models: dict[tuple[str, int], NewRun] = {}
         runs: list[NewRun] = []
-        for order in kept:
+        for order in orders:
             model = models.get((order.job, id(order.options)))
             if model is None or model.holds or order.job not in self.registry:
                 model = models[order.job, id(order.options)] = await self.prepare(order)
                 runs.append(model)
             else:
-                runs.append(self._another(model, order))
-        if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
-            runs = await self._linked(kept, runs)
+                runs.append(self._from_model(model, order))
+        if any(model.after for model in models.values()) or any("ref" in order.options for order in orders):
+            runs = await self._linked(orders, runs)
         answers = await self.store.enqueue(runs) if runs else []
         self.meters.enqueued.add(sum([answer.created for answer in answers]))
         return list(zip(runs, answers, strict=True))
 
     async def _linked(self, orders: Sequence[Order], runs: Sequence[NewRun]) -> list[NewRun]:
-        """Within one scope whole ids are looked for, too: a run of another is none that can be followed."""
+        """Resolve dependencies. Within a scope, whole ids are looked up, too: runs of other scopes must not be
+        found."""
         options = [order.options for order in orders]
         return await linked(self._find_all, options, runs, whole=self.scope is not None)
 
     async def _find_all(self, parts: Sequence[str]) -> dict[str, str]:
         return await self.store.find_runs(parts, self.scope)
 
-    def _another(self, model: NewRun, order: Order) -> NewRun:
-        """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
+    def _from_model(self, model: NewRun, order: Order) -> NewRun:
+        """Build a run from a model with the same job and options: only id and payload differ, and gates if their key
+        depends on the payload."""
         handler = self.registry.newest(order.job)
         payload = handler.payload.encode(order.arguments, self._limits)
         gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
         like = model if gates == model.gates else None
         return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
 
-    def _prepared(self, order: Order) -> NewRun:
+    def _prepare_declared(self, order: Order) -> NewRun:
         handler = self.registry.newest(order.job)
         definition = handler.definition
-        known, model = self._models.get(order.job, _NONE)
-        if model is not None and known is definition and not order.options:
-            return self._another(model, order)
+        model_of, model = self._models.get(order.job, _NONE)
+        if model is not None and model_of is definition and not order.options:
+            return self._from_model(model, order)
         payload = handler.payload.encode(order.arguments, self._limits)
         run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
         if not order.options and not run.holds:
@@ -216,15 +230,15 @@ class EnqueueVerbs(JobVerbs):
         return run
 
     async def prepare(self, order: Order) -> NewRun:
-        """Checked completely; nothing is written."""
+        """Build and check a run; write nothing."""
         order = _within(self.scope, order)
         if order.job in self.registry:
-            run = self._prepared(order)
+            run = self._prepare_declared(order)
             return carrying(run, tracing.traceparent()) if self._traced else run
         return self._of_stored(await self.job(order.job), order, self.store.new_id())
 
     def _of_stored(self, definition: JobDefinition, order: Order, id: str) -> NewRun:
-        """Of a job that this process has no code for."""
+        """Build a run of a job whose code this process does not have."""
         payload = json.encode(order.arguments, self._limits)
         check_schema(definition.payload_schema, payload, self._limits)
         run = new_run(definition, id, payload, order.options, self.scope)
@@ -232,12 +246,12 @@ class EnqueueVerbs(JobVerbs):
         return carrying(run, tracing.traceparent()) if self._traced else run
 
     def _is_droppable(self, definition: JobDefinition) -> bool:
-        """Whether it may be a job that a command made, and another may drop: of code, jobs are only added."""
+        """Return whether the job may be a data job, which somebody may delete. Jobs in code are never deleted."""
         return definition.kind in KINDS and definition.name not in self.registry
 
 
 def _within(scope: Scope | None, order: Order) -> Order:
-    """Whoever is for one scope only need not name it, and may name no other."""
+    """Return the order within the client's scope. It need not name the scope, and must not name another."""
     if scope is None:
         return order
     if scope_of(order.options.get("scope", scope)) != scope:

@@ -1,4 +1,5 @@
-"""Schedules checked before they are written, and edited without undoing what others edit: here and over HTTP."""
+"""Check schedules before they are written, and update them without losing concurrent changes. Shared with the remote
+client."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _TRIES = 5
 
 
 class DefinitionVerbs(ABC):
-    """Payloads are checked by the code of their job where that is known, else by its schema."""
+    """Verbs that check and update definitions. Payloads are checked by the job's code if this process has it, otherwise
+    by its schema."""
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class DefinitionVerbs(ABC):
 
     @abstractmethod
     async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
-        """None: somebody has changed it meanwhile."""
+        """Store the definition; return None if the schedule has changed since `old` was read."""
 
     async def define(
         self,
@@ -51,7 +53,8 @@ class DefinitionVerbs(ABC):
         *,
         new_job: JobDefinition | None = None,
     ) -> ScheduleDefinition:
-        """Checked completely; nothing is written. `new_job`: its job, which is yet to be stored, together with it."""
+        """Build and check a definition; write nothing. `new_job` is the schedule's job if it is created in the same
+        transaction."""
         checked_name(name, "schedule name")
         try:
             declared = new_job or await self._job(job)
@@ -79,11 +82,12 @@ class DefinitionVerbs(ABC):
         expected: ScheduleDefinition | None = None,
         **options: Any,
     ) -> Schedule:
-        """Only what is given changes; an option that is None goes back to its default.
+        """Change the given parts of a schedule; an option that is None goes back to its default.
 
-        `expected`: it must still be like this, or it is a `ChangedMeanwhile`.
+        With `expected`, raise `ChangedMeanwhile` unless the schedule still has that definition.
         """
-        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
+        # Optimistic locking: two people may change different options at the same time, and both changes count.
+        for _ in range(_TRIES):
             old = await self.get(name)
             if expected is not None and old.definition != expected:
                 raise ChangedMeanwhile(f"schedule {name!r}")
@@ -95,10 +99,11 @@ class DefinitionVerbs(ABC):
         self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]
     ) -> ScheduleDefinition:
         old = schedule.definition
-        given = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
-        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, given)
+        merged = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
+        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, merged)
 
 
-def require_limit(limit: int, most: int, what: str = "limit") -> None:
+def require_limit(limit: int, most: int, name: str = "limit") -> None:
+    """Raise `Invalid` unless `limit` is from 1 to `most`."""
     if not 1 <= limit <= most:
-        raise Invalid(f"{what} must be 1 to {most}, not {limit}")
+        raise Invalid(f"{name} must be 1 to {most}, not {limit}")

@@ -1,4 +1,4 @@
-"""What became of plan times: told, verified, explained, made up for. Part of `client.schedules`."""
+"""Verbs about past plan times: list, verify, explain and backfill. Part of `client.schedules`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DAY = timedelta(days=1)
 
 
 class HistoryVerbs:
-    """Of one schedule, by its name; the times given need a zone."""
+    """Verbs about the history of one schedule, by name. Datetimes must have a time zone."""
 
     _store: Store
     _lease: timedelta
@@ -37,9 +37,10 @@ class HistoryVerbs:
         limit: int = 100,
         after: PagePosition | None = None,
     ) -> Sequence[Occurrence]:
-        """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+        """List what happened to each plan time, oldest first; by default over the last day.
 
-        Ranges that reach into it are told as a whole. `after` is where the page before ended, of the same two times.
+        A range of plan times that overlaps the window is returned whole. `after` is where the previous page with the
+        same `from_at` and `to_at` ended.
         """
         if not 1 <= limit <= MOST_OCCURRENCES:
             raise Invalid(f"limit must be 1 to {MOST_OCCURRENCES}, not {limit}")
@@ -50,28 +51,30 @@ class HistoryVerbs:
         if after is None:
             return await self._store.ledger.occurrences(name, OccurrenceQuery(first, last, limit))
         if from_at is None or to_at is None:
-            raise Invalid("after needs from_at and to_at", hint="give those of the page before")
+            raise Invalid("after needs from_at and to_at", hint="pass those of the previous page")
         return await self._store.ledger.occurrences(
             name, OccurrenceQuery(first, last, limit, _micros(after.at, "after"), after.told)
         )
 
     async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
-        """The last `limit` runs of each of these schedules, those of plan times, the oldest first, by name.
+        """Return the last `limit` runs for plan times of each schedule, by name, oldest first.
 
-        Of a schedule with scopes, those of ten of them are looked at.
+        For a schedule with several scopes, only ten of them are considered.
         """
         return await self._store.monitoring.recent(names, checked_recent(len(names), limit))
 
     async def events(self, name: str) -> Sequence[Event]:
-        """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""
+        """List what was done to a schedule and by it, oldest first. A deleted schedule keeps its events until its name
+        is reused."""
         return await self._store.events.of_schedule(name)
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
-        """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
+        """Verify that every plan time is accounted for exactly once. `thorough` also checks each run, besides
+        counting."""
         return await self._store.ledger.verify(name, thorough=thorough)
 
     async def explain(self, name: str, at: datetime | None = None) -> Explanation:
-        """Why a plan time did or did not run, will or will not: the newest that came, unless told otherwise."""
+        """Explain why a plan time ran or not, or whether it will; by default the newest past one."""
         second = None if at is None else _micros(at, "at") // 1_000_000 * 1_000_000
         return await self._store.ledger.explain(name, second, in_micros(self._lease))
 
@@ -86,9 +89,10 @@ class HistoryVerbs:
         dry_run: bool = False,
         actor: str | None = None,
     ) -> Backfill:
-        """Runs for the plan times of its rule from `from_at` to `to_at` that have none, `concurrency` of them at once.
+        """Create runs for past plan times between `from_at` and `to_at` that have none, `concurrency` of them at a
+        time.
 
-        `ran`: those that have one get another if it did not succeed (`failed`), or in any case (`all`).
+        `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`).
         """
         if ran not in RAN:
             raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
@@ -98,11 +102,11 @@ class HistoryVerbs:
         if order.from_at > order.to_at:
             raise Invalid("from is after to")
         if order.to_at > await self._store.now():
-            raise Invalid("to is in the future", hint="what is to come is planned by itself")
+            raise Invalid("to is in the future", hint="future plan times are planned automatically")
         return await self._store.ledger.backfill(name, order)
 
 
-def _micros(at: datetime, what: str) -> int:
+def _micros(at: datetime, name: str) -> int:
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+        raise Invalid(f"{name} must be a datetime with a zone, not {at!r}")
     return micros_at(at)

@@ -1,4 +1,4 @@
-"""Every question and command about schedules: `client.schedules`."""
+"""`client.schedules`: create, update, control and preview schedules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, DefinitionVerbs, require_limit
 from rota.client.schedules.history import HistoryVerbs
-from rota.client.schedules.simulate import applied, drafted, simulated, standing_at
+from rota.client.schedules.simulate import apply_plan, compare_documents, simulate_from, state_at
 from rota.config import Config
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     from rota.core.schedules.schedule import ScheduleOptions
 
-_LONGEST_REST = timedelta(days=36_525)
+_LONGEST_PAUSE = timedelta(days=36_525)
 
 
 class SchedulesClient(HistoryVerbs, DefinitionVerbs):
-    """SchedulesClient by name; what is changed here takes effect within a second, on every planner."""
+    """Schedules, by name. Changes take effect within a second, on every planner."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         actor: str | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
-        """Store a new schedule."""
+        """Create a schedule."""
         definition = await self.define(name, job, trigger, dict(options))
         await self._require_provider(name, definition)
         await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
@@ -83,11 +83,11 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         await self._store.schedules.delete(name, checked_actor(actor))
 
     async def get(self, name: str) -> Schedule:
-        """One schedule, by its name."""
-        found = await self._store.schedules.get(name)
-        if found is None:
+        """Return a schedule by name."""
+        schedule = await self._store.schedules.get(name)
+        if schedule is None:
             raise UnknownSchedule(name, await self._store.schedules.names())
-        return found
+        return schedule
 
     async def list(
         self,
@@ -99,7 +99,7 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         limit: int = 100,
         after: str | None = None,
     ) -> Sequence[Schedule]:
-        """By name; `text` is a part of it, `after` the last name of the page before."""
+        """List schedules by name. `text` matches a part of the name; `after` is the last name of the previous page."""
         require_limit(limit, MOST_LISTED)
         checked_state(state)
         return await self._store.schedules.list(job=job, owner=owner, text=text, state=state, limit=limit, after=after)
@@ -112,22 +112,22 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         actor: str | None = None,
         until: datetime | Duration | None = None,
     ) -> Schedule:
-        """`until` is an instant, or how long from now."""
+        """Pause a schedule. `until` is a datetime, or a duration from now; without it, until it is resumed."""
         await self._store.schedules.pause(name, reason, checked_actor(actor), await self._instant(until))
         return await self.get(name)
 
     async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
-        """What passed during the pause is skipped, unless `catch_up` is `latest` or `all`."""
+        """Resume a schedule. Plan times during the pause are skipped, unless `catch_up` is `latest` or `all`."""
         resume_mode(catch_up)
         await self._store.schedules.resume(name, catch_up, checked_actor(actor))
         return await self.get(name)
 
     async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
-        """Let a schedule be planned."""
+        """Enable a schedule."""
         return await self.update(name, enabled=True, actor=actor)
 
     async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
-        """Let a schedule not be planned, until it is enabled."""
+        """Disable a schedule: it does not fire until it is enabled."""
         return await self.update(name, enabled=False, actor=actor)
 
     async def trigger(
@@ -139,19 +139,22 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Sequence[str]:
-        """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
+        """Run a schedule now, for each of its scopes or only for `scope`. Raise `Overlapping` if its overlap policy
+        forbids that, unless `force` is set.
 
-        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
-        be asked again: the answer is what was made the first time.
+        Return the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` the call
+        is safe to repeat: it returns the runs created the first time.
         """
-        wanted = None if scope is None else scope_of(scope)
-        asked = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, wanted, force)
-        by = checked_actor(actor)
-        named = await self._provided(name) if wanted is None else ()
-        return await self._store.schedules.trigger(name, wanted, named=named, force=force, actor=by, request=asked)
+        only_scope = None if scope is None else scope_of(scope)
+        request = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, only_scope, force)
+        checked = checked_actor(actor)
+        named = await self._provided_scopes(name) if only_scope is None else ()
+        return await self._store.schedules.trigger(
+            name, only_scope, named=named, force=force, actor=checked, request=request
+        )
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
-        """The next plan times, with what daylight saving does to them."""
+        """Return the next plan times, with the effects of daylight saving time."""
         require_limit(count, MOST_PREVIEWED, "count")
         schedule = await self.get(name)
         start = await self._store.now() if after is None else micros_at(after)
@@ -160,64 +163,67 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
     async def preview_document(
         self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
     ) -> DocumentPreview:
-        """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
+        """Return when a schedule document would fire and what is wrong with it; store nothing."""
         require_limit(count, MOST_PREVIEWED, "count")
-        seen = foresee(document, await self._store.now() if after is None else micros_at(after), count)
-        given = named(document)
-        if seen.problems or "job" not in given:
-            return seen
+        preview = foresee(document, await self._store.now() if after is None else micros_at(after), count)
+        complete = named(document)
+        if preview.problems or "job" not in complete:
+            return preview
         try:
-            await self.define(*parse(given))
+            await self.define(*parse(complete))
         except (Conflict, Invalid, NotFound) as error:
-            return replace(seen, problems=(wrong(error, given),))
-        return seen
+            return replace(preview, problems=(wrong(error, complete),))
+        return preview
 
     async def simulate(
         self,
         name: str,
         span: Duration = "1d",
-        what_if: SimulationOptions | None = None,
+        assumptions: SimulationOptions | None = None,
         *,
         start: datetime | None = None,
         trigger: Trigger | None = None,
         **options: Any,
     ) -> SimulationReport:
-        """What it would do in `span` from `start` (now), with another trigger or other options; nothing is stored."""
+        """Simulate a schedule for `span` from `start` (default: now), optionally with another trigger or other options;
+        store nothing."""
         schedule = await self.get(name)
         definition = await self._changed(schedule, None, trigger, options)
         at = await self._store.now() if start is None else micros_at(start)
-        standing = standing_at(schedule, definition, at, now=start is None)
-        return simulated(standing, await self._job(definition.job), span, what_if or SimulationOptions())
+        state = state_at(schedule, definition, at, now=start is None)
+        return simulate_from(state, await self._job(definition.job), span, assumptions or SimulationOptions())
 
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
-        """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""
-        return (await drafted(self, self._store, documents, owner)).differences
+        """Return what `apply_documents` would change: schedules to create, to update, and to delete because this owner
+        no longer lists them."""
+        return (await compare_documents(self, self._store, documents, owner)).differences
 
     async def apply_documents(
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
     ) -> Sequence[Difference]:
-        """SchedulesClient as these documents say, each kept under `owner`; those of other owners are a Conflict.
+        """Create and update schedules from documents, under `owner`. Raise `Conflict` for a schedule of another owner.
 
-        SchedulesClient of this owner that no document names are deleted. Pauses stay as they are.
+        Schedules of this owner that no document names are deleted. Pauses are kept.
         """
-        draft = await drafted(self, self._store, documents, owner)
-        for name in draft.changing:
-            await self._require_provider(name, draft.definitions[name])
-        await applied(self._store, draft, checked_actor(actor))
-        return draft.differences
+        plan = await compare_documents(self, self._store, documents, owner)
+        for name in plan.changing:
+            await self._require_provider(name, plan.definitions[name])
+        await apply_plan(self._store, plan, checked_actor(actor))
+        return plan.differences
 
     async def _require_provider(self, name: str, definition: ScheduleDefinition) -> None:
         if definition.provider is not None:
             await require_answer(name, definition.provider, self._registry.schedules.providers)
 
-    async def _provided(self, name: str) -> Sequence[Scope]:
-        """What its provider names now, if it is known here; what is wrong with it is shown where planning shows it."""
+    async def _provided_scopes(self, name: str) -> Sequence[Scope]:
+        """Return the scopes that the schedule's provider names now, if this process has it. Its errors are recorded
+        where planning shows them."""
         provider = (await self.get(name)).definition.provider
-        known = self._registry.schedules.providers
-        if provider is None or provider not in known:
+        providers = self._registry.schedules.providers
+        if provider is None or provider not in providers:
             return ()
         try:
-            return await ask(known[provider])
+            return await ask(providers[provider])
         except Exception as error:
             await self._store.schedules.note_provider_trouble(provider, trouble_with(provider, error))
             return ()
@@ -234,6 +240,7 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
             at = now + in_micros(parse_duration(until))
         if at <= now:
             raise Invalid("until must be in the future")
-        if at - now > in_micros(_LONGEST_REST):  # later ones may be none that can be read back
-            raise Invalid("until must lie within a hundred years")
+        # A later instant may exceed what datetime can represent when it is read back.
+        if at - now > in_micros(_LONGEST_PAUSE):
+            raise Invalid("until must be within a hundred years")
         return at

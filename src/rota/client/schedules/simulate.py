@@ -1,4 +1,4 @@
-"""What would be: schedules tried out over virtual time, and documents of schedules compared, then applied."""
+"""Simulate schedules over virtual time; compare documents of schedules with the database and apply them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _LONGEST = timedelta(days=3_660)
 _MOST_EVENTS = 1_000
 
 
-def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> ScheduleState:
-    """What waits for the end of its last run goes on, `now`, at the plan time that is known already."""
+def state_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> ScheduleState:
+    """Return the state a simulation starts from. `now`: a schedule that follows its last run keeps the plan time that
+    is already known."""
     times = definition.times(schedule.name)
     first = times.next(start) if definition.follows is None else times.next_allowed(start)
     if definition.follows is not None and now and definition.rule == schedule.definition.rule and schedule.next_plan:
@@ -39,38 +40,40 @@ def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, 
     return ScheduleState(schedule.id, schedule.name, definition, start, first, schedule.fired)
 
 
-def simulated(
-    standing: ScheduleState, job: JobDefinition, span: Duration, what_if: SimulationOptions
+def simulate_from(
+    state: ScheduleState, job: JobDefinition, span: Duration, options: SimulationOptions
 ) -> SimulationReport:
-    """From where it stands."""
-    start, definition = standing.cursor, standing.definition
+    """Simulate from a state, and report it."""
+    start, definition = state.cursor, state.definition
     length = parse_duration(span)
     if length <= timedelta(0):
-        raise Invalid(f"a simulation takes longer than {span}", hint='"6h", "1d", "30d"')
+        raise Invalid(f"the span of a simulation must be positive, not {span}", hint='"6h", "1d", "30d"')
     if length > _LONGEST:
-        raise Invalid(f"a simulation is at most {_LONGEST.days} days long, not {span}")
+        raise Invalid(f"a simulation can span at most {_LONGEST.days} days, not {span}")
     assuming = Assumptions(
-        duration=parse_duration(what_if.duration),
-        fail_every=what_if.fail_every,
-        outages=tuple(outage_of(outage, start) for outage in what_if.outages),
-        workers=what_if.workers,
+        duration=parse_duration(options.duration),
+        fail_every=options.fail_every,
+        outages=tuple(outage_of(outage, start) for outage in options.outages),
+        workers=options.workers,
         job=job,
     )
     until = start + in_micros(length)
-    found = simulate(standing, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
+    result = simulate(state, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
     return SimulationReport(
         from_at=instant(start),
-        until_at=instant(found.until),
-        counts=found.counts,
-        events=tuple(map(_event, found.events)),
-        truncated=found.until < until,
-        events_truncated=found.more,
+        until_at=instant(result.until),
+        counts=result.counts,
+        events=tuple(map(_event, result.events)),
+        truncated=result.until < until,
+        events_truncated=result.more,
     )
 
 
 def _retry(job: JobDefinition, definition: ScheduleDefinition) -> RetryPolicy:
-    own: Mapping[str, Any] = definition.options
-    return retry_policy(own.get("max_attempts", job.retry.max_attempts), own.get("backoff", job.retry.backoff))
+    overrides: Mapping[str, Any] = definition.options
+    return retry_policy(
+        overrides.get("max_attempts", job.retry.max_attempts), overrides.get("backoff", job.retry.backoff)
+    )
 
 
 def _event(event: SimulatedEvent) -> SimulatedRun:
@@ -88,7 +91,7 @@ def _event(event: SimulatedEvent) -> SimulatedRun:
 
 
 class DocumentPlan(msgspec.Struct, frozen=True):
-    """Documents compared with what the database has: `definitions` are those to store."""
+    """Result of comparing documents with the database. `definitions` are those to store."""
 
     owner: str
     differences: tuple[Difference, ...]
@@ -96,62 +99,63 @@ class DocumentPlan(msgspec.Struct, frozen=True):
 
     @property
     def changing(self) -> Sequence[str]:
-        return [one.name for one in self.differences if one.kind in (CREATE, CHANGE)]
+        return [difference.name for difference in self.differences if difference.kind in (CREATE, CHANGE)]
 
 
-async def drafted(
+async def compare_documents(
     schedules: SchedulesClient, store: Store, documents: Iterable[Mapping[str, Any]], owner: str
 ) -> DocumentPlan:
-    """Everything is checked; nothing is written."""
+    """Compare documents with the database; check everything, write nothing."""
     owner = checked_owner(owner)
     parsed = [written.parse(document) for document in documents]
-    check_names([one.name for one in parsed])
-    wanted = {one.name: await _naming(one.name, schedules.define(*one)) for one in parsed}
-    existing = {schedule.name: schedule for schedule in await _all_of(schedules, owner)}
-    for name in await store.schedules.declared([name for name in wanted if name not in existing]):
+    check_names([document.name for document in parsed])
+    definitions = {document.name: await _with_name(document.name, schedules.define(*document)) for document in parsed}
+    existing = {schedule.name: schedule for schedule in await _schedules_of(schedules, owner)}
+    for name in await store.schedules.declared([name for name in definitions if name not in existing]):
         existing[name] = await schedules.get(name)
-    return DocumentPlan(owner, differences(wanted, list(existing.values()), owner, await store.now()), wanted)
+    return DocumentPlan(owner, differences(definitions, list(existing.values()), owner, await store.now()), definitions)
 
 
-async def _naming(name: str, defining: Awaitable[ScheduleDefinition]) -> ScheduleDefinition:
-    """An error of one among many says which."""
+async def _with_name(name: str, definition: Awaitable[ScheduleDefinition]) -> ScheduleDefinition:
+    """Put the schedule's name into an error, to tell which of many documents it is about."""
     try:
-        return await defining
+        return await definition
     except (Invalid, UnknownJob) as error:
         if name not in error.message:
             error.message = f"schedule {name!r}: {error.message}"
         raise
 
 
-async def _all_of(schedules: SchedulesClient, owner: str) -> Sequence[Schedule]:
-    found: list[Schedule] = []
+async def _schedules_of(schedules: SchedulesClient, owner: str) -> Sequence[Schedule]:
+    owned: list[Schedule] = []
     page = await schedules.list(owner=owner, limit=_PAGE)
     while page:
-        found += page
+        owned += page
         page = await schedules.list(owner=owner, limit=_PAGE, after=page[-1].name) if len(page) == _PAGE else []
-    return found
+    return owned
 
 
-async def applied(store: Store, draft: DocumentPlan, actor: str | None) -> None:
-    """One transaction for each schedule. What was cut short is finished by applying it again."""
+async def apply_plan(store: Store, plan: DocumentPlan, actor: str | None) -> None:
+    """Apply a plan, one transaction per schedule. Apply it again to finish what was interrupted."""
     acts: dict[str, Callable[[str], Awaitable[object]]] = {
-        CREATE: lambda name: _create(store, draft, name, actor),
+        CREATE: lambda name: _create(store, plan, name, actor),
         CHANGE: lambda name: store.schedules.update(
             name,
-            draft.definitions[name],
-            Change(note=f"applied by {draft.owner}", actor=actor, details={"owner": draft.owner}),
+            plan.definitions[name],
+            Change(note=f"applied by {plan.owner}", actor=actor, details={"owner": plan.owner}),
         ),
         DELETE: lambda name: store.schedules.delete(name, actor),
     }
-    for difference in draft.differences:
+    for difference in plan.differences:
         if difference.kind in acts:
             await acts[difference.kind](difference.name)
 
 
-async def _create(store: Store, draft: DocumentPlan, name: str, actor: str | None) -> None:
+async def _create(store: Store, plan: DocumentPlan, name: str, actor: str | None) -> None:
     try:
-        await store.schedules.create(name, draft.definitions[name], draft.owner, actor=actor)
+        await store.schedules.create(name, plan.definitions[name], plan.owner, actor=actor)
     except DuplicateSchedule:
-        found = await store.schedules.get(name)  # an answer that got lost, or two who apply the same file
-        if found is None or (found.owner, found.definition) != (draft.owner, draft.definitions[name]):
+        # Idempotent: a lost answer is repeated, or two people apply the same file.
+        existing = await store.schedules.get(name)
+        if existing is None or (existing.owner, existing.definition) != (plan.owner, plan.definitions[name]):
             raise

@@ -1,4 +1,4 @@
-"""Every question and command about workers: `client.workers`."""
+"""`client.workers`: list, drain, resume, stop and update workers."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from rota.values.durations import Duration
 
 
 class WorkersClient:
-    """`who` is a worker's id, the unique beginning of one, or a name: then all workers of that name are meant.
+    """Workers, by id, the unique beginning of one, or name; a name stands for all workers of that name.
 
-    They hear of what is asked with their next heartbeat, and it holds as long as their process lives.
+    Workers learn of requests at their next heartbeat. Requests last as long as the worker's process.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def get(self, who: str) -> Worker:
-        """The one that was heard of last, if several are meant."""
-        return max(await self._store.workers.list(who), key=lambda worker: worker.seen_at)
+    async def get(self, id_or_name: str) -> Worker:
+        """Return a worker; of several, the one with the latest heartbeat."""
+        return max(await self._store.workers.list(id_or_name), key=lambda worker: worker.seen_at)
 
-    async def find(self, who: str) -> Sequence[Worker]:
-        """The worker of this id, or all of this name."""
-        return await self._store.workers.list(who)
+    async def find(self, id_or_name: str) -> Sequence[Worker]:
+        """Return the worker of this id, or all of this name."""
+        return await self._store.workers.list(id_or_name)
 
-    async def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """It claims nothing more, ends what runs, and waits for what else is asked of it."""
-        return await self._store.workers.ask(who, checked_actor(actor), state=WorkerState.DRAINING)
+    async def drain(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        """Drain workers: they claim nothing more, finish their runs, and stay up for further requests."""
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.DRAINING)
 
-    async def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """After a drain; a stop cannot be taken back."""
-        return await self._store.workers.ask(who, checked_actor(actor), state=WorkerState.WORKING)
+    async def resume(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        """Resume drained workers. A stop cannot be undone."""
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.WORKING)
 
-    async def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """As SIGTERM does: it ends what runs, within its grace; a `rota worker` then exits with code 0."""
-        return await self._store.workers.ask(who, checked_actor(actor), state=WorkerState.STOPPING)
+    async def stop(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        """Stop workers as SIGTERM does: their runs get the grace period; a `rota worker` then exits with code 0."""
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.STOPPING)
 
     async def update(
         self,
-        who: str,
+        id_or_name: str,
         *,
         slots: int | None = None,
         queues: Queues | None = None,
@@ -49,11 +49,11 @@ class WorkersClient:
         poll: Duration | None = None,
         actor: str | None = None,
     ) -> Sequence[Worker]:
-        """Only what is given changes: `heartbeat` from the next heartbeat on, the rest from the next claim on. What
-        runs is not affected."""
+        """Change the given settings of running workers. `heartbeat` applies from the next heartbeat, the others from
+        the next claim; running runs are not affected."""
         settings = checked_settings(slots=slots, queues=queues, heartbeat=heartbeat, poll=poll)
-        return await self._store.workers.ask(who, checked_actor(actor), settings=settings)
+        return await self._store.workers.ask(id_or_name, checked_actor(actor), settings=settings)
 
     async def list(self) -> Sequence[Worker]:
-        """All that were heard of within a day, by name."""
+        """List workers with a heartbeat within the last day, by name."""
         return await self._store.workers.list()

@@ -1,4 +1,4 @@
-"""Who may do what: roles, identities, and tokens as text that is shown once."""
+"""Roles, identities and API tokens."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 from rota.errors import Forbidden, Invalid, did_you_mean
 from rota.values.scope import Scope
 
-_MARK = "rota"  # before every token, so that it is recognized wherever it turns up
+_MARK = "rota"  # prefix of every token, so that secret scanners recognize one
 
 
 class Role(StrEnum):
-    """`viewer` < `operator` < `admin`; `worker` and `enqueue` may do their one thing only."""
+    """Role of a token: `viewer` < `operator` < `admin`; `worker` and `enqueue` may do only that."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -35,7 +35,7 @@ _MAY: dict[Role, frozenset[Role]] = {
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who asks, as it is kept with what they change; with a scope, only for runs of it."""
+    """Authenticated caller, as recorded with its changes; with a scope, restricted to runs of it."""
 
     actor: str
     role: Role
@@ -46,7 +46,9 @@ class Identity(msgspec.Struct, frozen=True):
 
     def require(self, needed: Role) -> None:
         if not self.may(needed):
-            raise Forbidden(f"{self.actor} is {self.role.value}, which may not do this", f"it needs {needed.value}")
+            raise Forbidden(
+                f"{self.actor} has the role {self.role.value}, which may not do this", f"needs {needed.value}"
+            )
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,19 +69,20 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Issued(msgspec.Struct, frozen=True):
-    """`secret` is the token's whole text, told this once: only its digest is kept."""
+    """Newly created token; `secret` is its whole text, shown only now: only its digest is stored."""
 
     token: Token
     secret: str
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """A token's text taken apart: whose it claims to be, and the digest that has to fit."""
+    """Parsed text of a token: the id that it claims, and the digest to compare."""
 
     id: str
     digest: str
 
     def fits(self, digest: str) -> bool:
+        # In constant time: the answer must not reveal how much of the digest matches.
         return hmac.compare_digest(self.digest, digest)
 
 
@@ -96,12 +99,12 @@ def token_text(id: str, secret: str) -> str:
 
 
 def digest_of(secret: str) -> str:
-    """Plain SHA-256 is enough: the secret is random and long, nobody has to guess a word."""
+    """Hash a token's secret. Plain SHA-256 is enough: the secret is random and long, and cannot be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def credential_of(text: str) -> Credential | None:
-    """None if it is no token of ours at all."""
+    """Parse a token; None if the text does not have its form."""
     prefix, _, rest = text.partition("_")
     id, _, secret = rest.partition("_")
     if prefix != _MARK or not id or not secret or len(text) > 200 or not text.isascii():

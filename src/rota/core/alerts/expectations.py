@@ -1,4 +1,4 @@
-"""Expectations: what is to happen to the runs of a job or a schedule, and by when; and which of it does not."""
+"""Expectations: conditions on the runs of a job or a schedule, and which of them are breached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.values.durations import format_duration, in_micros, parse_duration, sp
 
 KINDS = ("job", "schedule")
 DECLARED = "code"
-"""The owner of expectations that come with the declaration of their job or schedule."""
+"""Owner of expectations that are declared with their job or schedule."""
 
 _DURATIONS = ("start_within", "finish_within", "success_every", "max_duration")
 _NUMBERS = ("max_consecutive_failures", "min_success_rate")
@@ -22,8 +22,9 @@ _EXAMPLE = 'for example {"start_within": "5m", "success_every": "25h"}'
 
 
 class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All optional. The rate of success is that of the last `over` runs that went well or badly, once there are
-    `at_least` so many.
+    """Expectations, all optional.
+
+    The success rate is that of the last `over` runs that succeeded or failed, once there are `at_least` that many.
     """
 
     start_within: timedelta | None = None
@@ -37,18 +38,18 @@ class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def looks_back(self) -> int:
-        """At how many of the last ends."""
+        """Number of the last ends to read."""
         failures = 0 if self.max_consecutive_failures is None else self.max_consecutive_failures + 1
         return max(failures, 0 if self.min_success_rate is None else self.over)
 
 
 OPTIONS = Expectations.__struct_fields__
 EXPECTED = (*_DURATIONS, *_NUMBERS)
-"""What can be breached."""
+"""Options that can be breached."""
 
 
 class Since(msgspec.Struct, frozen=True):
-    """A run, and since when; without an id, one that should be there and is not."""
+    """Run, and since when; without an id, one that should exist and does not."""
 
     at: int
     run_id: str | None = None
@@ -60,11 +61,11 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database knows; instants in microseconds.
+    """Stored facts; instants in microseconds.
 
-    `since`: expected from then on. `waiting`: the run that is due longest and has not begun; `live`: the one that is
-    due longest and has not ended; `running`: the one that began first of those that go on. `ends`: the newest first.
-    `over`: a schedule that will make no more runs.
+    `since`: start of the expectations. `waiting`: the run that is due longest and has not begun; `live`: the one that
+    is due longest and has not ended; `running`: the running one that began first. `ends`: the newest first. `over`: the
+    schedule will make no more runs.
     """
 
     since: int
@@ -77,7 +78,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Breach(msgspec.Struct, frozen=True):
-    """`since`: when it began, in microseconds."""
+    """Breach of an expectation; `since`: when it began, in microseconds."""
 
     what: str
     since: int
@@ -86,7 +87,7 @@ class Breach(msgspec.Struct, frozen=True):
 
 
 class Breached(msgspec.Struct, frozen=True):
-    """A breach, as it is told."""
+    """Breach as it is shown."""
 
     what: str
     since: datetime
@@ -95,8 +96,9 @@ class Breached(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What is expected of a job or a schedule, by whom, and which of it is breached now. It rests while its subject is
-    paused or disabled.
+    """Expectations of a job or a schedule, their owner, and current breaches.
+
+    They rest (`resting`) while their subject is paused or disabled.
     """
 
     kind: str
@@ -109,20 +111,20 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expectations_of(value: object) -> Expectations:
-    """What people write, checked: durations as text, a rate as 0.95 or "95%"."""
+    """Parse expectations: durations as text, a rate as 0.95 or "95%"."""
     if isinstance(value, Expectations):
         value = written(value)
     if not isinstance(value, Mapping):
         raise Invalid(f"expect must be a table, not {value!r:.80}", hint=_EXAMPLE)
-    given = {str(name): setting for name, setting in value.items() if setting is not None}
-    for name in given:
+    settings = {str(name): setting for name, setting in value.items() if setting is not None}
+    for name in settings:
         if name not in OPTIONS:
             raise UnknownOption(name, OPTIONS, where="expect")
-    if not any(name in given for name in EXPECTED):
-        raise Invalid("expect says nothing", hint=_EXAMPLE)
-    expect = Expectations(**{name: _READ[name](name, setting) for name, setting in given.items()})
+    if not any(name in settings for name in EXPECTED):
+        raise Invalid("expect is empty", hint=_EXAMPLE)
+    expect = Expectations(**{name: _READ[name](name, setting) for name, setting in settings.items()})
     for name in ("over", "at_least"):
-        if name in given and expect.min_success_rate is None:
+        if name in settings and expect.min_success_rate is None:
             raise Invalid(f"expect.{name} means nothing without min_success_rate")
     _refuse_contradictions(expect)
     return expect
@@ -131,7 +133,7 @@ def expectations_of(value: object) -> Expectations:
 def _duration(name: str, value: Any) -> timedelta:
     length = parse_duration(value, f"expect.{name}")
     if length <= timedelta(0):
-        raise Invalid(f"expect.{name} must be longer than nothing", hint="leave it out to expect nothing of the kind")
+        raise Invalid(f"expect.{name} must be longer than zero", hint="leave it out to expect nothing")
     return length
 
 
@@ -168,33 +170,35 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
 def _refuse_contradictions(expect: Expectations) -> None:
     start, finish, longest = expect.start_within, expect.finish_within, expect.max_duration
     if start is not None and finish is not None and finish < start:
-        said = f"finish_within ({format_duration(finish)}) is shorter than start_within ({format_duration(start)})"
-        raise Invalid(f"expect.{said}", hint="both count from when a run is due: finish_within is the longer one")
+        problem = f"finish_within ({format_duration(finish)}) is shorter than start_within ({format_duration(start)})"
+        raise Invalid(f"expect.{problem}", hint="both count from when a run is due: finish_within is the longer one")
     if longest is not None and finish is not None and longest > finish:
-        said = f"max_duration ({format_duration(longest)}) is longer than finish_within ({format_duration(finish)})"
-        raise Invalid(f"expect.{said}", hint="it could never be the first to be breached: leave one of them out")
+        problem = f"max_duration ({format_duration(longest)}) is longer than finish_within ({format_duration(finish)})"
+        raise Invalid(f"expect.{problem}", hint="finish_within would always be breached first: leave one of them out")
     if expect.at_least > expect.over:
         raise Invalid(
             f"expect.at_least ({expect.at_least}) is more than over ({expect.over})",
-            hint="so many of the last `over` runs must have ended before the rate is looked at",
+            hint="at_least of the last `over` runs must have ended before the rate counts",
         )
 
 
 def written(expect: Expectations) -> dict[str, Any]:
-    """As people write it; what `expectations_of` reads back."""
-    given = {name: getattr(expect, name) for name in EXPECTED if getattr(expect, name) is not None}
+    """Write expectations as values that `expectations_of` reads back."""
+    settings = {name: getattr(expect, name) for name in EXPECTED if getattr(expect, name) is not None}
     if expect.min_success_rate is not None:
         defaults = Expectations()
-        given |= {n: getattr(expect, n) for n in ("over", "at_least") if getattr(expect, n) != getattr(defaults, n)}
-    return {name: format_duration(value) if isinstance(value, timedelta) else value for name, value in given.items()}
+        settings |= {n: getattr(expect, n) for n in ("over", "at_least") if getattr(expect, n) != getattr(defaults, n)}
+    return {name: format_duration(value) if isinstance(value, timedelta) else value for name, value in settings.items()}
 
 
 def changed(expect: Expectations | None, changes: Mapping[str, Any]) -> Expectations:
-    """Only what is given changes; None takes an expectation away."""
-    given = {**({} if expect is None else written(expect)), **changes}
-    if given.get("min_success_rate") is None:
-        given = {name: value for name, value in given.items() if name not in ("over", "at_least") or name in changes}
-    return expectations_of(given)
+    """Apply `changes`; None removes an expectation, and what is not given stays."""
+    settings = {**({} if expect is None else written(expect)), **changes}
+    if settings.get("min_success_rate") is None:
+        settings = {
+            name: value for name, value in settings.items() if name not in ("over", "at_least") or name in changes
+        }
+    return expectations_of(settings)
 
 
 def checked_kind(kind: str) -> str:
@@ -204,33 +208,37 @@ def checked_kind(kind: str) -> str:
 
 
 def breaches(expect: Expectations, facts: Facts, now: int) -> list[Breach]:
-    """What is not met now. Exactly what is allowed is not too much."""
+    """Return the expectations that are breached now. A value equal to its limit is no breach."""
     return [breach for breach in (*_times(expect, facts, now), *_counts(expect, facts)) if breach is not None]
 
 
 def _times(expect: Expectations, facts: Facts, now: int) -> Iterator[Breach | None]:
     waiting, live, running = facts.waiting, facts.live, facts.running
     if expect.start_within is not None and waiting is not None:
-        yield _longer("start_within", expect.start_within, waiting, facts.since, now, "due for {}, and has not begun")
+        yield _longer(
+            "start_within", expect.start_within, waiting, facts.since, now, "was due {} ago, and has not begun"
+        )
     if expect.finish_within is not None and live is not None:
-        yield _longer("finish_within", expect.finish_within, live, facts.since, now, "due for {}, and has not ended")
+        yield _longer(
+            "finish_within", expect.finish_within, live, facts.since, now, "was due {} ago, and has not ended"
+        )
     if expect.max_duration is not None and running is not None:
-        yield _longer("max_duration", expect.max_duration, running, 0, now, "going on for {}")
+        yield _longer("max_duration", expect.max_duration, running, 0, now, "has been running for {}")
     if expect.success_every is not None and not facts.over:
         yield _no_success(expect.success_every, facts, now)
 
 
-def _longer(what: str, limit: timedelta, found: Since, earliest: int, now: int, said: str) -> Breach | None:
-    """Time before it was expected, or while it rested, does not count."""
-    at = max(found.at, earliest)
+def _longer(name: str, limit: timedelta, run: Since, earliest: int, now: int, template: str) -> Breach | None:
+    """Return a breach if more than `limit` has passed; time before `earliest`, not expected yet, does not count."""
+    at = max(run.at, earliest)
     passed = now - at
     if passed <= in_micros(limit):
         return None
     took, allowed = span(timedelta(microseconds=passed)), format_duration(limit)
-    whose = "a plan time is" if found.run_id is None else f"run {found.run_id} is"
-    message = f"{whose} {said.format(took)}; {what} is {allowed}"
-    details = {"run_id": found.run_id, "value": took, "limit": allowed}
-    return Breach(what, at + in_micros(limit), message, {k: v for k, v in details.items() if v is not None})
+    whose = "a plan time" if run.run_id is None else f"run {run.run_id}"
+    message = f"{whose} {template.format(took)}; {name} is {allowed}"
+    details = {"run_id": run.run_id, "value": took, "limit": allowed}
+    return Breach(name, at + in_micros(limit), message, {k: v for k, v in details.items() if v is not None})
 
 
 def _no_success(every: timedelta, facts: Facts, now: int) -> Breach | None:
@@ -250,7 +258,7 @@ def _counts(expect: Expectations, facts: Facts) -> Iterator[Breach | None]:
 
 
 def _failures_in_a_row(most: int, ends: Sequence[End]) -> Breach | None:
-    """More than `most`: it began with the first that was too many."""
+    """Return a breach if more than `most` failed in a row; it began with the first run beyond that."""
     in_a_row = next((place for place, end in enumerate(ends) if end.well), len(ends))
     if in_a_row <= most:
         return None
@@ -264,7 +272,7 @@ def _rate_of_success(expect: Expectations, least: float, ends: Sequence[End]) ->
     if not ends or len(ends) < expect.at_least:
         return None
     well = sum(end.well for end in ends)
-    if well >= least * len(ends) - 1e-9:  # 0.95 of 20 runs are 19, whatever floating point makes of it
+    if well >= least * len(ends) - 1e-9:  # tolerance for floating point: 0.95 of 20 runs are 19
         return None
     message = f"{well} of the last {len(ends)} runs succeeded; min_success_rate is {least:.4g}"
     return Breach("min_success_rate", ends[0].at, message, {"value": round(well / len(ends), 4), "limit": least})

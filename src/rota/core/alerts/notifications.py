@@ -1,4 +1,4 @@
-"""Notifications as values: who is told of what, whether a signal concerns them, and what they are told."""
+"""Notifications as values: their settings, which signals they match, and the message that is sent."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ JOBS = (WEBHOOK, EMAIL)
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Told `on` what, of which jobs or schedules (of all, if none is named), `to` a URL or a `mailto:`.
+    """Notification `on` some signals of some jobs or schedules (of all, if none is named), `to` a URL or a `mailto:`.
 
-    `secret` signs webhooks; `env:NAME` is looked up where it is sent. At most `at_most` an hour about one job.
+    `secret` signs webhooks; `env:NAME` is looked up by the sending worker. At most `at_most` are sent per hour and job.
     """
 
     on: tuple[str, ...]
@@ -70,7 +70,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def job(self) -> JobDefinition:
-        """By whose runs it is sent."""
+        """Job whose runs send it."""
         return EMAIL if self.is_mail else WEBHOOK
 
     def matches(self, signal: Signal) -> bool:
@@ -85,7 +85,7 @@ OPTIONS = Notification.__struct_fields__
 
 
 class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
-    """A notification as people may see it: without its secrets."""
+    """Notification without its secrets, for people."""
 
     name: str
     on: tuple[str, ...]
@@ -102,14 +102,14 @@ class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def notification_of(options: Mapping[str, Any]) -> Notification:
-    """Checked completely: what people write."""
+    """Parse and validate a notification."""
     for option in options:
         if option not in OPTIONS:
             raise UnknownOption(str(option), OPTIONS, where="a notification")
     secret, at_most = options.get("secret"), options.get("at_most", AT_MOST)
     if not isinstance(at_most, int) or isinstance(at_most, bool) or not 1 <= at_most <= _MOST_AN_HOUR:
         raise Invalid(f"at_most must be a whole number from 1 up to {_MOST_AN_HOUR}, not {at_most!r:.40}")
-    made = Notification(
+    notification = Notification(
         on=_on(options.get("on", ("failure",))),
         to=_to(options.get("to")),
         jobs=_names(options.get("jobs") or (), "jobs"),
@@ -118,13 +118,13 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
         include_payload=bool(options.get("include_payload", False)),
         at_most=at_most,
     )
-    if made.is_mail and made.secret:
-        raise Invalid("secret means nothing to an e-mail", hint="it signs webhooks")
-    return made
+    if notification.is_mail and notification.secret:
+        raise Invalid("secret has no meaning for an e-mail", hint="it signs webhooks")
+    return notification
 
 
 def checked_notification(name: str, options: Mapping[str, Any]) -> Notification:
-    """The same, and what is refused says of whom."""
+    """Parse a notification; errors name it."""
     try:
         return notification_of(options)
     except RotaError as error:
@@ -144,7 +144,7 @@ def _on(value: object) -> tuple[str, ...]:
 def _names(value: object, what: str) -> tuple[str, ...]:
     names = _listed(value, what)
     if len(names) > _MOST_NAMED:
-        raise Invalid(f"{what} are at most {_MOST_NAMED}, not {len(names)}", hint="name none to be told of all")
+        raise Invalid(f"{what} are at most {_MOST_NAMED}, not {len(names)}", hint="leave it out for all")
     return tuple(dict.fromkeys(checked_name(name, f"each of {what}") for name in names))
 
 
@@ -157,7 +157,7 @@ def _listed(value: object, what: str) -> tuple[Any, ...]:
 
 
 def _to(value: object) -> str:
-    """What is wrong is told without it: there may be a secret in it."""
+    """Validate the target. Errors do not quote it: it may contain a secret."""
     hint = "https://example.com/hook, or mailto:ops@example.com"
     if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable() or " " in value:
         raise Invalid("`to` must be a URL or a mailto:", hint=hint)
@@ -178,9 +178,12 @@ def _to(value: object) -> str:
 
 def _secret(value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > _LONGEST or not value.isprintable():
-        raise Invalid("secret must be text", hint='the text itself, or "env:NAME" for a variable of whoever sends it')
+        raise Invalid(
+            "secret must be text",
+            hint='the text itself, or "env:NAME" for an environment variable of the sending worker',
+        )
     if value.startswith(ENV) and not _ENV_NAME.fullmatch(value):
-        raise Invalid("secret names no variable of the environment", hint='as in "env:HOOK_SECRET"')
+        raise Invalid("secret must name an environment variable", hint='as in "env:HOOK_SECRET"')
     if not value.startswith(ENV):
         checked_secret(value)
     return value
@@ -191,7 +194,7 @@ def shown_secret(secret: str | None) -> str | None:
 
 
 def shown_to(to: str) -> str:
-    """Without the password and the query of a URL, which often are secrets."""
+    """Mask the password and the query of a URL, which are often secrets."""
     if to.startswith("mailto:"):
         return to
     parts = urlsplit(to)
@@ -201,7 +204,7 @@ def shown_to(to: str) -> str:
 
 
 def event_of(signal: Signal, run: Run | None, notification: Notification, id: str, held: int = 0) -> dict[str, Json]:
-    """What a receiver gets; `held` similar ones were not sent before it."""
+    """Build the message for a receiver; `held` similar ones were suppressed before it."""
     event: dict[str, Json] = {
         "id": id,
         "type": f"{signal.kind}.{signal.type}",
@@ -214,10 +217,10 @@ def event_of(signal: Signal, run: Run | None, notification: Notification, id: st
     if held:
         event["held_back"] = held
     if run is not None:
-        told: dict[str, Json] = msgspec.to_builtins(run)
+        fields: dict[str, Json] = msgspec.to_builtins(run)
         if not notification.include_payload:
-            del told["payload"]
-        event["run"] = told
+            del fields["payload"]
+        event["run"] = fields
     return event
 
 
@@ -233,13 +236,15 @@ _SUBJECTS = {
 
 
 def mail_subject(event: Mapping[str, Json]) -> str:
-    """One line."""
-    what = str(event["type"])
-    subject = event.get("schedule") if what.startswith("schedule.") else event.get("job")
-    said = _SUBJECTS.get(what, f"{{job}}: {what.partition('.')[2] or what}").format(job=subject or "rota")
+    """Build the subject line of an e-mail."""
+    event_type = str(event["type"])
+    subject = event.get("schedule") if event_type.startswith("schedule.") else event.get("job")
+    pattern = _SUBJECTS.get(event_type, f"{{job}}: {event_type.partition('.')[2] or event_type}")
+    sentence = pattern.format(job=subject or "rota")
     error = (event.get("run") or {}).get("error")
     why = f": {error['type']}: {error['message']}" if error else ""
-    return " ".join("".join(one if one.isprintable() else " " for one in f"[rota] {said}{why}").split())[:200]
+    printable = "".join(letter if letter.isprintable() else " " for letter in f"[rota] {sentence}{why}")
+    return " ".join(printable.split())[:200]
 
 
 def mail_text(event: Mapping[str, Json]) -> str:
@@ -258,13 +263,13 @@ def mail_text(event: Mapping[str, Json]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _facts(found: Mapping[str, Json], names: Iterable[str] | None = None) -> list[str]:
-    named = found if names is None else [name for name in names if found.get(name) is not None]
-    return [f"{name}: {found[name]}" for name in named]
+def _facts(fields: Mapping[str, Json], names: Iterable[str] | None = None) -> list[str]:
+    named = fields if names is None else [name for name in names if fields.get(name) is not None]
+    return [f"{name}: {fields[name]}" for name in named]
 
 
 class Window(msgspec.Struct, frozen=True):
-    """An hour of a notification about one job: how many were sent since then, and how many held back."""
+    """Hour of a notification about one job: how many were sent since then (`told`) and suppressed (`held`)."""
 
     since: int
     told: int = 0
@@ -275,7 +280,10 @@ _HOUR = 3_600_000_000
 
 
 def admit(window: Window | None, now: int, at_most: int) -> tuple[Window, bool, int]:
-    """The window afterwards, whether one more may be sent, and how many were held back that it is to tell of."""
+    """Apply the hourly limit.
+
+    Returns the window afterwards, whether this one may be sent, and how many suppressed ones it reports.
+    """
     if window is None or now - window.since >= _HOUR:
         return Window(now, 1), True, 0 if window is None else window.held
     if window.told < at_most:

@@ -1,10 +1,12 @@
-"""Signals: what happened and somebody wants to know, as values, and the words that people use for it."""
+"""Signals: events that schedules and notifications listen for, and the words that people use for them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
+
+from rota.core.calendar.triggers.job_end import FollowedEnd
 
 FAILED = ("failed", "timed_out", "expired")
 WORDS = {
@@ -17,16 +19,18 @@ WORDS = {
     "breached": "breached",
     "met": "met",
 }
-"""What a signal says, and what people listen for."""
+"""Type of a signal → word that people listen for."""
 
 WEBHOOK_JOB, EMAIL_JOB = "rota.webhook", "rota.email"
 OWN_JOBS = (WEBHOOK_JOB, EMAIL_JOB)
-"""By which we tell people. Nobody is told of their ends, or there would be no end to it."""
+"""Jobs that send notifications. Their own ends are not notified: that would never stop."""
 
 
 class Signal(msgspec.Struct, frozen=True, gc=False):
-    """`type` is the final state of a run, or `missed`, `late`, `breached`, `met`; `subject` is what `kind` says: the id
-    of a run, the name of a job or a schedule.
+    """Event that somebody may listen for.
+
+    `type` is the final state of a run, or `missed`, `late`, `breached`, `met`; `subject` depends on `kind`: the id of a
+    run, or the name of a job or a schedule.
     """
 
     no: int
@@ -47,8 +51,12 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
         return self.job in OWN_JOBS
 
 
-def is_followed(on: str, state: str) -> bool:
-    """Whether a schedule that waits for such ends is to run after this one. What was skipped has not run."""
-    if state == "skipped":
-        return False
-    return on == "end" or WORDS.get(state) == on
+def is_followed(on: FollowedEnd, state: str) -> bool:
+    """Return whether a schedule that follows the ends `on` runs after this one. A skipped run has not run."""
+    match on:
+        case FollowedEnd.SUCCESS | FollowedEnd.FAILURE:
+            return WORDS.get(state) == on
+        case FollowedEnd.END:
+            return state != "skipped"
+        case _:
+            assert_never(on)

@@ -1,4 +1,4 @@
-"""Signatures of what we send, after the Standard Webhooks: whoever has the secret can tell that it came from us."""
+"""Webhook signatures (Standard Webhooks): a receiver that knows the secret can verify the sender."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TOLERANCE = timedelta(minutes=5)
 
 
 def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
-    """`timestamp` in seconds."""
+    """Sign a message; `timestamp` is in seconds."""
     signed = b".".join((id.encode(), str(timestamp).encode(), body))
     return "v1," + base64.b64encode(hmac.new(_key(secret), signed, hashlib.sha256).digest()).decode()
 
 
 def signing_headers(secret: str | None, id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Without a secret, they only say which message it is, and when it was sent."""
+    """Return the headers of a message; without a secret only its id and timestamp."""
     headers = {"webhook-id": id, "webhook-timestamp": str(timestamp)}
     return headers if secret is None else headers | {"webhook-signature": signature(secret, id, timestamp, body)}
 
@@ -30,16 +30,16 @@ def signing_headers(secret: str | None, id: str, timestamp: int, body: bytes) ->
 def verify(
     secret: str, headers: Mapping[str, str], body: bytes, *, now: float, tolerance: timedelta = _TOLERANCE
 ) -> bool:
-    """For receivers: whether `headers` sign this body, not longer ago than `tolerance`; `now` in seconds."""
-    given = {name.lower(): value for name, value in headers.items()}
-    id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
+    """Return whether `headers` sign this body, and are not older than `tolerance`; `now` in seconds. For receivers."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    id, timestamp = lowered.get("webhook-id", ""), lowered.get("webhook-timestamp", "")
     if not (timestamp.isascii() and timestamp.isdigit()) or len(timestamp) > 15:
         return False
     if abs(now - int(timestamp)) > tolerance.total_seconds():
         return False
-    wanted = signature(secret, id, int(timestamp), body).encode()
-    found = given.get("webhook-signature", "").split()  # one for each secret while they are being changed
-    return any(hmac.compare_digest(wanted, one.encode()) for one in found)
+    expected = signature(secret, id, int(timestamp), body).encode()
+    signatures = lowered.get("webhook-signature", "").split()  # several during key rotation
+    return any(hmac.compare_digest(expected, candidate.encode()) for candidate in signatures)
 
 
 def checked_secret(secret: object) -> str | None:
@@ -52,10 +52,10 @@ def checked_secret(secret: object) -> str | None:
 
 
 def _key(secret: str) -> bytes:
-    """Behind `whsec_` it is written in base64."""
+    """Return the bytes of a secret; after `whsec_` it is base64."""
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:
         return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        raise Invalid(f"a secret that begins with {_PREFIX} goes on in base64") from None
+        raise Invalid(f"a secret that begins with {_PREFIX} must continue in base64") from None

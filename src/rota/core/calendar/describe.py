@@ -1,226 +1,29 @@
-"""Rules in plain English: short where a pattern is common, field by field and still right where it is not."""
+"""Rules in plain English: when a schedule fires, within which bounds, windows and dates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
 
-from rota.core.calendar.cron_parser import MONTH_NAMES, Expression, Field, read
+from rota.core.calendar.phrases import instant_phrase, listed
 from rota.core.calendar.rules import Rule
-from rota.core.calendar.triggers import After, Cron, Either, Every, Following, Once, Trigger
 from rota.core.calendar.windows import WEEKDAYS, Window
-from rota.values.instants import instant
 
-_MOST_CLOCK_TIMES = 6
 _MOST_DATES = 5
-_EVERY_MINUTE = (1 << 60) - 1
-_EVERY_HOUR = (1 << 24) - 1
-_EVERY_DAY = (1 << 32) - 2
-_EVERY_MONTH = (1 << 13) - 2
-_EVERY_WEEKDAY = (1 << 7) - 1
-_DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_WORKING_DAYS, _WEEKEND = 0b011_1110, 0b100_0001
-_NTH = ("last", "1st", "2nd", "3rd", "4th", "5th")
-_ANYWHERE = {"every minute", "every second", *(f"every {step} seconds" for step in range(2, 60))}
-"""What is the same in every zone."""
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def describe(rule: Rule, salt: str | None = None) -> str:
-    """Without the schedule's `salt` the values of `H` are not known, and called its own."""
-    text = _trigger(rule.trigger, salt)
-    start = f"from {_instant(rule.start_at)}" if rule.start_at is not None else ""
-    end = f"until {_instant(rule.end_at)}" if rule.end_at is not None else ""
+    """Describe a rule; without the schedule's `salt` the values of `H` are not known, and called its own."""
+    text = rule.trigger.describe(salt)
+    start = f"from {instant_phrase(rule.start_at)}" if rule.start_at is not None else ""
+    end = f"until {instant_phrase(rule.end_at)}" if rule.end_at is not None else ""
     if start or end:
         text += "; " + " ".join(filter(None, (start, end)))
-    zone = "" if rule.timezone == getattr(rule.trigger, "timezone", None) else f" ({rule.timezone})"
+    zone = "" if rule.timezone == rule.trigger.own_zone else f" ({rule.timezone})"
     if rule.windows:
         text += f"; only {' or '.join(map(_window, rule.windows))}{zone}"
     if rule.exclude:
         text += f"; not on {_dates(rule.exclude)}{zone}"
     return text
-
-
-def _trigger(trigger: Trigger, salt: str | None) -> str:
-    match trigger:
-        case Cron():
-            text = _cron(trigger, salt)
-            return text if text in _ANYWHERE else f"{text}, {trigger.timezone}{_law(trigger)}"
-        case Every():
-            since = "" if trigger.anchor is None else f", counted from {_instant(trigger.anchor)}"
-            return f"every {_span(trigger.interval, one='')}{since}"
-        case After():
-            return f"{_span(trigger.interval, one='1 ')} after the last run ended"
-        case Following():
-            return f"after each {trigger.on} of {trigger.job}"
-        case Once():
-            return f"once at {_instant(trigger.at)}"
-        case Either():
-            return " or ".join(_trigger(part, salt) for part in trigger.triggers)
-
-
-def _cron(trigger: Cron, salt: str | None) -> str:
-    expression = read(trigger.expression, salt or "")
-    if expression.has_hash and salt is None:
-        return _unsalted(trigger, expression)
-    days = _days(expression)
-    if times := _clock_times(expression):
-        return f"{days or 'every day'} at {times}"
-    return f"{_grid(expression)}, {days}" if days else _grid(expression)
-
-
-def _unsalted(trigger: Cron, expression: Expression) -> str:
-    days = (expression.day, expression.month, expression.weekday)
-    plain = expression.second.text == "0" and not any(item.text.startswith("h") or ",h" in item.text for item in days)
-    if plain and expression.minute.text == "h":
-        if expression.hour.text == "h":
-            return f"{_days(expression) or 'every day'} at a time of its own"
-        if expression.hour.text == "*" and not _days(expression):
-            return "every hour at a minute of its own"
-    return f'at the times of cron "{trigger.expression}", with H of its own'
-
-
-def _law(trigger: Cron) -> str:
-    if trigger.timezone == "UTC" or not read(trigger.expression).is_fixed:
-        return ""
-    gap = "left out when clocks skip it" if trigger.gap == "skip" else ""
-    fold = {"last": "on the second pass when clocks repeat it", "both": "twice when clocks repeat it"}
-    said = " and ".join(filter(None, (gap, fold.get(trigger.fold, ""))))
-    return f" ({said})" if said else ""
-
-
-def _clock_times(expression: Expression) -> str:
-    """`09:00 and 17:30`, if they are few."""
-    hours, minutes, seconds = expression.hour.values, expression.minute.values, expression.second.values
-    if len(hours) * len(minutes) * len(seconds) > _MOST_CLOCK_TIMES:
-        return ""
-    with_seconds = seconds != [0]
-    return _listed(
-        f"{hour:02}:{minute:02}:{second:02}" if with_seconds else f"{hour:02}:{minute:02}"
-        for hour in hours
-        for minute in minutes
-        for second in seconds
-    )
-
-
-def _grid(expression: Expression) -> str:
-    """Times of the day by their fields: `every 5 minutes of hours 9 to 17`, `at second 30 of every minute`."""
-    second, minute, hour = expression.second, expression.minute, expression.hour
-    hours = "" if hour.bits == _EVERY_HOUR else f" of {_numbers('hour', hour.values)}"
-    if second.bits == 1:
-        if minute.bits == 1 and not hours:
-            return "every hour"
-        if step := _even_step(minute, _EVERY_MINUTE, "minute"):
-            return step + hours
-        return f"at {_numbers('minute', minute.values)}{hours or ' of every hour'}"
-    seconds = _even_step(second, _EVERY_MINUTE, "second")
-    if minute.bits != _EVERY_MINUTE:
-        minutes = f" of {_numbers('minute', minute.values)}{hours or ' of every hour'}"
-    elif seconds:
-        minutes = hours
-    else:
-        minutes = f" of every minute{hours}"
-    return (seconds or f"at {_numbers('second', second.values)}") + minutes
-
-
-def _even_step(field: Field, every: int, unit: str) -> str:
-    """`every 5 minutes`, said of values that were written as a step and come round evenly."""
-    if field.bits == every:
-        return f"every {unit}"
-    values = field.values
-    step = values[1] if len(values) > 1 else 60
-    even = field.text.startswith("*/") and values == list(range(0, 60, step)) and 60 % step == 0 and step < 60
-    return f"every {step} {unit}s" if even else ""
-
-
-def _days(expression: Expression) -> str:
-    """Nothing if it is every day."""
-    months = "" if expression.month.bits == _EVERY_MONTH else _months(expression.month.values)
-    numbers = _day_numbers(expression.day, months or "the month") if expression.day.bits != _EVERY_DAY else ""
-    names = _day_names(expression.weekday) if expression.weekday.bits != _EVERY_WEEKDAY else ""
-    if numbers and names and not expression.either_day:
-        return f"{numbers}, but only {names}"
-    if names and months:
-        names += f" in {months}"
-    if numbers and names:
-        return f"{numbers} or {names}"
-    if not expression.either_day and (numbers or names):
-        return numbers or names
-    return f"every day in {months}" if months else ""
-
-
-def _day_numbers(field: Field, month: str) -> str:
-    parts = [f"{_numbers('day', field.values)} of {month}"] if field.bits else []
-    parts += [f"{_before_last(back)} of {month}" for back in field.from_last]
-    parts += [f"{_near(number)} of {month}" for number in field.near]
-    return "on " + " or ".join(parts)
-
-
-def _before_last(back: int) -> str:
-    if back == 0:
-        return "the last day"
-    return "the day before the last" if back == 1 else f"the day {back} days before the last"
-
-
-def _near(number: int) -> str:
-    return f"the weekday nearest day {number}" if number else "the last weekday"
-
-
-def _day_names(field: Field) -> str:
-    if field.bits == _WORKING_DAYS and not field.nth:
-        return "weekdays"
-    if field.bits == _WEEKEND and not field.nth:
-        return "weekends"
-    order = [*range(1, 7), 0]  # people's weeks start on Monday
-    parts = [_listed(f"{_DAYS[day]}s" for day in order if field.bits >> day & 1)] if field.bits else []
-    parts += [f"on the {_NTH[nth]} {_DAYS[day]} of the month" for day, nth in field.nth]
-    return " or ".join(parts)
-
-
-def _months(values: Sequence[int]) -> str:
-    if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
-        return f"{MONTH_NAMES[values[0] - 1]} to {MONTH_NAMES[values[-1] - 1]}"
-    return _listed(MONTH_NAMES[value - 1] for value in values)
-
-
-def _numbers(unit: str, values: Sequence[int]) -> str:
-    """`minute 5`, `minute 0 and 30`, `hours 9 to 17`, `every 2nd day from 1 to 31`."""
-    if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
-        return f"{unit}s {values[0]} to {values[-1]}"
-    step = values[1] - values[0] if len(values) > 4 else 0
-    if step and list(values) == list(range(values[0], values[-1] + 1, step)):
-        return f"every {_ordinal(step)} {unit} from {values[0]} to {values[-1]}"
-    return f"{unit} {_listed(map(str, values))}"
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
-
-
-def _listed(words: Iterable[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def _span(span: timedelta, one: str) -> str:
-    """`30 minutes`, `1 hour 30 minutes`, `24 hours`; a single unit is `hour` or `1 hour`, as `one` says."""
-    rest = span.days * 86_400 + span.seconds
-    if rest == 86_400:
-        return "24 hours"  # "every day" would be a time of the clock
-    parts = []
-    for size, unit in _UNITS:
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append((count, unit))
-    if len(parts) == 1 and parts[0][0] == 1:
-        return one + parts[0][1]
-    return " ".join(f"{count} {unit}" if count == 1 else f"{count} {unit}s" for count, unit in parts)
-
-
-def _instant(at: int) -> str:
-    moment = instant(at)
-    return f"{moment:%Y-%m-%d %H:%M:%S}{f'.{moment:%f}'.rstrip('0') if moment.microsecond else ''} UTC"
 
 
 def _window(window: Window) -> str:
@@ -239,4 +42,4 @@ def _dates(dates: Sequence[str]) -> str:
     if len(shown) > _MOST_DATES:
         rest = len(shown) - _MOST_DATES + 1
         shown = [*shown[: _MOST_DATES - 1], f"{rest} more"]
-    return _listed(shown)
+    return listed(shown)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from functools import lru_cache
 
 import msgspec
 
-from rota.core.calendar.cron_matcher import require_days
-from rota.core.calendar.cron_parser import read
-from rota.core.calendar.times import Filtered, Source, source_of
-from rota.core.calendar.triggers import MICROS, After, Cron, Either, Following, Trigger, validate
+from rota.core.calendar.times import MICROS, Filtered, Source
+from rota.core.calendar.triggers import Trigger, validate
 from rota.core.calendar.windows import Allowed, Window, window_of
 from rota.core.calendar.zones import LAST_SECOND, zone
 from rota.errors import BadTrigger
@@ -22,7 +19,7 @@ _HORIZON = 50 * 366 * 86_400 * MICROS
 
 
 class Rule(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """When a schedule plans. Windows and excluded dates, in `timezone`, remove plan times; `end_at` is included."""
+    """A trigger with its bounds; windows and excluded dates, in `timezone`, remove plan times. `end_at` is included."""
 
     trigger: Trigger
     start_at: int | None = None
@@ -33,11 +30,10 @@ class Rule(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Times:
-    """The plan times of a rule, in microseconds, always whole seconds; one that waits for ends of runs has none."""
+    """Plan times of a rule, in microseconds, always whole seconds. A rule that waits for ends of runs has none."""
 
     def __init__(self, rule: Rule, source: Source | None, allowed: Allowed | None) -> None:
-        self.follows: timedelta | None = rule.trigger.interval if isinstance(rule.trigger, After) else None
-        self.waits_for_ends = isinstance(rule.trigger, After | Following)
+        self.waits_for_ends = rule.trigger.waits_for_ends
         self._source = source
         self._allowed = allowed
         self._last_answer: tuple[int | None, int | None] = (None, None)
@@ -45,11 +41,13 @@ class Times:
         self._last = LAST_SECOND if rule.end_at is None else min(LAST_SECOND, rule.end_at // MICROS)
 
     def next(self, after: int) -> int | None:
-        """The smallest that is > `after`."""
+        """Return the smallest plan time > `after`."""
         if self._source is None:
             return None
-        asked, answer = self._last_answer  # schedules that share a rule are mostly at the same place of it
-        if asked == after:
+        # Schedules that share a rule are mostly at the same place of it: one answer is cached, replaced in one
+        # assignment, so that threads may share the object without a lock.
+        last_after, answer = self._last_answer
+        if last_after == after:
             return answer
         answer = self._next(after)
         self._last_answer = (after, answer)
@@ -60,27 +58,29 @@ class Times:
         second = after // MICROS
         if second < self._first:
             second = self._first - 1
-        found = self._source.next(second)
-        return None if found is None or found > self._last else found * MICROS
+        plan_second = self._source.next(second)
+        return None if plan_second is None or plan_second > self._last else plan_second * MICROS
 
     def prev(self, before: int) -> int | None:
-        """The largest that is < `before`."""
+        """Return the largest plan time < `before`."""
         if self._source is None:
             return None
         second = -(-before // MICROS)
         if second > self._last:
             second = self._last + 1
-        found = self._source.prev(second)
-        return None if found is None or found < self._first else found * MICROS
+        plan_second = self._source.prev(second)
+        return None if plan_second is None or plan_second < self._first else plan_second * MICROS
 
     def count(self, after: int, until: int) -> int:
-        """How many in `after` < t ≤ `until`."""
+        """Count the plan times in `after` < t ≤ `until`."""
         low, high = max(after // MICROS, self._first - 1), min(until // MICROS, self._last)
         return 0 if self._source is None or low >= high else self._source.count(low, high)
 
     def parts(self, after: int, until: int, taken: Iterable[int]) -> Iterator[tuple[int, int, int]]:
-        """What is left of `after` < t ≤ `until` between plan times that are `taken`, which are in order: the first, the
-        last and the number of each part."""
+        """Yield the first, the last and the number of plan times of each part of `after` < t ≤ `until`.
+
+        Parts lie between the plan times that are `taken`, which are in order.
+        """
         for at in (*taken, until + 1):
             count, first, last = self.count(after, at - 1), self.next(after), self.prev(at)
             if count and first is not None and last is not None:
@@ -91,30 +91,30 @@ class Times:
         return self.next(at - 1) == at
 
     def marks(self, at: int) -> tuple[str, ...]:
-        """What daylight saving did to a plan time: `gap`, `fold-first`, `fold-second`, `transition`."""
+        """Return what daylight saving did to a plan time: `gap`, `fold-first`, `fold-second`, `transition`."""
         return self._source.marks(at // MICROS) if self._source is not None and self.is_time(at) else ()
 
     def allows(self, at: int) -> bool:
-        """Whether bounds, windows and excluded dates leave this instant."""
+        """Return whether bounds, windows and excluded dates leave this instant."""
         second = at // MICROS
         within = self._first * MICROS <= at and second <= self._last
         return within and (self._allowed is None or self._allowed.allows(second))
 
     def next_allowed(self, at: int) -> int | None:
-        """The smallest whole second ≥ `at` that is allowed."""
-        found: int | None = max(-(-at // MICROS), self._first)
-        if self._allowed is not None and found is not None:
-            found = self._allowed.next(found)
-        return None if found is None or found > self._last else found * MICROS
+        """Return the smallest whole second ≥ `at` that is allowed."""
+        allowed: int | None = max(-(-at // MICROS), self._first)
+        if self._allowed is not None and allowed is not None:
+            allowed = self._allowed.next(allowed)
+        return None if allowed is None or allowed > self._last else allowed * MICROS
 
 
 def compiled(rule: Rule, salt: str) -> Times:
-    """`salt` decides what `H` in a cron expression stands for."""
+    """Compile a rule, or take it from the cache; `salt` decides what `H` in a cron expression stands for."""
     return _compiled(rule, salt if differs_by_salt(rule) else "")
 
 
 def check(rule: Rule, salt: str, now: int) -> None:
-    """Refuses a rule that makes no sense or never fires. One that is over, such as `once` in the past, may stand."""
+    """Refuse a rule that makes no sense or never fires. One that is over, such as `once` in the past, may stand."""
     validate(rule.trigger)
     zone(rule.timezone)
     if rule.start_at is not None and rule.end_at is not None and rule.end_at < rule.start_at:
@@ -136,25 +136,22 @@ def check(rule: Rule, salt: str, now: int) -> None:
 
 
 def _never(rule: Rule, salt: str) -> BadTrigger:
-    """Why it has no plan time at all: its days never come, or its bounds leave none."""
-    trigger = rule.trigger
-    for part in trigger.triggers if isinstance(trigger, Either) else (trigger,):
-        if isinstance(part, Cron):
-            try:
-                require_days(read(part.expression, salt))
-            except BadTrigger as error:
-                return error
+    """Return the error that says why it has no plan time at all: its days never come, or its bounds leave none."""
+    try:
+        rule.trigger.require_days(salt)
+    except BadTrigger as error:
+        return error
     if rule.end_at is not None:
         return BadTrigger("no plan time is left until then", field="end_at", hint="a later one, or an earlier start_at")
     if rule.start_at is not None:
         return BadTrigger("no plan time is left from then on", field="start_at", hint="an earlier one")
-    return BadTrigger("it never fires", field="expression" if isinstance(trigger, Cron) else None)
+    return BadTrigger("it never fires")
 
 
 def _check_allowed(times: Times, start: int, rule: Rule) -> None:
-    found = times.next_allowed(start)
+    first_allowed = times.next_allowed(start)
     is_over = rule.end_at is not None and rule.end_at < start
-    if (found is None or found > start + _HORIZON) and not is_over:
+    if (first_allowed is None or first_allowed > start + _HORIZON) and not is_over:
         raise _removed(rule)
 
 
@@ -163,9 +160,10 @@ def _removed(rule: Rule) -> BadTrigger:
     return BadTrigger("nothing is left of it for 50 years", field=field, hint="look at windows, exclude and timezone")
 
 
+# Planning compiles rules on every tick: a planner with 20 000 different rules does it once for each.
 @lru_cache(maxsize=20_000)
 def _compiled(rule: Rule, salt: str) -> Times:
-    source = None if isinstance(rule.trigger, After | Following) else source_of(rule.trigger, salt)
+    source = rule.trigger.source(salt)
     allowed = Allowed(rule.windows, rule.exclude, rule.timezone) if rule.windows or rule.exclude else None
     if source is not None and allowed is not None:
         source = Filtered(source, allowed)
@@ -174,6 +172,4 @@ def _compiled(rule: Rule, salt: str) -> Times:
 
 @lru_cache(maxsize=20_000)
 def differs_by_salt(rule: Rule) -> bool:
-    trigger = rule.trigger
-    parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)
-    return any(isinstance(part, Cron) and "h" in part.expression.lower() for part in parts)
+    return rule.trigger.differs_by_salt

@@ -1,4 +1,4 @@
-"""Work that is done outside: what whoever does it is given, and what may be said of it."""
+"""External workers: the assignment that they get, and validation of what they report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rota.values.names import checked_name
 from rota.values.scope import Scope
 
 EXTERNAL = "external"
-"""The kind of jobs that have no code here."""
+"""Kind of jobs that external workers execute."""
 
 MOST_CLAIMED = 100
 MOST_LINES_AT_ONCE = 1_000
@@ -26,12 +26,14 @@ LONGEST_POLL = timedelta(seconds=30)
 SHORTEST_LEASE, LONGEST_LEASE = timedelta(seconds=1), timedelta(hours=1)
 _LARGEST = 2**31 - 1
 _LONGEST_TRACEBACK = 20_000
-_TOLD = tuple(name for name in RunError.__struct_fields__ if name != "fingerprint")
+_ERROR_FIELDS = tuple(name for name in RunError.__struct_fields__ if name != "fingerprint")
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "id"}):
-    """A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again.
-    `idempotency_key`: the same for every attempt, and every retry of the same work.
+    """Run assigned to an external worker.
+
+    `steps`: results of the steps that are done, which need not be repeated. `idempotency_key`: the same for every
+    attempt and every retry of the same work.
     """
 
     run_id: str
@@ -50,14 +52,17 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "i
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """`cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits."""
+    """Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then.
+
+    For a run that waits, `lease_until` is its deadline.
+    """
 
     cancelling: bool
     lease_until: datetime
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who claims: a name, and which start of the program of that name."""
+    """External worker: its name, and an id of this start of the program (`boot`)."""
 
     name: str
     boot: str
@@ -68,7 +73,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def identity_of(worker: object, boot: str) -> Identity:
-    """`"name"` or `"name@boot"`; `boot` for those who do not say theirs."""
+    """Parse `"name"` or `"name@boot"`; `boot` is used if the caller gives none."""
     name, mark, own = checked_name(worker, "worker").rpartition("@")
     if not mark:
         return Identity(own, boot)
@@ -76,7 +81,7 @@ def identity_of(worker: object, boot: str) -> Identity:
 
 
 def checked_run(run_id: object, fence: object) -> tuple[str, int]:
-    """A whole id and a fence: parts of an id are for people."""
+    """Validate a run id and a fence; a shortened id is refused, since those are for people."""
     if type(fence) is not int or not 1 <= fence <= _LARGEST:
         raise Invalid(f"a fence is a whole number from 1 up, not {fence!r:.40}", hint="it comes with the run")
     try:
@@ -107,17 +112,20 @@ def checked_most(most: object) -> int:
 
 
 def checked_error(error: object) -> RunError:
-    """A sentence, or the fields of a `RunError`. It has no fingerprint: that is made where the payload is known."""
+    """Parse an error: a text, or the fields of a `RunError`.
+
+    It has no fingerprint: that is computed where the payload is known.
+    """
     if isinstance(error, str):
         error = {"message": error}
     if isinstance(error, RunError):
         error = msgspec.structs.replace(error, fingerprint=None)
     fields = msgspec.to_builtins(error) if isinstance(error, RunError | Mapping) else None
     if not isinstance(fields, dict) or not isinstance(fields.get("message"), str) or not fields["message"].strip():
-        raise Invalid(f"an error is a sentence, or has a message: not {error!r:.80}")
-    unknown = set(fields) - set(_TOLD)
+        raise Invalid(f"an error must be text or have a message, not {error!r:.80}")
+    unknown = set(fields) - set(_ERROR_FIELDS)
     if unknown or not all(value is None or isinstance(value, str) for value in fields.values()):
-        raise Invalid(f"an error has {', '.join(_TOLD)}, as text: not {error!r:.80}")
+        raise Invalid(f"an error has {', '.join(_ERROR_FIELDS)}, all text, not {error!r:.80}")
     code, traceback = fields.get("code"), fields.get("traceback")
     return RunError(
         type=storable(fields.get("type") or "Failed", LONGEST_LOGGER),
@@ -128,20 +136,20 @@ def checked_error(error: object) -> RunError:
 
 
 def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:
-    """Sentences, or `{"text": …, "level": "info", "logger": …}`; as they are stored."""
-    given = [lines] if isinstance(lines, str | Mapping) else list(lines)
-    if not 1 <= len(given) <= MOST_LINES_AT_ONCE:
-        raise Invalid(f"give 1 to {MOST_LINES_AT_ONCE} lines at once, not {len(given)}")
-    return encoded([_line(line) for line in given])
+    """Encode log lines: texts, or `{"text": …, "level": "info", "logger": …}`."""
+    items = [lines] if isinstance(lines, str | Mapping) else list(lines)
+    if not 1 <= len(items) <= MOST_LINES_AT_ONCE:
+        raise Invalid(f"give 1 to {MOST_LINES_AT_ONCE} lines at once, not {len(items)}")
+    return encoded([_line(line) for line in items])
 
 
 def _line(line: object) -> RawLine:
     fields = {"text": line} if isinstance(line, str) else line
     if not isinstance(fields, Mapping) or not isinstance(fields.get("text"), str):
-        raise Invalid(f"a line is text, or has a text: not {line!r:.80}")
+        raise Invalid(f"a line must be text or have a text, not {line!r:.80}")
     logger = fields.get("logger", "external")
     if set(fields) - {"text", "level", "logger"} or not isinstance(logger, str):
-        raise Invalid(f"a line has text, level, logger: not {line!r:.80}")
+        raise Invalid(f"a line has text, level and logger, not {line!r:.80}")
     return (
         0,
         level_of(fields.get("level", "info")),
@@ -155,8 +163,8 @@ def said_summary(summary: object) -> str | None:
 
 
 def names_told(names: Sequence[str] | str, what: str) -> tuple[str, ...]:
-    """One or several, each once, in their order."""
-    given = [names] if isinstance(names, str) else list(names)
-    if not given:
+    """Validate one name or several, without duplicates, in their order."""
+    items = [names] if isinstance(names, str) else list(names)
+    if not items:
         raise Invalid(f"give at least one {what}")
-    return tuple(dict.fromkeys(checked_name(name, what) for name in given))
+    return tuple(dict.fromkeys(checked_name(name, what) for name in items))

@@ -1,4 +1,4 @@
-"""Crontabs read as cron reads them, each entry a schedule document; what cannot be one is told with its line."""
+"""Import of crontabs: parsed as cron does, each entry becomes a schedule document; others are reported by line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from rota.core.calendar.cron import CronTimes, cron_times
 from rota.core.calendar.cron_parser import read
+from rota.core.calendar.cron_times import CronTimes, FoldMode, GapMode, cron_times
+from rota.core.calendar.notation import written_instant
 from rota.core.calendar.times import Intervals
 from rota.core.calendar.triggers import cron
 from rota.core.calendar.zones import DAY
 from rota.core.jobs.payload_template import check_template
-from rota.core.schedules.documents import written_instant
 from rota.errors import RotaError
 from rota.values.durations import format_duration
 from rota.values.instants import instant
@@ -33,7 +33,7 @@ _LONGEST_NAME = 60
 
 
 class Unconverted(msgspec.Struct, frozen=True):
-    """A line that is no schedule, and why."""
+    """Line that cannot be a schedule, and why."""
 
     line: int
     text: str
@@ -41,7 +41,7 @@ class Unconverted(msgspec.Struct, frozen=True):
 
 
 class Crontab(msgspec.Struct, frozen=True):
-    """`unzoned`: how many of the documents had no CRON_TZ or TZ above them."""
+    """Contents of a crontab; `unzoned`: how many of the documents had no CRON_TZ or TZ above them."""
 
     documents: tuple[dict[str, Any], ...]
     unconverted: tuple[Unconverted, ...]
@@ -60,7 +60,9 @@ class _Entry(msgspec.Struct, frozen=True):
 def read_crontab(
     text: str, *, job: str = "run_command", zone: str = "UTC", system: bool = False, as_every: bool = False
 ) -> Crontab:
-    """`zone`: of entries without CRON_TZ or TZ; `system`: with a column for the user, as in /etc/crontab."""
+    """Parse a crontab. `zone` is that of entries without CRON_TZ or TZ; `system`: it has a column for the user, as
+    /etc/crontab does; `as_every`: even intervals become `every`.
+    """
     cron("@daily", zone)
     entries: list[_Entry] = []
     unconverted: list[Unconverted] = []
@@ -83,7 +85,7 @@ def read_crontab(
 
 
 def _comment(line: str, system: bool) -> list[str]:
-    """Its text; nothing if it is an entry that somebody switched off."""
+    """Return the text of a comment; nothing if it is an entry that somebody switched off."""
     text = line.lstrip("#").strip()
     try:
         _split(text, system)
@@ -108,7 +110,7 @@ def _entry(line: str, system: bool, environment: dict[str, str], zone: str, desc
     place = own_zone or zone
     expression, user, command = _split(line, system)
     cron(expression, place)
-    command, stdin = _percents(command)
+    command, stdin = _split_stdin(command)
     payload: dict[str, Any] = {"command": command}
     kept = {name: value for name, value in environment.items() if name != "CRON_TZ"}
     payload |= ({"environment": kept} if kept else {}) | ({"user": user} if user else {})
@@ -119,7 +121,7 @@ def _entry(line: str, system: bool, environment: dict[str, str], zone: str, desc
 
 
 def _split(line: str, system: bool) -> tuple[str, str, str]:
-    """When, who, what."""
+    """Split an entry into expression, user and command."""
     times = 1 if line.startswith("@") else 5
     words = line.removeprefix("-").split(None, times + system)  # "-" keeps some crons from logging
     if len(words) < times + system + 1:
@@ -131,8 +133,8 @@ def _split(line: str, system: bool) -> tuple[str, str, str]:
     return expression, words[times] if system else "", words[-1].strip()
 
 
-def _percents(command: str) -> tuple[str, str | None]:
-    """Unless it is escaped, the first % ends the command and begins its input, where others are new lines."""
+def _split_stdin(command: str) -> tuple[str, str | None]:
+    """Split a command from its input: an unescaped % ends the command, further ones are new lines of the input."""
     parts = [part.replace("\\%", "%") for part in re.split(r"(?<!\\)%", command)]
     if len(parts) == 1:
         return parts[0], None
@@ -141,7 +143,7 @@ def _percents(command: str) -> tuple[str, str | None]:
 
 
 def _names(entries: Sequence[_Entry]) -> list[str]:
-    """From the command; where two would be alike, each has a mark that depends on nothing but itself."""
+    """Name entries after their commands; equal names get a suffix that depends only on the entry."""
     plain = [_slug(entry.command) for entry in entries]
     often = Counter(plain)
     marked = [
@@ -151,7 +153,7 @@ def _names(entries: Sequence[_Entry]) -> list[str]:
 
 
 def _numbered(names: Iterable[str]) -> Iterable[str]:
-    """For lines that are there twice."""
+    """Number the names of lines that occur twice."""
     seen: Counter[str] = Counter()
     for name in names:
         seen[name] += 1
@@ -180,25 +182,25 @@ def _document(name: str, job: str, entry: _Entry, as_every: bool) -> dict[str, A
 
 
 def even_interval(expression: str, timezone: str) -> dict[str, str] | None:
-    """The `every` that fires exactly when the cron expression does, if there is one.
+    """Return the `every` that fires exactly when the cron expression does, if there is one.
 
     Only in a zone that never changes its clocks; compared second by second over two years.
     """
     if not (timezone in _FIXED_ZONES or timezone.startswith("Etc/")) or read(expression).has_hash:
         return None
-    times = cron_times(expression, timezone, "after", "first", "")
+    times = cron_times(expression, timezone, GapMode.AFTER, FoldMode.FIRST, "")
     start = _COMPARED[0] * DAY - 1
     first = times.next(start)
     second = None if first is None else times.next(first)
     if first is None or second is None:
         return None
     interval = second - first
-    if interval > _LONGEST_INTERVAL or not _same(times, Intervals(interval, first)):
+    if interval > _LONGEST_INTERVAL or not _fire_alike(times, Intervals(interval, first)):
         return None
     written = {"every": format_duration(timedelta(seconds=interval))}
     phase = first % interval
     return written if phase == 0 else {**written, "anchor": written_instant(instant(phase * 1_000_000))}
 
 
-def _same(times: CronTimes, intervals: Intervals) -> bool:
+def _fire_alike(times: CronTimes, intervals: Intervals) -> bool:
     return all(times.bits(day) == intervals.bits(day) for day in _COMPARED)

@@ -1,4 +1,4 @@
-"""Which addresses our requests may go to: public ones, and those that the operator allows."""
+"""Allowlist of addresses for outgoing requests: public ones, and those that the operator allows."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ _KINDS = (
 
 
 def networks_of(text: str) -> tuple[Network, ...]:
-    """`10.0.0.0/8, ::1`: networks, or single addresses."""
-    found = []
+    """Parse networks and single addresses, separated by commas: `10.0.0.0/8, ::1`."""
+    networks = []
     for part in filter(None, (word.strip() for word in text.split(","))):
         try:
-            found.append(ip_network(part))
+            networks.append(ip_network(part))
         except ValueError as error:
-            raise Invalid(f"{part!r} is no network: {error}", hint="write 10.0.0.0/8, or 127.0.0.1") from None
-    return tuple(found)
+            raise Invalid(f"{part!r} is not a network: {error}", hint="write 10.0.0.0/8, or 127.0.0.1") from None
+    return tuple(networks)
 
 
 def refusal(text: str, allowed: Iterable[Network]) -> str | None:
-    """Why nothing may be sent to this address; None if it may. What stands for an IPv4 address is judged as that."""
+    """Return why nothing may be sent to this address; None if it is allowed.
+
+    An IPv6 address that embeds an IPv4 address is judged as that one.
+    """
     address = ip_address(text)
     meant = _inside(address) or address
     if any(form in network for form in (address, meant) for network in allowed):
@@ -47,7 +50,7 @@ def refusal(text: str, allowed: Iterable[Network]) -> str | None:
 
 
 def _inside(address: Address) -> IPv4Address | None:
-    """The IPv4 address that a packet to this one would end up at."""
+    """Return the IPv4 address at which a packet to this IPv6 address would arrive."""
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:
@@ -56,8 +59,8 @@ def _inside(address: Address) -> IPv4Address | None:
 
 
 def _kind(address: Address) -> str | None:
-    for kind, asked in _KINDS:
-        if getattr(address, asked, False):
+    for kind, attribute in _KINDS:
+        if getattr(address, attribute, False):
             return kind
     if isinstance(address, IPv4Address) and address in _SHARED:
         return "shared by a carrier (CGNAT)"

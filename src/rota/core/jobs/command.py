@@ -1,4 +1,4 @@
-"""Command jobs as values: a program with its arguments, never a line for a shell."""
+"""Command jobs as values: a program with its arguments, never a shell command line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from rota.core.jobs.placeholders import Facts, check_places, filled_text
 from rota.errors import Invalid
 
 TRY_AGAIN = 75
-"""EX_TEMPFAIL: a program's own word for it."""
+"""EX_TEMPFAIL, by which a program asks for a retry."""
 _MOST_WORDS = 1_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 class CommandLine(msgspec.Struct, frozen=True, kw_only=True):
-    """`stdin`: what it reads there, nothing or the `payload`. `retry_exit_codes`: those worth a retry, None: all."""
+    """Program, arguments and environment of a command job.
+
+    `stdin`: None for nothing, or `payload`. `retry_exit_codes`: the exit codes that are retried, None for all.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str] = {}
@@ -31,7 +34,7 @@ COMMAND_OPTIONS = CommandLine.__struct_fields__
 
 
 def command_of(given: Mapping[str, Any]) -> CommandLine:
-    """Of the options of a job, checked; those that are None were not given."""
+    """Validate the command options of a job; None counts as not given."""
     options = {name: given[name] for name in COMMAND_OPTIONS if given.get(name) is not None}
     stdin = options.get("stdin")
     if stdin not in (None, "payload"):
@@ -47,22 +50,22 @@ def command_of(given: Mapping[str, Any]) -> CommandLine:
 
 def _argv(argv: object) -> tuple[str, ...]:
     if isinstance(argv, str):
-        raise Invalid("a command is a list of words, not a line for a shell", hint='["pg_dump", "-Fc", "shop"]')
+        raise Invalid("a command is a list of words, not a shell command line", hint='["pg_dump", "-Fc", "shop"]')
     if not isinstance(argv, Sequence) or not 1 <= len(argv) <= _MOST_WORDS:
         raise Invalid(f"a command is a list of 1 to {_MOST_WORDS} words, not {argv!r:.80}")
     words = tuple(_text(word, "a word of a command") for word in argv)
     if not words[0] or check_places(words[0], "the program"):
-        raise Invalid("the program of a command is named, not filled from the run")
+        raise Invalid("the program of a command must not contain placeholders")
     check_places(list(words), "the command")
     return words
 
 
 def _environment(env: object) -> dict[str, str]:
     if not isinstance(env, Mapping):
-        raise Invalid(f"env is names and values, not {env!r:.80}")
+        raise Invalid(f"env must map names to values, not {env!r:.80}")
     for name, value in env.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise Invalid(f"{name!r:.80} is no name of a variable")
+            raise Invalid(f"{name!r:.80} is not a valid name of a variable")
         if name.startswith("ROTA_"):
             raise Invalid(f"{name}: variables that begin with ROTA_ are set by rota itself")
         check_places(_text(value, f"env {name}"), f"env {name}")
@@ -75,21 +78,21 @@ def _text(value: object, what: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"{what} holds half a character") from None
+        raise Invalid(f"{what} contains an unpaired surrogate") from None
     return value
 
 
-def _exit_codes(given: object) -> tuple[int, ...] | None:
-    if given is None:
+def _exit_codes(value: object) -> tuple[int, ...] | None:
+    if value is None:
         return None
-    codes = tuple(given) if isinstance(given, list | tuple) else (given,)
+    codes = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not all(isinstance(code, int) and not isinstance(code, bool) and 1 <= code <= 255 for code in codes):
-        raise Invalid(f"retry_exit_codes are numbers from 1 to 255, not {given!r:.80}")
+        raise Invalid(f"retry_exit_codes must be numbers from 1 to 255, not {value!r:.80}")
     return codes
 
 
 def filled(command: CommandLine, facts: Facts) -> CommandLine:
-    """For one run. Raises `Invalid` where the payload does not fit."""
+    """Fill the placeholders for one run. Raises `Invalid` where the payload does not fit."""
     return msgspec.structs.replace(
         command,
         argv=(command.argv[0], *(_text(filled_text(word, facts), "a word of a command") for word in command.argv[1:])),
@@ -98,6 +101,6 @@ def filled(command: CommandLine, facts: Facts) -> CommandLine:
 
 
 def is_retried(command: CommandLine, exit_code: int) -> bool:
-    """One that a signal ended is; its exit code is negative."""
+    """Return whether this exit code is retried; one of a signal, which is negative, always is."""
     codes = command.retry_exit_codes
     return codes is None or exit_code in (*codes, TRY_AGAIN) or exit_code < 0

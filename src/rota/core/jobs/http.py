@@ -1,4 +1,4 @@
-"""HTTP jobs as values: what to send, filled for one run, and what an answer means."""
+"""HTTP jobs as values: the request template, the request of one run, and what a response means."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_HEADERS = 100
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _AUTHORITY = re.compile(r"[a-z]+://[^/?#]*", re.IGNORECASE)
 _STATUSES = re.compile(r"([1-5])xx|([1-5]\d\d)(?:-([1-5]\d\d))?", re.IGNORECASE)
-_OURS = (
+_RESERVED = (
     "host", "content-length", "transfer-encoding", "connection", "upgrade", "trailer", "te", "expect",
     "idempotency-key", "x-rota-run-id", "x-rota-attempt", "webhook-id", "webhook-timestamp", "webhook-signature",
 )  # fmt: skip
@@ -37,9 +37,10 @@ StatusOption = int | str | list[int | str] | tuple[int | str, ...]
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """`body` is text, or JSON; without one, a method that has a body sends the run's payload.
+    """Request template of an HTTP job.
 
-    `redirects`: followed (True) or not; None: those of GET and HEAD.
+    `body` is text or JSON; without one, methods that have a body send the run's payload. `redirects`: whether they are
+    followed; None: those of GET and HEAD only.
     """
 
     url: str
@@ -61,7 +62,7 @@ HTTP_OPTIONS = HttpRequest.__struct_fields__
 
 
 class Filled(msgspec.Struct, frozen=True):
-    """A request as it is sent for one run."""
+    """Request as it is sent for one run."""
 
     url: str
     headers: dict[str, str]
@@ -69,10 +70,10 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 def request_of(given: Mapping[str, Any]) -> HttpRequest:
-    """Of the options of a job, checked; those that are None were not given."""
+    """Validate the HTTP options of a job; None counts as not given."""
     options = {name: given[name] for name in HTTP_OPTIONS if given.get(name) is not None}
     if "url" not in options:
-        raise Invalid("an HTTP job has a url", hint='url="https://example.com/hook"')
+        raise Invalid("an HTTP job needs a url", hint='url="https://example.com/hook"')
     return HttpRequest(
         url=_checked_template(options["url"]),
         method=_method(options.get("method", "GET")),
@@ -87,13 +88,13 @@ def request_of(given: Mapping[str, Any]) -> HttpRequest:
 
 
 def _checked_template(url: object) -> str:
-    """Where a request goes is the job's word, never the payload's."""
+    """Validate the URL. Its host must be literal: the job decides where requests go, never the payload."""
     if not isinstance(url, str):
-        raise Invalid(f"a url is text, not {url!r:.80}")
+        raise Invalid(f"a url must be text, not {url!r:.80}")
     check_places(url, "the url")
     authority = _AUTHORITY.match(url)
     if any(places_in(authority.group() if authority else url)):
-        raise Invalid("the host of a url cannot be filled from the run", hint="only its path and its query can")
+        raise Invalid("the host of a url must not contain placeholders", hint="only its path and its query may")
     return checked_url(url)
 
 
@@ -102,44 +103,44 @@ def checked_url(url: str) -> str:
         raise Invalid(f"a url has no spaces, backslashes or control characters, and at most {_LONGEST_URL} characters")
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError as error:
-        raise Invalid(f"{url!r:.80} is no url: {error}") from None
+        raise Invalid(f"{url!r:.80} is not a url: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid(f"{url!r:.80} is no absolute http or https url", hint="https://example.com/path")
+        raise Invalid(f"{url!r:.80} is not an absolute http or https url", hint="https://example.com/path")
     if "@" in parts.netloc:
-        raise Invalid("a url holds no user or password", hint='put them into headers={"Authorization": …}')
+        raise Invalid("a url must not contain a user or a password", hint='put them into headers={"Authorization": …}')
     return url
 
 
 def _method(method: object) -> str:
     if not isinstance(method, str) or not _TOKEN.fullmatch(method) or method.upper() in ("CONNECT", "TRACE"):
-        raise Invalid(f"{method!r:.80} is no method", hint="GET, POST, PUT, PATCH, DELETE, HEAD")
+        raise Invalid(f"{method!r:.80} is not an HTTP method", hint="GET, POST, PUT, PATCH, DELETE, HEAD")
     return method.upper()
 
 
 def _headers(headers: object) -> dict[str, str]:
     if not isinstance(headers, Mapping):
-        raise Invalid(f"headers are names and values, not {headers!r:.80}")
+        raise Invalid(f"headers must map names to values, not {headers!r:.80}")
     if len(headers) > _MOST_HEADERS:
-        raise Invalid(f"there may be {_MOST_HEADERS} headers, not {len(headers)}")
+        raise Invalid(f"there may be at most {_MOST_HEADERS} headers, not {len(headers)}")
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-            raise Invalid(f"{name!r:.80} is no name of a header")
-        if name.lower() in _OURS:
+            raise Invalid(f"{name!r:.80} is not a valid name of a header")
+        if name.lower() in _RESERVED:
             raise Invalid(f"the header {name} is set by rota itself")
         check_places(_header_value(name, value), f"the header {name}")
     return dict(headers)
 
 
 def _header_value(name: str, value: object) -> str:
-    """A line break would begin another header, or another request."""
+    """Validate a header's value: a line break would begin another header, or another request."""
     if not isinstance(value, str) or any((ord(letter) < 32 and letter != "\t") or letter == "\x7f" for letter in value):
         raise Invalid(f"the value of the header {name} must be text without control characters")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"the value of the header {name} holds half a character") from None
+        raise Invalid(f"the value of the header {name} contains an unpaired surrogate") from None
     return value
 
 
@@ -151,11 +152,11 @@ def _body(body: Any) -> Any:
 def _redirects(value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
-    raise Invalid(f"redirects is true or false, not {value!r:.80}")
+    raise Invalid(f"redirects must be true or false, not {value!r:.80}")
 
 
 def _statuses(value: StatusOption, what: str) -> tuple[str, ...]:
-    """`200`, `"2xx"`, `"200-204"`, or a list of such."""
+    """Validate statuses: `200`, `"2xx"`, `"200-204"`, or a list of them."""
     words = tuple(str(word) for word in (value if isinstance(value, list | tuple) else (value,)))
     for word in words:
         match = _STATUSES.fullmatch(word)
@@ -166,16 +167,16 @@ def _statuses(value: StatusOption, what: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_000)
 def meant(words: tuple[str, ...]) -> frozenset[int]:
-    """The statuses that these words stand for."""
-    found: set[int] = set()
+    """Return the statuses that these patterns match."""
+    statuses: set[int] = set()
     for word in words:
         match = _STATUSES.fullmatch(word)
         assert match
         if match[1]:
-            found.update(range(int(match[1]) * 100, int(match[1]) * 100 + 100))
+            statuses.update(range(int(match[1]) * 100, int(match[1]) * 100 + 100))
         else:
-            found.update(range(int(match[2]), int(match[3] or match[2]) + 1))
-    return frozenset(found)
+            statuses.update(range(int(match[2]), int(match[3] or match[2]) + 1))
+    return frozenset(statuses)
 
 
 def has_places(request: HttpRequest) -> bool:
@@ -183,15 +184,15 @@ def has_places(request: HttpRequest) -> bool:
 
 
 def filled(request: HttpRequest, facts: Facts, payload: str) -> Filled:
-    """`payload` is the run's, as text. Raises `Invalid` where it does not fit."""
+    """Fill the placeholders for one run; `payload` is its JSON text. Raises `Invalid` where it does not fit."""
     headers = {name: _header_value(name, filled_text(value, facts)) for name, value in request.headers.items()}
-    url = checked_url(filled_text(request.url, facts, for_url))
+    url = checked_url(filled_text(request.url, facts, for_url))  # again: filling may have made it too long
     body = filled_text(request.body, facts) if isinstance(request.body, str) else filled_json(request.body, facts)
     return Filled(url, *_content(request, headers, body, payload))
 
 
 def unfilled(request: HttpRequest, payload: str) -> Filled:
-    """The same for one without places."""
+    """Return the request of one run for a template without placeholders."""
     return Filled(request.url, *_content(request, dict(request.headers), request.body, payload))
 
 
@@ -208,7 +209,7 @@ def _content(
 
 
 def retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """Seconds, or a date; bounded, for a server may be wrong about itself."""
+    """Parse a `Retry-After` header, seconds or a date; clamped, since a server may be wrong about itself."""
     if not value:
         return None
     text = value.strip()
@@ -223,6 +224,6 @@ def retry_after(value: str | None, now: datetime) -> timedelta | None:
     return min(max(wait, timedelta(0)), LONGEST_RETRY_AFTER)
 
 
-def same_origin(one: str, other: str) -> bool:
-    first, second = urlsplit(one), urlsplit(other)
+def same_origin(url: str, other: str) -> bool:
+    first, second = urlsplit(url), urlsplit(other)
     return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())

@@ -1,4 +1,4 @@
-"""Job definitions: what a job declares, as it is stored."""
+"""Job definitions as they are declared and stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job declares; stored, so that processes without its code can show and enqueue it."""
+    """Definition of a job; stored, so that processes without its code can show and enqueue it."""
 
     name: str
     version: int = 1
@@ -53,7 +53,7 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
     steps: tuple[StepDefinition, ...] = ()
-    requirements: Requirements = msgspec.field(default=Requirements(), name="needs")  # as it is stored
+    requirements: Requirements = msgspec.field(default=Requirements(), name="needs")  # the stored name
     replicas: Replicas | None = None
     expect: Expectations | None = None
     enabled: bool = True

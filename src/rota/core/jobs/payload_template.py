@@ -1,5 +1,6 @@
-"""Payload templates: `{plan_time}`, `{schedule}`, `{scope.kind}`, `{scope.id}` inside the texts of a payload; and of a
-run that follows another's end, `{after.run_id}`, `{after.state}` and `{after.result}`.
+"""Placeholders in the payload of a schedule: `{plan_time}`, `{schedule}`, `{scope.kind}`, `{scope.id}`.
+
+A schedule that follows another job also has `{after.run_id}`, `{after.state}` and `{after.result}`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PLACE_AFTER = re.compile(r"\{((?:plan|scope|schedule|after\.)[a-z_.]*)\}")
 
 
 class AfterRun(msgspec.Struct, frozen=True):
-    """The run whose end is followed, as far as payloads may name it."""
+    """Run whose end triggered the schedule, as far as payloads may name it."""
 
     run_id: str
     state: str
@@ -30,41 +31,43 @@ class AfterRun(msgspec.Struct, frozen=True):
 
 
 def check_template(payload: Any, *, after: bool = False) -> bool:
-    """Whether it has any place to fill; a word that is almost one of ours is a mistake, other braces are text.
+    """Return whether the payload has placeholders. One that is misspelled is refused; other braces are plain text.
 
-    `after`: it belongs to runs that follow another; elsewhere `{after…}` is but text.
+    `after`: the schedule follows another job; otherwise `{after…}` is plain text, too.
     """
-    found = False
+    has_places = False
     words, place = ((*WORDS, *AFTER_WORDS), _PLACE_AFTER) if after else (WORDS, _PLACE)
 
     def look(text: str) -> str:
-        nonlocal found
+        nonlocal has_places
         for word in place.findall(text):
             if word not in words:
-                raise Invalid(f"the payload has {{{word}}}, which nothing fills", hint=did_you_mean(word, words))
-            found = True
+                raise Invalid(f"the payload has the unknown placeholder {{{word}}}", hint=did_you_mean(word, words))
+            has_places = True
         return text
 
     _walk(payload, look)
-    return found
+    return has_places
 
 
 def is_open(payload: Any) -> bool:
-    """Whether some of it is to be the result of the run that is followed, whatever that is."""
-    found = False
+    """Return whether some value is the whole result of the followed run, so that its type is not known."""
+    has_result = False
 
     def look(text: str) -> str:
-        nonlocal found
-        found = found or text == "{after.result}"
+        nonlocal has_result
+        has_result = has_result or text == "{after.result}"
         return text
 
     _walk(payload, look)
-    return found
+    return has_result
 
 
 def filled(payload: Any, schedule: str, scope: Scope, plan_time: int, after: AfterRun | None = None) -> Any:
-    """`plan_time` in microseconds; it is written in RFC 3339, UTC. A text that is one place and nothing else becomes
-    what is there: a number stays a number. Nothing that was filled in is looked at again.
+    """Fill the placeholders; `plan_time` is in µs, and is written in RFC 3339, UTC.
+
+    A text that is one placeholder and nothing else becomes the value itself: a number stays a number. Filled values are
+    not scanned for placeholders again.
     """
     values: dict[str, Any] = {
         "plan_time": instant(plan_time).astimezone(UTC).isoformat().replace("+00:00", "Z"),

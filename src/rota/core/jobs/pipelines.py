@@ -1,4 +1,4 @@
-"""Pipelines: jobs whose parts are other jobs, each done by whoever knows that one; and what each part is given."""
+"""Pipelines: jobs whose parts are other jobs, each executed by a worker that knows it; and the payload of each part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import checked_name
 
 PIPELINE = "pipeline"
-"""The kind of jobs that consist of others."""
+"""Kind of jobs that consist of other jobs."""
 
 MOST_PARTS = 100
 PLACE = re.compile(r"\{((?:payload|steps)(?:\.[A-Za-z0-9_.-]*)?)\}")
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`payload` is a template; None: the run's own payload."""
+    """Part of a pipeline. `payload` is a template; None: the run's own payload."""
 
     step: str
     job: str
@@ -33,18 +33,18 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a run has to go through; `queue`, if it was given one for all its parts."""
+    """Parts of a pipeline run; `queue` overrides the queues of all parts."""
 
     parts: tuple[Part, ...]
     queue: str | None = None
 
     def after(self, done: Iterable[str]) -> Part | None:
-        """The first part that is not done."""
+        """Return the first part that is not in `done`."""
         over = set(done)
         return next((part for part in self.parts if part.step not in over), None)
 
     def next(self, step: str) -> Part | None:
-        """The one after it."""
+        """Return the part after `step`."""
         return next(iter(self.parts[self.parts.index(self.part(step)) + 1 :]), None)
 
     def part(self, step: str) -> Part:
@@ -52,17 +52,17 @@ class Pipeline(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def is_pipeline(overrides: str | None) -> bool:
-    """Whether a run is one, told by what every claim brings anyway: `overrides` as they are stored."""
+    """Return whether a run is a pipeline, judged by its stored `overrides`, which every claim reads anyway."""
     return overrides is not None and _MARK in overrides
 
 
-def parts_of(name: str, given: object) -> tuple[Part, ...]:
-    """What `app.pipeline(name, …)` takes: dicts of `step, job, payload`."""
-    if not isinstance(given, list | tuple) or not 1 <= len(given) <= MOST_PARTS:
-        raise Invalid(f"a pipeline has 1 to {MOST_PARTS} parts, in a list: {name!r:.80}")
+def parts_of(name: str, items: object) -> tuple[Part, ...]:
+    """Validate the parts given to `app.pipeline(name, …)`: dicts of `step, job, payload`."""
+    if not isinstance(items, list | tuple) or not 1 <= len(items) <= MOST_PARTS:
+        raise Invalid(f"pipeline {name!r:.80} must be a list of 1 to {MOST_PARTS} parts")
     parts: list[Part] = []
-    for one in given:
-        part = _part_of(one)
+    for item in items:
+        part = _part_of(item)
         if part.job == name:
             raise Invalid(f"pipeline {name!r} cannot be a part of itself")
         earlier = [before.step for before in parts]
@@ -73,21 +73,21 @@ def parts_of(name: str, given: object) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _part_of(given: object) -> Part:
-    if isinstance(given, Part):
-        given = msgspec.structs.asdict(given)
-    if not isinstance(given, Mapping) or "step" not in given or "job" not in given:
+def _part_of(item: object) -> Part:
+    if isinstance(item, Part):
+        item = msgspec.structs.asdict(item)
+    if not isinstance(item, Mapping) or "step" not in item or "job" not in item:
         hint = 'for example {"step": "fetch", "job": "fetch-page"}'
-        raise Invalid(f"a part of a pipeline names a step and a job: not {given!r:.80}", hint=hint)
-    for option in given:
+        raise Invalid(f"a part of a pipeline needs a step and a job, not {item!r:.80}", hint=hint)
+    for option in item:
         if option not in _KNOWN:
             raise UnknownOption(str(option), _KNOWN, where="a part of a pipeline")
-    step, payload = given["step"], given.get("payload")
+    step, payload = item["step"], item.get("payload")
     if not isinstance(step, str) or not _STEP.fullmatch(step):
-        raise Invalid(f"a step of a pipeline is called by letters, digits, - and _: not {step!r:.80}")
+        raise Invalid(f"the name of a step has only letters, digits, - and _, not {step!r:.80}")
     if payload is not None and not isinstance(payload, dict) and not _is_one_place(payload):
-        raise Invalid(f"the payload of step {step!r} is an object, or one place for an object: not {payload!r:.80}")
-    return Part(step, checked_name(given["job"], "the job of a step"), payload)
+        raise Invalid(f"the payload of step {step!r} must be an object or one placeholder, not {payload!r:.80}")
+    return Part(step, checked_name(item["job"], "the job of a step"), payload)
 
 
 def _is_one_place(value: object) -> bool:
@@ -98,30 +98,35 @@ def _check_places(part: Part, earlier: list[str]) -> None:
     for word in places_in(part.payload, PLACE):
         root, *path = word.split(".")
         if not all(path) or (root == "steps" and not path):
-            raise Invalid(f"step {part.step!r} has {{{word}}}, which nothing fills", hint="{payload.x}, {steps.id.x}")
+            raise Invalid(
+                f"step {part.step!r} has the unknown placeholder {{{word}}}", hint="{payload.x}, {steps.id.x}"
+            )
         if root == "steps" and path[0] not in earlier:
             hint = did_you_mean(path[0], earlier) if earlier else "there are no steps before it"
             raise Invalid(f"step {part.step!r} has {{{word}}}, and no step before it is called {path[0]!r}", hint=hint)
 
 
 def payload_of(part: Part, payload: str, results: Mapping[str, str | None]) -> str:
-    """As JSON, of JSON. `Invalid` if something that it needs is not there."""
+    """Return the payload of a part as JSON; `results` are the JSON results of the steps before it.
+
+    Raises `Invalid` if a value that it needs is missing.
+    """
     if part.payload is None:
         return payload
     steps = {step: None if result is None else msgspec.json.decode(result) for step, result in results.items()}
     filled = filled_json(part.payload, {"payload": msgspec.json.decode(payload), "steps": steps}, PLACE)
     if not isinstance(filled, dict):
-        raise Invalid(f"the payload of step {part.step!r} is {filled!r:.80}, and not an object")
+        raise Invalid(f"the payload of step {part.step!r} must be an object, not {filled!r:.80}")
     return msgspec.json.encode(filled).decode()
 
 
 def within(part: str | None, step: str) -> str:
-    """The id under which a step is recorded that a handler opens: inside a part it is the part's."""
+    """Return the id under which a handler's step is recorded: inside a part it is prefixed with the part."""
     return step if part is None else f"{part}/{step}"
 
 
 def steps_within(part: str | None, steps: Mapping[str, T]) -> dict[str, T]:
-    """Those of the part, called as its handler calls them."""
+    """Return the steps of the part, under the ids that its handler uses."""
     if part is None:
         return dict(steps)
-    return {id.removeprefix(f"{part}/"): one for id, one in steps.items() if id.startswith(f"{part}/")}
+    return {id.removeprefix(f"{part}/"): step for id, step in steps.items() if id.startswith(f"{part}/")}

@@ -1,4 +1,4 @@
-"""Places in the texts of a job that is data, filled from its run: `{payload.name}`, `{plan_time}`, `{run_id}`."""
+"""Placeholders in the texts of a data job, filled from its run: `{payload.name}`, `{plan_time}`, `{run_id}`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ WORDS = ("payload", "plan_time", "scope.kind", "scope.id", "run_id", "attempt", 
 _PLACE = re.compile(r"\{((?:payload|plan|scope|run|attempt|idempotency)[A-Za-z0-9_.-]*)\}")
 
 Facts = Mapping[str, Any]
-"""What each word stands for; that of `payload` is the whole of it."""
+"""Value of each word; that of `payload` is the whole payload."""
 
 
 def places_in(value: Any, place: re.Pattern[str] = _PLACE) -> Iterator[str]:
-    """The words in all texts of a JSON value; other braces are text."""
+    """Yield the placeholders in all texts of a JSON value; other braces are plain text."""
     if isinstance(value, str):
         yield from place.findall(value)
     elif isinstance(value, list | tuple):
@@ -32,27 +32,27 @@ def places_in(value: Any, place: re.Pattern[str] = _PLACE) -> Iterator[str]:
 
 
 def check_places(value: Any, where: str) -> bool:
-    """Whether there are any; a word that is almost one of ours is a mistake."""
+    """Return whether there are placeholders. One that is misspelled is refused."""
     words = list(places_in(value))
     for word in words:
         if word not in WORDS and not word.startswith("payload."):
-            raise Invalid(f"{where} has {{{word}}}, which nothing fills", hint=did_you_mean(word, WORDS))
+            raise Invalid(f"{where} has the unknown placeholder {{{word}}}", hint=did_you_mean(word, WORDS))
     return bool(words)
 
 
 def payload_names(*values: Any, place: re.Pattern[str] = _PLACE) -> list[str]:
-    """The fields that a payload must have to fill all places."""
+    """Return the fields that a payload must have to fill all placeholders."""
     words = {word for value in values for word in places_in(value, place)}
     return sorted({word.split(".")[1] for word in words if word.startswith("payload.")})
 
 
 def filled_text(text: str, facts: Facts, put: Callable[[str], str] = str, place: re.Pattern[str] = _PLACE) -> str:
-    """`put` makes a value fit where it goes."""
+    """Fill the placeholders of a text; `put` escapes each value for its place."""
     return place.sub(lambda match: put(_written(_value(match.group(1), facts))), text)
 
 
 def filled_json(value: Any, facts: Facts, place: re.Pattern[str] = _PLACE) -> Any:
-    """A text that is one place and nothing else becomes the value itself, not its text."""
+    """Fill a JSON value. A text that is one placeholder and nothing else becomes the value itself, not its text."""
     if isinstance(value, str):
         whole = place.fullmatch(value)
         return _value(whole.group(1), facts) if whole else filled_text(value, facts, place=place)
@@ -64,7 +64,7 @@ def filled_json(value: Any, facts: Facts, place: re.Pattern[str] = _PLACE) -> An
 
 
 def for_url(value: str) -> str:
-    """Dots alone would lead to another folder, and cannot be written in any other way."""
+    """Percent-encode a value. One of dots alone would change the path, cannot be encoded, and is refused."""
     if value and not value.strip("."):
         raise Invalid(f"{value!r} would change the path of the URL")
     return quote(value, safe="")
@@ -77,8 +77,8 @@ def _value(word: str, facts: Facts) -> Any:
     value = facts[root]
     for name in path:
         if not isinstance(value, Mapping) or name not in value:
-            whose = "the payload has" if root == "payload" else "what the steps gave has"
-            raise Invalid(f"nothing fills {{{word}}}: {whose} no {name!r} there")
+            whose = "the payload has" if root == "payload" else "the results of the steps have"
+            raise Invalid(f"{{{word}}} cannot be filled: {whose} no {name!r} there")
         value = value[name]
     return value
 

@@ -1,4 +1,4 @@
-"""Queues as values: pauses, and how full they are."""
+"""Queues as values: pauses and counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.core.jobs.job import JobDefinition
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """What an operator holds, since when, and why."""
+    """Pause of a job or queue by an operator: since when, by whom and why."""
 
     name: str
     paused_at: datetime
@@ -24,7 +24,7 @@ QueueCount = tuple[str, int, int, int]
 
 
 def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition]) -> list[QueueCount]:
-    """For people, who look for the queues that their jobs name: an empty one is there, too."""
+    """Add the empty queues that jobs name: people look for them, too."""
     filled = {count[0]: count for count in counts}
     names = {"default", *filled, *(job.queue for job in jobs)}
     return [filled.get(name, (name, 0, 0, 0)) for name in sorted(names)]

@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again: values in, a decision out."""
+"""Retry policies: whether and when a failed attempt is retried."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_ATTEMPTS = 10_000
 
 
 class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
-    """`base × factor^(attempt-1)`, capped; up to `jitter` of it is added at random."""
+    """Delay of `base × factor^(attempt-1)`, capped, plus up to `jitter` of it at random."""
 
     base: timedelta = timedelta(seconds=60)
     factor: float = 2.0
@@ -33,7 +33,7 @@ class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
 
 
 class Delays(msgspec.Struct, frozen=True, tag="delays"):
-    """One delay for each retry; the last one repeats."""
+    """Fixed delay for each retry; the last one repeats."""
 
     delays: tuple[timedelta, ...]
 
@@ -58,7 +58,7 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 def after_failure(policy: RetryPolicy, attempt: int, jitter: float) -> TryAgain | GiveUp:
-    """`attempt` counts from 1; `jitter` is 0..1, drawn by the caller."""
+    """Decide after a failure; `attempt` counts from 1, `jitter` is 0..1 and drawn by the caller."""
     if attempt >= policy.max_attempts:
         return GiveUp(f"attempt {attempt} of {policy.max_attempts}")
     if isinstance(policy.backoff, Delays) and not policy.backoff.delays:
@@ -69,7 +69,10 @@ def after_failure(policy: RetryPolicy, attempt: int, jitter: float) -> TryAgain 
 def rest_before_retry(
     policy: RetryPolicy, max_attempts: int, attempt: int, jitter: float, after: timedelta | None = None
 ) -> timedelta | None:
-    """None: not again. The run pins how often (`max_attempts`); `after`: what was asked for instead of the backoff."""
+    """Return the delay before the next attempt; None: no retry.
+
+    The run pins `max_attempts`; `after` is what the handler asked for instead of the backoff.
+    """
     decision = after_failure(RetryPolicy(max_attempts, policy.backoff), attempt, jitter)
     if isinstance(decision, GiveUp):
         return None
@@ -77,14 +80,14 @@ def rest_before_retry(
 
 
 def jitter_of(run_id: str, fence: int) -> float:
-    """For whoever has nothing random at hand, and may have to decide the same a second time."""
+    """Return a jitter derived from run and fence, for a caller that may have to decide the same thing twice."""
     return zlib.crc32(f"{run_id}:{fence}".encode()) / 2**32
 
 
 def backoff_of(
     value: Backoff | Duration | list[Duration] | tuple[Duration, ...] | Mapping[str, Any], what: str = "backoff"
 ) -> Backoff:
-    """What people write: `"30s"` (fixed), `["30s", "2m"]` (a list), `Exponential(...)`, or its fields in a table."""
+    """Parse a backoff: `"30s"` (fixed), `["30s", "2m"]` (a list), `Exponential(...)`, or a dict of its fields."""
     if isinstance(value, Exponential):
         return _checked(value, what)
     if isinstance(value, Delays):
@@ -104,7 +107,7 @@ def retry_policy(max_attempts: int, backoff: Backoff | Duration | list[Duration]
 
 
 def written_backoff(backoff: Backoff) -> list[str] | dict[str, Any]:
-    """As people write it, for JSON; `backoff_of` reads it back."""
+    """Write a backoff as JSON values that `backoff_of` reads back."""
     if isinstance(backoff, Delays):
         return [format_duration(span) for span in backoff.delays]
     fields = msgspec.structs.asdict(backoff)
@@ -123,7 +126,7 @@ def _exponential(fields: Mapping[str, Any], what: str) -> Exponential:
 
 
 def _checked(backoff: Exponential, what: str) -> Exponential:
-    sane = backoff.factor >= 1 and 0 <= backoff.jitter <= 1  # which NaN is not
+    sane = backoff.factor >= 1 and 0 <= backoff.jitter <= 1  # false for NaN
     if not sane or min(backoff.base, backoff.cap) < timedelta(0):
         raise Invalid(f"{what}, if exponential, needs factor ≥ 1, jitter 0..1, and no negative durations")
     return backoff

@@ -1,4 +1,4 @@
-"""What may be shown of a job that is data: secrets in it are for its workers only."""
+"""Masking of secrets in data jobs: only workers see them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HARMLESS = ("idempotency-key", "keep-alive")
 
 
 def is_secret(name: str) -> bool:
-    """By what it is called."""
+    """Return whether the field's name suggests a secret (password, token, …)."""
     return _SECRET.search(name) is not None and name.lower() not in _HARMLESS
 
 
@@ -40,7 +40,7 @@ def masked(definition: JobDefinition) -> JobDefinition:
 
 
 def masked_url(url: str) -> str:
-    """Without what its query calls a secret."""
+    """Mask values in the query whose names suggest a secret."""
     parts = urlsplit(url)
     if not parts.query:
         return url

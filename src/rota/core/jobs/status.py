@@ -1,4 +1,4 @@
-"""The state of a job, derived from its pause, its runs and its schedules."""
+"""State of a job, derived from its pause, its runs and its schedules."""
 
 from __future__ import annotations
 
@@ -11,11 +11,20 @@ from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
 from rota.values.instants import instant
 
-RESUME_MODES = ("skip", "latest", "all")
+
+class ResumeMode(StrEnum):
+    """What becomes of the plan times that passed while a job or a schedule was paused."""
+
+    SKIP = "skip"
+    LATEST = "latest"
+    ALL = "all"
+
+
+RESUME_MODES = tuple(mode.value for mode in ResumeMode)
 
 
 class JobState(StrEnum):
-    """What a job is at, taken as a whole."""
+    """State of a job as a whole."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -27,18 +36,18 @@ class JobState(StrEnum):
 
 
 JOB_STATE_WORDS: dict[JobState, str] = {
-    JobState.PENDING: "it never ran, and nothing is planned",
-    JobState.SCHEDULED: "a run waits, or a schedule names the next plan time",
-    JobState.RUNNING: "a run is under way",
-    JobState.PAUSED: "somebody paused it; its runs wait",
-    JobState.COMPLETED: "nothing is planned, and its newest run succeeded",
-    JobState.FAILED: "nothing is planned, and its newest run failed, timed out or expired",
-    JobState.CANCELLED: "nothing is planned, and its newest run was cancelled",
+    JobState.PENDING: "it never ran, and no run is planned",
+    JobState.SCHEDULED: "a run waits, or a schedule has a next plan time",
+    JobState.RUNNING: "a run is in progress",
+    JobState.PAUSED: "it is paused; its runs wait",
+    JobState.COMPLETED: "no run is planned, and its newest run succeeded",
+    JobState.FAILED: "no run is planned, and its newest run failed, timed out or expired",
+    JobState.CANCELLED: "no run is planned, and its newest run was cancelled",
 }
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`running` and `waiting` count runs; `next_at` is when the next one is due, None while the job is paused."""
+    """State and counts of a job; `next_at` is when its next run is due, None while the job is paused."""
 
     job: str
     state: JobState
@@ -52,10 +61,10 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the state of a job is derived from; times in microseconds.
+    """Facts from which the state of a job is derived; times in microseconds.
 
     `due_at` is when its next waiting run is due, `planned_at` the next plan time of its active schedules; `began_at`
-    and `ended` are of its newest finished run that was not skipped.
+    and `ended` are those of its newest finished run that was not skipped.
     """
 
     job: str
@@ -79,7 +88,7 @@ _AFTER = {
     RunState.CANCELLED: JobState.CANCELLED,
 }
 RETRIED_BY_HAND = frozenset({RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED, RunState.CANCELLED})
-"""How the newest run of a job has to have ended for the job to be retried."""
+"""Final states of a job's newest run from which the job can be retried by hand."""
 
 
 def job_state(facts: JobFacts) -> JobState:
@@ -113,12 +122,12 @@ def next_at(facts: JobFacts) -> int | None:
     return min((at for at in (facts.due_at, facts.planned_at) if at is not None), default=None)
 
 
-def resume_mode(text: str) -> str:
-    """What becomes of the plan times that passed while a job or a schedule was paused."""
+def resume_mode(text: str) -> ResumeMode:
+    """Return the mode that `text` names: what happens to the plan times that passed during a pause."""
     if text not in RESUME_MODES:
         hint = did_you_mean(text, RESUME_MODES)
-        raise Invalid(f"catch_up cannot be {text!r} when something is resumed", hint=hint)
-    return text
+        raise Invalid(f"catch_up of a resume cannot be {text!r}", hint=hint)
+    return ResumeMode(text)
 
 
 def _instant(micros: int | None) -> datetime | None:

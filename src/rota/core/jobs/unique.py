@@ -1,24 +1,34 @@
-"""Unique keys: which enqueues mean the same piece of work, and what the second one gets."""
+"""Unique keys: which enqueues are the same work, and what the second one gets."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
+from enum import StrEnum
 
 import msgspec
 
 from rota.errors import Invalid, did_you_mean
 from rota.values.scope import Scope
 
-ON_CONFLICT = ("existing", "replace", "reject")
+
+class OnConflict(StrEnum):
+    """What an enqueue gets while another run holds its unique key."""
+
+    EXISTING = "existing"
+    REPLACE = "replace"
+    REJECT = "reject"
+
+
+ON_CONFLICT = tuple(mode.value for mode in OnConflict)
 CLEARED = ("failed", "succeeded")
 
 
 class Unique(msgspec.Struct, frozen=True):
-    """Unique by `fields` of the payload (none: by all of it), while not final or for `period` after creation.
+    """Uniqueness by `fields` of the payload (none: all of it), until the run is final or for `period` after creation.
 
-    `clear`: of a run with replicas that is there already, those that have failed, or succeeded, are to be done again.
+    `clear`: replicas of the existing run that have failed, or succeeded, are run again.
     """
 
     fields: tuple[str, ...] = ()
@@ -40,18 +50,18 @@ class Unique(msgspec.Struct, frozen=True):
 
 
 class PartKey(msgspec.Struct, frozen=True):
-    """The idempotency key of one run in a request for `of` of them: asked for more or fewer, it is another request."""
+    """Idempotency key of one run in a request for `of` runs; with another `of` it is another request."""
 
     name: str
     of: int = 1
 
 
 class KeyHold(msgspec.Struct, frozen=True):
-    """One key that a new run wants to hold.
+    """Key that a new run wants to hold.
 
-    Held while the holder is not final, and until `period` (µs) after its creation; `once` also for ever after success.
-    A `fingerprint` makes the key a request's identity: the same key with other content is an error. `label` is the key
-    as its owner wrote it.
+    It is held while the holder is not final, and until `period` (µs) after its creation; with `once` also for ever
+    after a success. With a `fingerprint` the key identifies a request: the same key with other content is an error.
+    `label` is the key as its owner wrote it.
     """
 
     key: str
@@ -68,7 +78,7 @@ def unique_key(job: str, scope: Scope, key: str) -> str:
 
 
 def unique_fields(job: str, scope: Scope, payload: str, fields: Sequence[str]) -> str:
-    """Two payloads are the same work if their chosen fields are equal, whatever the order of names."""
+    """Return the key of the chosen fields of the payload; the order of names does not matter."""
     content = msgspec.json.decode(payload)
     if fields:
         content = {name: content.get(name) for name in fields}
@@ -80,7 +90,7 @@ def once_key(job: str, scope: Scope) -> str:
 
 
 def idempotency_key(key: str, within: Scope | None = None) -> str:
-    """Of a caller who is for one scope only, in a room of its own: what others call their requests does not matter."""
+    """Return the stored key; that of a caller restricted to one scope is local to it and never collides."""
     return "i:" + _digest([key] if within is None else [key, within.kind, within.id])
 
 

@@ -1,1 +1,1 @@
-"""Account for every plan time and every change: occurrences, backfill, explanations, audit events."""
+"""Ledger: account for every plan time and every change (occurrences, backfill, explanations, audit events)."""

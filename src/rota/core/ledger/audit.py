@@ -1,4 +1,4 @@
-"""The audit trail: what happened to a run, a schedule, a job or a queue, in order; much of it read off other facts."""
+"""Audit trail of a run, a schedule, a job or a queue, in order; much of it is derived from other facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = ("run", "job", "schedule", "queue", "worker", "token", "quota", "notific
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
 EXTERNAL, CONDUCTOR, MESSENGER = "external", "conductor", "messenger"
-"""Who acts when no person does, besides workers and policies."""
+"""Actors that are neither people nor workers nor policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"
 HANDED_OVER, STEP_ENDED, ADVANCED = "handed_over", "step_ended", "advanced"
@@ -25,19 +25,18 @@ TRIGGERED, BACKFILLED = "triggered", "backfilled"
 _S = RunState
 _HELD = (_S.RUNNING, _S.WAITING, _S.CANCELLING)
 _INSTANTS = ("_at", "plan_time")
-_UNTOLD = ("from", "to", "schedule_id", "first_due_at", "act")
-_TAKEN_AWAY = (Outcome.LOST, Outcome.HANDED_BACK)
+_OMITTED = ("from", "to", "schedule_id", "first_due_at", "act")
+_LEASE_TAKEN = (Outcome.LOST, Outcome.HANDED_BACK)
 _CLAIM, _WHILE_HELD, _END, _WHILE_WAITING = range(4)
 
 
 class Event(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False, rename={"from_state": "from", "to_state": "to"}
 ):
-    """One line of the trail. `from_state` and `to_state` are a run's, where it changed; None, too, where an older
-    program did not note them.
+    """Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known.
 
-    `seq` orders the lines of one answer: from 1 in the trail of a run or of a schedule; in the audit log it is the
-    line's own number, by which one asks for the page before.
+    An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run
+    or a schedule; in the audit log it is the line's own number, the cursor for the page before.
     """
 
     seq: int
@@ -53,7 +52,7 @@ class Event(
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A line that was written down, in the transaction of the act itself."""
+    """Audit line as stored, written in the transaction of the act itself."""
 
     seq: int
     at: int
@@ -66,7 +65,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """An attempt. `left_as` is what its end made of the run: empty while it goes on, or where nobody wrote it down."""
+    """Attempt. `left_as` is the run's state after it: None while it runs, or if an older program did not record it."""
 
     fence: int
     no: int
@@ -80,7 +79,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database knows of a run. `state` is None while it is live; `waits_as` is where it waits, if it does."""
+    """Stored facts of a run. `state` is None while it is live; `waits_as` is `scheduled` or `queued`, if it waits."""
 
     id: str
     made_by: str | None
@@ -98,7 +97,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True):
-    """A change as far as it is known. `before` is a state that it cannot have begun without."""
+    """Change as far as it is known. `before` is a state that it must have started from."""
 
     fence: int
     phase: int
@@ -113,11 +112,12 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def life_of(run: RunFacts) -> list[Event]:
-    """Every change of a run's state. The order is that of fences, which no clock can disturb."""
+    """Return every state change of a run, ordered by fence, which no clock can disturb."""
     written = [note for note in run.notes if note.type not in (RETRIED, ADVANCED)]
     steps = [step for tried in run.tried for step in _attempt(run, tried)]
     conducts = {note.fence for note in written if note.type == CONDUCTS}
     steps += [_noted(note, run.tried, conducts) for note in written]
+    # Not by time: the clocks of hosts differ, and may go back. Fences only grow.
     steps.sort(key=lambda step: (step.fence, step.phase, step.seq))
     steps.insert(0, _creation(run, steps))
     changes = list(_replayed(run, steps))
@@ -127,16 +127,16 @@ def life_of(run: RunFacts) -> list[Event]:
 def _creation(run: RunFacts, following: Sequence[_Step]) -> _Step:
     retried = next((note for note in run.notes if note.type == RETRIED), None)
     made_by = run.made_by if retried is None else retried.actor
-    made = _Step(fence=0, phase=_CLAIM, at=run.created_at, type="created", actor=made_by, details=run.made_of)
-    if run.state is _S.SKIPPED and not run.fence and not following:  # decided before it was anything else
+    creation = _Step(fence=0, phase=_CLAIM, at=run.created_at, type="created", actor=made_by, details=run.made_of)
+    if run.state is _S.SKIPPED and not run.fence and not following:  # it was inserted as skipped
         details = {**run.made_of, "reason": run.reason}
         actor = run.cancelled_by or made_by
-        return msgspec.structs.replace(made, type="skipped", after=run.state, actor=actor, details=details)
+        return msgspec.structs.replace(creation, type="skipped", after=run.state, actor=actor, details=details)
     due_at = next((note.details["first_due_at"] for note in run.notes if note.type == REPLACED), run.run_at)
     begins_as = next((step.before for step in following if step.before is not None), run.waits_as)
-    waits = due_at > run.created_at or begins_as is _S.SCHEDULED  # for its time, or for other runs
+    waits = due_at > run.created_at or begins_as is _S.SCHEDULED  # for its time, or for its predecessors
     state = _S.SCHEDULED if waits else _S.QUEUED
-    return msgspec.structs.replace(made, after=state, due_at=due_at)
+    return msgspec.structs.replace(creation, after=state, due_at=due_at)
 
 
 def _attempt(run: RunFacts, tried: Tried) -> Iterator[_Step]:
@@ -147,18 +147,18 @@ def _attempt(run: RunFacts, tried: Tried) -> Iterator[_Step]:
     )  # fmt: skip
     if tried.outcome is None or tried.ended_at is None:
         return
-    told = {note.type: note for note in run.notes if note.fence == fence}
-    handed_over = HANDED_OVER in told
+    notes = {note.type: note for note in run.notes if note.fence == fence}
+    handed_over = HANDED_OVER in notes
     ended_as = tried.outcome.value
-    if ADVANCED in told:
-        details = {**details, **told[ADVANCED].details}
+    if ADVANCED in notes:
+        details = {**details, **notes[ADVANCED].details}
         ended_as = RunState.CANCELLED if tried.left_as is RunState.CANCELLED else ADVANCED
     elif handed_over and tried.outcome is Outcome.SNOOZED:
         ended_as = STEP_ENDED
     yield _Step(
         fence=fence, phase=_END, at=tried.ended_at, type=ended_as,
         after=_left_as(run, tried), due_at=tried.due_at, actor=_ended_by(tried, handed_over),
-        details={**details, **_told_error(tried.error), **({"due_at": tried.due_at} if tried.due_at else {})},
+        details={**details, **_error_details(tried.error), **({"due_at": tried.due_at} if tried.due_at else {})},
     )  # fmt: skip
 
 
@@ -169,16 +169,19 @@ def _ended_by(tried: Tried, handed_over: bool) -> str:
 
 
 def _left_as(run: RunFacts, tried: Tried) -> RunState | None:
-    """An older program did not say. Its fence tells whether it was the end of the run; what is taken away is queued."""
+    """Return the state after an attempt, derived where an older program did not record it.
+
+    The run's fence tells whether the attempt ended it; a run whose lease was taken away is queued.
+    """
     if tried.left_as is not None:
         return tried.left_as
-    taken_away = tried.outcome in _TAKEN_AWAY
+    taken_away = tried.outcome in _LEASE_TAKEN
     if run.state is not None and run.fence == tried.fence + taken_away:
         return run.state
     return _S.QUEUED if taken_away else None
 
 
-def _told_error(text: str | None) -> dict[str, Any]:
+def _error_details(text: str | None) -> dict[str, Any]:
     if not text:
         return {}
     error = msgspec.json.decode(text)
@@ -189,8 +192,8 @@ def _noted(note: Note, tried: Sequence[Tried], conducts: Collection[int | None])
     before, after = _changes(note)
     fence = note.fence
     if fence is None:
-        fence = max((one.fence for one in tried if one.claimed_at <= note.at), default=0)
-    held = fence in conducts or any(_holds(one, fence, note.at) for one in tried)
+        fence = max((attempt.fence for attempt in tried if attempt.claimed_at <= note.at), default=0)
+    held = fence in conducts or any(_holds(attempt, fence, note.at) for attempt in tried)
     held = before in _HELD if before is not None else held
     return _Step(
         fence=fence, phase=_phase(note, held=held), at=note.at, type=note.type, seq=note.seq,
@@ -199,7 +202,7 @@ def _noted(note: Note, tried: Sequence[Tried], conducts: Collection[int | None])
 
 
 def _phase(note: Note, *, held: bool) -> int:
-    """A run that conducts begins so, as another by being claimed; what happens to it then comes later."""
+    """Return the place within a fence: a conducting run begins with its note, as others begin with their claim."""
     if note.type == CONDUCTS:
         return _CLAIM
     return _WHILE_HELD if held else _WHILE_WAITING
@@ -210,16 +213,19 @@ def _holds(tried: Tried, fence: int, at: int) -> bool:
 
 
 def _is_due_by(run: RunFacts, due_at: int, following: Sequence[_Step]) -> bool:
-    """Whether a run that waited for its time was due by the first of these. What changes no state tells only when."""
+    """Return whether a scheduled run was due before the first of these changes.
+
+    A change that has no states tells only its time.
+    """
     step = following[0]
     if step.before is not None or step.after is not None or step.phase == _END:
         return step.before is _S.QUEUED
-    begins_as = next((one.before for one in following if one.before is not None), run.waits_as)
+    begins_as = next((change.before for change in following if change.before is not None), run.waits_as)
     return begins_as is _S.QUEUED and due_at <= step.at
 
 
 def _replayed(run: RunFacts, steps: Sequence[_Step]) -> Iterator[tuple[RunState | None, _Step]]:
-    """Each change with the state before it; between them what nobody had to write down: that a run's time had come."""
+    """Yield each change with the state before it, and the promotions to `queued` between them, which are not stored."""
     state: RunState | None = None
     due_at: int | None = None
     fence = 0
@@ -241,7 +247,7 @@ def _due(at: int, fence: int) -> _Step:
 
 
 def _unwitnessed_end(run: RunFacts, state: RunState, at: int) -> _Step:
-    """By a program that writes no notes: in which state it waited is not known."""
+    """Build the end that an older program, which writes no notes, left behind: the state before it is not known."""
     return _Step(
         fence=run.fence or 0, phase=_WHILE_WAITING, at=at, type=state.value, after=state, actor=run.cancelled_by,
         details={} if run.reason is None else {"reason": run.reason},
@@ -260,7 +266,7 @@ def _event(seq: int, run_id: str, was: RunState | None, step: _Step) -> Event:
         to_state=step.after if changed else None,
         fence=step.fence,
         actor=step.actor,
-        details=_told(step.details),
+        details=_shown_details(step.details),
     )
 
 
@@ -277,7 +283,7 @@ def event_of(note: Note, seq: int | None = None) -> Event:
         to_state=after if changed else None,
         fence=note.fence,
         actor=note.actor,
-        details=_told(note.details),
+        details=_shown_details(note.details),
     )
 
 
@@ -286,17 +292,17 @@ def _changes(note: Note) -> tuple[RunState | None, RunState | None]:
     return RunState(before) if before else None, RunState(after) if after else None
 
 
-def _told(details: Mapping[str, Any]) -> dict[str, Any]:
-    """For whoever reads it: instants as such, and without what the event says by itself."""
+def _shown_details(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Prepare details for readers: convert instants, and drop keys that the event has as fields."""
     return {
         key: instant(value) if key.endswith(_INSTANTS) and isinstance(value, int) else value
         for key, value in details.items()
-        if key not in _UNTOLD and value is not None
+        if key not in _OMITTED and value is not None
     }
 
 
 class Revised(msgspec.Struct, frozen=True):
-    """A revision of a schedule, as its row tells it."""
+    """Revision of a schedule as stored."""
 
     no: int
     made_at: int
@@ -312,7 +318,7 @@ _TYPES = {
 
 
 def type_of(note: str | None) -> str:
-    """What a revision's note says, in one word."""
+    """Return the event type that a revision's note stands for."""
     words = (note or "").partition(":")[0].partition(",")[0]
     if words.startswith("applied by "):
         return "applied"
@@ -320,18 +326,18 @@ def type_of(note: str | None) -> str:
 
 
 def history_of(name: str, revisions: Iterable[Revised], notes: Iterable[Note]) -> list[Event]:
-    """A schedule's revisions, and what was done with it that changed none: one line for each act."""
+    """Merge a schedule's revisions with the notes that belong to no revision: one line for each act."""
     lines: list[tuple[tuple[int, int, int, int], Note]] = []
-    told, latest = set(), 0
+    noted, latest = set(), 0
     for note in sorted(notes, key=lambda note: note.seq):
         own = note.details.get("revision")
         latest = own or latest
-        told.add(own)
+        noted.add(own)
         lines.append(((note.at, latest, int(own is None), note.seq), note))
-    for one in revisions:
-        if one.no not in told:
-            details = {"revision": one.no, "note": one.note}
-            note = Note(0, one.made_at, "schedule", name, type_of(one.note), one.actor, None, details)
-            lines.append(((one.made_at, one.no, 0, 0), note))
+    for revision in revisions:
+        if revision.no not in noted:
+            details = {"revision": revision.no, "note": revision.note}
+            note = Note(0, revision.made_at, "schedule", name, type_of(revision.note), revision.actor, None, details)
+            lines.append(((revision.made_at, revision.no, 0, 0), note))
     lines.sort(key=lambda line: line[0])
     return [event_of(note, place) for place, (_, note) in enumerate(lines, 1)]

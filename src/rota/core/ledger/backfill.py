@@ -1,4 +1,4 @@
-"""Backfill: which plan times of the past get a run after all, and what is left of the ranges that held them."""
+"""Backfill: which past plan times get a run, and what remains of the missed ranges that contained them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rota.core.states import RunState
 from rota.values.scope import Scope
 
 RAN = ("none", "failed", "all")
-"""Which plan times that have a run get another: none, those whose run did not succeed, or all."""
+"""Plan times with a run that get another: none, those whose run did not succeed, or all."""
 MOST_RUNS = 10_000
 MOST_LOOKED_AT = 200_000
 SAMPLE = 10
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backfill did, or would do: `count` runs, `retried` of them for plan times that had one.
+    """Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one.
 
-    Left alone are plan times that ran `already` or are part of a run that did, those of which only a folded range is
-    `known`, those that are still `pending`, and those whose unique key another run has `held`: a dry run does not tell
-    these apart. `plan_times` are the first of those that got a run.
+    Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range
+    still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a
+    dry run does not count the latter separately. `plan_times` are the first of those that got a run.
     """
 
     schedule: str
@@ -42,7 +42,7 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MissingPlanTime(msgspec.Struct, frozen=True):
-    """A plan time that is to get a run; `instead_of` is the one that it had."""
+    """Plan time that gets a run; `instead_of` is the run that it had."""
 
     scope: Scope
     plan_time: int
@@ -63,12 +63,12 @@ def choose(
     ranges: Iterable[Range],
     ran: str,
 ) -> Choice:
-    """`newest`: a run → the state of the last one that was derived from it by a retry."""
+    """Choose the plan times to run; `newest` maps a run to the state of its latest retry."""
     missing, already, known = [], 0, 0
     for scope, lane in _lanes(scopes, runs, ranges).items():
         for at in plan_times:
             run = lane.runs.get(at)
-            if run is not None and _again(newest.get(run.id, run.state), ran):
+            if run is not None and _runs_again(newest.get(run.id, run.state), ran):
                 missing.append(MissingPlanTime(scope, at, run.id))
             elif run is not None or _holds(lane.covers, at):
                 already += 1
@@ -76,7 +76,7 @@ def choose(
                 known += 1
             else:
                 missing.append(MissingPlanTime(scope, at))
-    missing.sort(key=lambda one: one.plan_time)
+    missing.sort(key=lambda item: item.plan_time)
     return Choice(missing, already, known)
 
 
@@ -85,15 +85,15 @@ def _lanes(scopes: Iterable[Scope], runs: Iterable[PlannedRun], ranges: Iterable
     for run in runs:
         if run.scope in lanes:
             lanes[run.scope].add(run)
-    for found in ranges:
-        for lane in [lanes.get(found.scope)] if found.scope else list(lanes.values()):
+    for gap in ranges:
+        for lane in [lanes.get(gap.scope)] if gap.scope else list(lanes.values()):
             if lane is not None:
-                (lane.missed if found.is_dense else lane.known).append((found.from_at, found.to_at))
+                (lane.missed if gap.is_dense else lane.known).append((gap.from_at, gap.to_at))
     return lanes
 
 
 class _Lane(msgspec.Struct):
-    """What is known of one scope's plan times; ranges as (first, last)."""
+    """Records of one scope's plan times; ranges as (first, last)."""
 
     runs: dict[int, PlannedRun]
     covers: list[tuple[int, int]]
@@ -110,73 +110,76 @@ def _holds(ranges: Sequence[tuple[int, int]], at: int) -> bool:
     return any(first <= at <= last for first, last in ranges)
 
 
-def _again(state: str, ran: str) -> bool:
+def _runs_again(state: str, ran: str) -> bool:
     if ran == "none" or not RunState(state).is_final:
         return False
     return ran == "all" or state != RunState.SUCCEEDED
 
 
-def cut(found: Range, times: Times, made: Sequence[int]) -> list[Range]:
-    """What is left of a missed range without the plan times `made`, which are in order."""
-    inside = made[bisect_left(made, found.from_at) : bisect_right(made, found.to_at)]
+def cut(gap: Range, times: Times, made: Sequence[int]) -> list[Range]:
+    """Return what remains of a missed range without the plan times `made`, which are sorted."""
+    inside = made[bisect_left(made, gap.from_at) : bisect_right(made, gap.to_at)]
     taken = [at for at in inside if times.is_time(at)]
     return [
-        msgspec.structs.replace(found, from_at=first, to_at=last, count=count)
-        for first, last, count in times.parts(found.from_at - 1, found.to_at, taken)
+        msgspec.structs.replace(gap, from_at=first, to_at=last, count=count)
+        for first, last, count in times.parts(gap.from_at - 1, gap.to_at, taken)
     ]
 
 
 def cut_all(
     history: History, ranges: Iterable[Range], made: Iterable[MissingPlanTime]
 ) -> Iterator[tuple[Range, list[Range]]]:
-    """Missed ranges that are touched, each with what is left of it: of all scopes if these were alike, else of each."""
+    """Yield each affected missed range with what remains of it.
+
+    A range of all scopes stays one if all scopes lost the same plan times; otherwise it is split by scope.
+    """
     by_scope: dict[Scope, list[int]] = {}
-    for one in made:
-        if one.instead_of is None:
-            by_scope.setdefault(one.scope, []).append(one.plan_time)
-    for found in ranges:
-        stretch = history.at(found.from_at)
-        if not found.is_dense or stretch is None:
+    for item in made:
+        if item.instead_of is None:
+            by_scope.setdefault(item.scope, []).append(item.plan_time)
+    for gap in ranges:
+        stretch = history.at(gap.from_at)
+        if not gap.is_dense or stretch is None:
             continue
         lanes = {scope: (after, until) for scope, after, until in history.lanes(stretch)}
-        wanted = [found.scope] if found.scope else list(lanes)
-        own = {scope: _inside(found, by_scope.get(scope, [])) for scope in wanted}
+        scopes = [gap.scope] if gap.scope else list(lanes)
+        own = {scope: _inside(gap, by_scope.get(scope, [])) for scope in scopes}
         if not any(own.values()):
             continue
         alike = len({tuple(plan_times) for plan_times in own.values()}) == 1
-        whole = all(after < found.from_at and found.to_at <= until for after, until in lanes.values())
-        if found.scope or (alike and whole):
-            yield found, cut(found, stretch.times, next(iter(own.values())))
+        whole = all(after < gap.from_at and gap.to_at <= until for after, until in lanes.values())
+        if gap.scope or (alike and whole):
+            yield gap, cut(gap, stretch.times, next(iter(own.values())))
             continue
-        left = []
+        parts = []
         for scope, plan_times in own.items():
             after, until = lanes[scope]
-            part = _part(found, scope, stretch.times, after, until)
-            left += cut(part, stretch.times, plan_times) if part else []
-        yield found, left
+            part = _part(gap, scope, stretch.times, after, until)
+            parts += cut(part, stretch.times, plan_times) if part else []
+        yield gap, parts
 
 
-def _inside(found: Range, plan_times: Sequence[int]) -> list[int]:
-    return [at for at in plan_times if found.from_at <= at <= found.to_at]
+def _inside(gap: Range, plan_times: Sequence[int]) -> list[int]:
+    return [at for at in plan_times if gap.from_at <= at <= gap.to_at]
 
 
-def _part(found: Range, scope: Scope, times: Times, after: int, until: int) -> Range | None:
-    """The part of a range of all scopes that is one scope's own."""
-    if after < found.from_at and found.to_at <= until:
-        return msgspec.structs.replace(found, scope=scope)
-    low, high = max(after, found.from_at - 1), min(until, found.to_at)
+def _part(gap: Range, scope: Scope, times: Times, after: int, until: int) -> Range | None:
+    """Return the part of a range of all scopes that belongs to one scope."""
+    if after < gap.from_at and gap.to_at <= until:
+        return msgspec.structs.replace(gap, scope=scope)
+    low, high = max(after, gap.from_at - 1), min(until, gap.to_at)
     first, last = times.next(low), times.prev(high + 1)
     count = times.count(low, high)
     if not count or first is None or last is None:
         return None
-    return msgspec.structs.replace(found, from_at=first, to_at=last, scope=scope, count=count)
+    return msgspec.structs.replace(gap, from_at=first, to_at=last, scope=scope, count=count)
 
 
-def of_scope(found: Range, history: History) -> list[Range]:
-    """A missed range of all scopes, as one of each."""
-    stretch = history.at(found.from_at)
-    if stretch is None or found.scope is not None:
-        return [found]
+def of_scope(gap: Range, history: History) -> list[Range]:
+    """Split a missed range of all scopes into one per scope."""
+    stretch = history.at(gap.from_at)
+    if stretch is None or gap.scope is not None:
+        return [gap]
     lanes = history.lanes(stretch)
-    parts = [_part(found, scope, stretch.times, after, until) for scope, after, until in lanes]
+    parts = [_part(gap, scope, stretch.times, after, until) for scope, after, until in lanes]
     return [part for part in parts if part is not None]

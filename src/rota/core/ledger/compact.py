@@ -1,4 +1,4 @@
-"""Folding: runs and ranges that are not kept any longer become one range per schedule, scope and reason."""
+"""Compaction: runs and ranges past their retention become one range per schedule, scope and reason."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rota.core.ledger.verify import Range
 from rota.values.scope import Scope
 
 RAN, MISSED = "ran", "missed"
-"""The reasons of pruned ranges."""
+"""Reasons of pruned ranges."""
 
 
 class ForgottenRun(msgspec.Struct, frozen=True):
-    """A run of a plan time, about to be forgotten, with the plan times that it covers."""
+    """Run of a plan time that is about to be pruned, with the plan times that it covers."""
 
     schedule_id: str
     scope: Scope
@@ -27,13 +27,13 @@ class ForgottenRun(msgspec.Struct, frozen=True):
 
 
 def short_reason(reason: str | None) -> str:
-    """What skips have in common that differ in a run's id, a limit's key, a number: `overlap`, `failure`, `limit`."""
+    """Return the common first word of skip reasons that differ in an id, a key or a number: `overlap`, `limit`."""
     words = (reason or "").partition(":")[0].split()
     return words[0] if words else "policy"
 
 
 def range_of_gone(run: ForgottenRun, reason: str) -> Range:
-    """`reason` is that of a pruned range; a skipped run has its own."""
+    """Return the range that accounts for a pruned run; `reason` applies unless the run was skipped."""
     skipped = run.state == "skipped"
     first = run.plan_time if run.covers_from is None else run.covers_from
     return Range(
@@ -47,15 +47,15 @@ def range_of_gone(run: ForgottenRun, reason: str) -> Range:
 
 
 def joined(ranges: Iterable[tuple[str, Range]]) -> dict[tuple[str, Scope | None, str, str], Range]:
-    """One for each schedule, scope, kind and reason: from the first plan time to the last, the counts added up."""
-    found: dict[tuple[str, Scope | None, str, str], Range] = {}
-    for id, one in ranges:
-        key = (id, one.scope, one.kind, one.reason)
-        other = found.get(key, one)
-        found[key] = msgspec.structs.replace(
-            one,
-            from_at=min(one.from_at, other.from_at),
-            to_at=max(one.to_at, other.to_at),
-            count=one.count + (other.count if key in found else 0),
+    """Merge ranges per schedule, scope, kind and reason: from the first plan time to the last, counts added up."""
+    merged: dict[tuple[str, Scope | None, str, str], Range] = {}
+    for id, piece in ranges:
+        key = (id, piece.scope, piece.kind, piece.reason)
+        other = merged.get(key, piece)
+        merged[key] = msgspec.structs.replace(
+            piece,
+            from_at=min(piece.from_at, other.from_at),
+            to_at=max(piece.to_at, other.to_at),
+            count=piece.count + (other.count if key in merged else 0),
         )
-    return found
+    return merged

@@ -1,4 +1,4 @@
-"""Explanations: why a plan time of a schedule did or did not, will or will not run, in words and as facts."""
+"""Explain why a plan time of a schedule did or did not, will or will not run, in sentences and as facts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LATE = 10_000_000
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """`verdict` is one word, `words` are sentences, `facts` the same for programs."""
+    """Explanation of a run or a plan time: `verdict` is one word, `words` are sentences, `facts` are for programs."""
 
     verdict: str
     words: tuple[str, ...]
@@ -38,7 +38,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanTimeRun(msgspec.Struct, frozen=True):
-    """A run of the plan time that is asked for; `error`: of its last attempt."""
+    """Run of the plan time in question; `error` is that of its last attempt."""
 
     run: PlannedRun
     run_at: int
@@ -49,7 +49,7 @@ class PlanTimeRun(msgspec.Struct, frozen=True):
 
 
 class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known about one instant of a schedule; times in microseconds. `planners`: processes that plan."""
+    """Facts about one instant of a schedule; times in microseconds. `planners`: number of live processes that plan."""
 
     at: int
     now: int
@@ -72,9 +72,9 @@ class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def newest_plan(history: History, schedule: Schedule, last_run: int | None, now: int) -> int | None:
-    """The last plan time that came; if none has, the first that will.
+    """Return the last plan time that has passed; if there is none, the next one.
 
-    `last_run`: the last that got a run, of a schedule whose plan times follow from the ends of runs.
+    `last_run`: the last plan time that got a run, for a schedule whose plan times follow from the ends of runs.
     """
     for stretch in reversed([*history.up_to(max(now, history.cursor))]):
         at = stretch.times.prev(min(stretch.until, now) + 1)
@@ -86,54 +86,54 @@ def newest_plan(history: History, schedule: Schedule, last_run: int | None, now:
 
 
 def explain_plan_time(facts: PlanTimeFacts) -> Explanation:
-    missed = [found for found in facts.ranges if found.is_dense]
+    missed = [gap for gap in facts.ranges if gap.is_dense]
     if facts.runs:
         return _ran(facts)
     if facts.covering:
         return _coalesced(facts)
     if missed:
-        words = f"It was missed: {missed[0].reason}. So were {missed[0].count} plan times from "
-        words += f"{_at(missed[0].from_at)} to {_at(missed[0].to_at)}."
-        return _told("missed", facts, [words], reason=missed[0].reason, count=missed[0].count)
+        words = f"It was missed, one of {missed[0].count} plan times from "
+        words += f"{_at(missed[0].from_at)} to {_at(missed[0].to_at)}: {missed[0].reason}."
+        return _explanation("missed", facts, [words], reason=missed[0].reason, count=missed[0].count)
     if facts.at > facts.history.cursor:
         return _undecided(facts)
     stretch = facts.history.at(facts.at)
     if stretch is None:
         first = facts.history.revisions[0]
-        return _told("not_planned", facts, [f"The schedule plans from {_at(first.valid_from)} on."])
+        return _explanation("not_planned", facts, [f"The schedule begins at {_at(first.valid_from)}."])
     return _unnamed(facts, stretch) or _without_run(facts, stretch)
 
 
 def _ran(facts: PlanTimeFacts) -> Explanation:
-    words, told = [], []
-    for found in facts.runs[:_SHOWN]:
-        words.append(_run_words(found, facts.now))
-        told.append(_run_facts(found))
+    words, runs = [], []
+    for planned in facts.runs[:_SHOWN]:
+        words.append(_run_words(planned, facts.now))
+        runs.append(_run_facts(planned))
     if len(facts.runs) > _SHOWN:
         words.append(f"There are {len(facts.runs) - _SHOWN} more runs of this plan time, for other scopes.")
-    skipped = all(found.run.state == "skipped" for found in facts.runs)
-    return _told("skipped" if skipped else "ran", facts, words, runs=told)
+    skipped = all(planned.run.state == "skipped" for planned in facts.runs)
+    return _explanation("skipped" if skipped else "ran", facts, words, runs=runs)
 
 
-def _run_words(found: PlanTimeRun, now: int) -> str:
-    run, scope = found.run, _for(found.run.scope)
-    again = "" if run.again is None else f" Run {run.again.run_id}, made in its place, is {run.again.state}."
+def _run_words(planned: PlanTimeRun, now: int) -> str:
+    run, scope = planned.run, _for(planned.run.scope)
+    again = "" if run.again is None else f" Run {run.again.run_id}, which replaces it, is {run.again.state}."
     if run.state == "skipped":
         return f"It was skipped{scope}: {run.reason} (run {run.id}).{again}"
-    words = f"Run {run.id}{scope} is {run.state}{_why_so(found)}"
-    if found.started_at is not None:
-        words += f"; it began {_after(run.plan_time, found.started_at)}"
-    elif found.run_at > now:
-        words += f"; it may begin at {_at(found.run_at)}"
+    words = f"Run {run.id}{scope} is {run.state}{_cause(planned)}"
+    if planned.started_at is not None:
+        words += f"; it began {_after(run.plan_time, planned.started_at)}"
+    elif planned.run_at > now:
+        words += f"; it may begin at {_at(planned.run_at)}"
     if run.covered:
-        words += f"; it stands for {run.covered} earlier plan times, too"
+        words += f"; it also covers {run.covered} earlier plan times"
     return f"{words}.{again}"
 
 
-def _why_so(found: PlanTimeRun) -> str:
-    run, error = found.run, found.error
+def _cause(planned: PlanTimeRun) -> str:
+    run, error = planned.run, planned.error
     if run.state in (RunState.CANCELLING, RunState.CANCELLED):
-        by = f" by {found.cancelled_by}" if found.cancelled_by and not is_policy(found.cancelled_by) else ""
+        by = f" by {planned.cancelled_by}" if planned.cancelled_by and not is_policy(planned.cancelled_by) else ""
         return by + (f": {run.reason}" if run.reason else "")
     if error is None:
         return ""
@@ -141,19 +141,19 @@ def _why_so(found: PlanTimeRun) -> str:
     return f"{':' if ended else '; its last attempt ended with'} {error.type}: {error.message}"
 
 
-def _run_facts(found: PlanTimeRun) -> dict[str, Json]:
-    run = found.run
-    late = None if found.started_at is None else max(0, found.started_at - run.plan_time) // 1_000
+def _run_facts(planned: PlanTimeRun) -> dict[str, Json]:
+    run = planned.run
+    late = None if planned.started_at is None else max(0, planned.started_at - run.plan_time) // 1_000
     return {
         "run_id": run.id,
         "scope": msgspec.to_builtins(run.scope),
         "state": run.state,
         "reason": run.reason,
-        "cancelled_by": found.cancelled_by,
-        "error": None if found.error is None else {"type": found.error.type, "message": found.error.message},
-        "run_at": _at(found.run_at),
-        "started_at": None if found.started_at is None else _at(found.started_at),
-        "finished_at": None if found.finished_at is None else _at(found.finished_at),
+        "cancelled_by": planned.cancelled_by,
+        "error": None if planned.error is None else {"type": planned.error.type, "message": planned.error.message},
+        "run_at": _at(planned.run_at),
+        "started_at": None if planned.started_at is None else _at(planned.started_at),
+        "finished_at": None if planned.finished_at is None else _at(planned.finished_at),
         "lateness_ms": late,
         "missed_count": run.covered,
         "again": msgspec.to_builtins(run.again),
@@ -163,30 +163,30 @@ def _run_facts(found: PlanTimeRun) -> dict[str, Json]:
 def _coalesced(facts: PlanTimeFacts) -> Explanation:
     words = [
         f"It was coalesced{_for(run.scope)} into run {run.id} of {_at(run.plan_time)}, which is {run.state}: that run "
-        f"stands for {run.covered} earlier plan times."
+        f"covers {run.covered} earlier plan times."
         for run in facts.covering[:_SHOWN]
     ]
-    told = [{"run_id": run.id, "scope": msgspec.to_builtins(run.scope), "state": run.state} for run in facts.covering]
-    return _told("coalesced", facts, words, runs=told[:_SHOWN])
+    runs = [{"run_id": run.id, "scope": msgspec.to_builtins(run.scope), "state": run.state} for run in facts.covering]
+    return _explanation("coalesced", facts, words, runs=runs[:_SHOWN])
 
 
 def _unnamed(facts: PlanTimeFacts, stretch: Stretch) -> Explanation | None:
-    """If the rule that was in force does not name the instant."""
+    """Explain an instant that the rule in force does not name; None if it does name it."""
     definition = stretch.revision.definition
     if definition.follows is not None:
-        told = "The schedule follows the ends of its own runs: it has no plan time there."
-        return _told("not_planned", facts, [told])
+        reason = "The schedule plans each run after the end of the last one: this is not one of its plan times."
+        return _explanation("not_planned", facts, [reason])
     if definition.awaited is not None:
-        told = f"The schedule runs {describe(definition.rule)}: it has no plan times of its own."
-        return _told("not_planned", facts, [told])
+        reason = f"The schedule runs {describe(definition.rule)}: it has no plan times of its own."
+        return _explanation("not_planned", facts, [reason])
     if stretch.times.is_time(facts.at):
         return None
     removed = _removed_by(definition.rule, facts.history.name, facts.at)
     words = [f"It is not a plan time: {removed}." if removed else "It is not a plan time."]
     before, after = stretch.times.prev(facts.at), stretch.times.next(facts.at)
-    words.append(f"The one before is {_at(before)}." if before is not None else "There is none before.")
-    words.append(f"The one after is {_at(after)}." if after is not None else "There is none after.")
-    return _told(
+    words.append(f"The previous one is {_at(before)}." if before is not None else "There is no earlier one.")
+    words.append(f"The next one is {_at(after)}." if after is not None else "There is no later one.")
+    return _explanation(
         "not_planned",
         facts,
         words,
@@ -211,37 +211,37 @@ def _removed_by(rule: Rule, name: str, at: int) -> str | None:
 
 def _without_run(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
     revision = stretch.revision
-    folded = [found for found in facts.ranges if not found.is_dense and found.reason != UNNAMED]
+    folded = [gap for gap in facts.ranges if not gap.is_dense and gap.reason != UNNAMED]
     if not revision.active:
         return _resting(facts, stretch)
     if folded:
         kind = folded[0].kind
-        told = f"{folded[0].count} plan times from {_at(folded[0].from_at)} to {_at(folded[0].to_at)}"
+        extent = f"{folded[0].count} plan times from {_at(folded[0].from_at)} to {_at(folded[0].to_at)}"
         word = "pruned" if kind == "pruned" else f"skipped ({folded[0].reason})"
-        words = [f"What became of it is not known one by one any more: {told} were {word}."]
-        return _told(kind, facts, words, reason=folded[0].reason, count=folded[0].count)
-    return _told("unknown", facts, ["Nothing is recorded of it, which cannot be: `rota doctor` tells more."])
+        words = [f"Its own record was compacted: {extent} were {word}."]
+        return _explanation(kind, facts, words, reason=folded[0].reason, count=folded[0].count)
+    return _explanation("unknown", facts, ["It has no record, which is an error in the ledger: run `rota doctor`."])
 
 
 def _resting(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
-    rest = facts.history.rests[stretch.revision.no]
-    if rest.ended:
-        return _after_its_end(facts, rest)
-    by = f" by {rest.by}" if rest.by else ""
-    words = [f"The schedule was not active then: {rest.reason}{by}, since {_at(rest.since)}."]
-    return _told("paused", facts, words, reason=rest.reason, by=rest.by, since=_at(rest.since))
+    inactivity = facts.history.rests[stretch.revision.no]
+    if inactivity.ended:
+        return _after_its_end(facts, inactivity)
+    by = f" by {inactivity.by}" if inactivity.by else ""
+    words = [f"The schedule was not active then: {inactivity.reason}{by}, since {_at(inactivity.since)}."]
+    return _explanation("paused", facts, words, reason=inactivity.reason, by=inactivity.by, since=_at(inactivity.since))
 
 
-def _after_its_end(facts: PlanTimeFacts, rest: Inactivity) -> Explanation:
+def _after_its_end(facts: PlanTimeFacts, inactivity: Inactivity) -> Explanation:
     stretch = facts.history.at(facts.at)
     definition = facts.schedule.definition if stretch is None else stretch.revision.definition
     had = "the only run" if definition.max_runs == 1 else f"the last of the {definition.max_runs} runs"
-    words = [f"It is not a plan time: the schedule ended at {_at(rest.since)}, with {had} that it may have."]
-    return _told("not_planned", facts, words, max_runs=definition.max_runs, ended_at=_at(rest.since))
+    words = [f"It is not a plan time: the schedule ended at {_at(inactivity.since)}, after {had} that it may have."]
+    return _explanation("not_planned", facts, words, max_runs=definition.max_runs, ended_at=_at(inactivity.since))
 
 
 def _undecided(facts: PlanTimeFacts) -> Explanation:
-    """After the cursor: due and not planned yet, or to come."""
+    """Explain an instant after the cursor: due and not planned yet, or in the future."""
     schedule, history = facts.schedule, facts.history
     times = schedule.definition.times(schedule.name)
     current = Stretch(history.revisions[-1], times, history.cursor, facts.at)
@@ -252,23 +252,25 @@ def _undecided(facts: PlanTimeFacts) -> Explanation:
         unnamed = None if is_next else _unnamed(facts, current)
     if unnamed:
         return unnamed
-    rest = history.rests.get(history.revisions[-1].no)
-    if rest is not None and rest.ended:
-        return _after_its_end(facts, rest)
+    inactivity = history.rests.get(history.revisions[-1].no)
+    if inactivity is not None and inactivity.ended:
+        return _after_its_end(facts, inactivity)
     why = _why_resting(schedule)
     if why and facts.at <= facts.now:
-        words = [why, "It would be caught up with only if the schedule were resumed so."]
-        since = None if rest is None else _at(rest.since)
-        reason, by = (schedule.pause_reason, schedule.paused_by) if rest is None else (rest.reason, rest.by)
-        return _told("paused", facts, words, reason=reason, by=by, since=since)
+        words = [why, "It gets a run only if the schedule is resumed with catch-up."]
+        since = None if inactivity is None else _at(inactivity.since)
+        reason, by = (
+            (schedule.pause_reason, schedule.paused_by) if inactivity is None else (inactivity.reason, inactivity.by)
+        )
+        return _explanation("paused", facts, words, reason=reason, by=by, since=since)
     room = facts.standing.room
     number = times.count(history.cursor, facts.at)
     if room is not None and number > room:
         words = [f"It will not run: the schedule may have {schedule.definition.max_runs} runs, and they are used up."]
-        return _told("not_planned", facts, words, max_runs=schedule.definition.max_runs, fired=schedule.fired)
+        return _explanation("not_planned", facts, words, max_runs=schedule.definition.max_runs, fired=schedule.fired)
     due = facts.at + in_micros(schedule.definition.delay)
     if due <= facts.now:
-        return _told("pending", facts, [f"It is due since {_at(due)}, and not planned yet.", *_why_late(facts)])
+        return _explanation("pending", facts, [f"It was due at {_at(due)}, and is not planned yet.", *_why_late(facts)])
     return _future(facts, due, why)
 
 
@@ -285,9 +287,9 @@ def _why_resting(schedule: Schedule) -> str | None:
 
 def _why_late(facts: PlanTimeFacts) -> list[str]:
     if facts.schedule.trouble:
-        return [f"The last try to plan it failed: {facts.schedule.trouble}."]
+        return [f"The last attempt to plan it failed: {facts.schedule.trouble}."]
     if facts.next_at is None or facts.now - facts.next_at < _LATE:
-        return ["A planner takes it up within a second; each server and worker has one."]
+        return ["A server or worker plans it within a second."]
     if facts.provider:
         words = f"It waits for a process that has the scope provider {facts.provider!r} registered."
         return [words, *_planners(facts)]
@@ -299,7 +301,7 @@ def _planners(facts: PlanTimeFacts) -> list[str]:
         alive = (
             "1 worker is alive, and plans" if facts.planners == 1 else f"{facts.planners} workers are alive, and plan"
         )
-        return [f"{alive} besides."]
+        return [f"{alive} other schedules."]
     return ["No worker is alive: start `rota server`, `rota dev` or `rota worker`."]
 
 
@@ -308,7 +310,7 @@ def _future(facts: PlanTimeFacts, due: int, why: str | None) -> Explanation:
     schedule = facts.schedule
     resumed = schedule.resume_at is not None and micros_at(schedule.resume_at) < facts.at
     if why and not resumed:
-        words = [why, "As things are, it will not run."]
+        words = [why, "Unless that changes, it will not run."]
     else:
         words = [*([why] if why else []), f"It will be planned at {_at(due)}."]
     moments = [(scope, eligible(facts.standing, scope, facts.at)) for scope in _few(facts.lanes)]
@@ -318,9 +320,9 @@ def _future(facts: PlanTimeFacts, due: int, why: str | None) -> Explanation:
         reason = _held_by(facts, facts.lanes[scope])
         if reason:
             held.append(reason)
-            words.append(f"If it were now, {reason}{_for(scope)}.")
+            words.append(f"If it were due now, {reason}{_for(scope)}.")
     eligible_at = [{"scope": msgspec.to_builtins(scope), "at": _at(moment)} for scope, moment in moments]
-    return _told("future", facts, words, planned_at=_at(due), eligible_at=eligible_at, held_by=held)
+    return _explanation("future", facts, words, planned_at=_at(due), eligible_at=eligible_at, held_by=held)
 
 
 def _held_by(facts: PlanTimeFacts, lane: Lane) -> str | None:
@@ -333,7 +335,7 @@ def _held_by(facts: PlanTimeFacts, lane: Lane) -> str | None:
     if decision.after:
         return f"it would wait for run {decision.after[-1]}"
     if decision.supersedes:
-        return f"run {decision.supersedes[-1]} would give way to it"
+        return f"it would supersede run {decision.supersedes[-1]}"
     return None
 
 
@@ -341,7 +343,7 @@ def _few(lanes: Iterable[Scope]) -> list[Scope]:
     return list(lanes)[:_SHOWN]
 
 
-def _told(verdict: str, facts: PlanTimeFacts, words: Sequence[str], **more: Any) -> Explanation:
+def _explanation(verdict: str, facts: PlanTimeFacts, words: Sequence[str], **more: Any) -> Explanation:
     common = {"schedule": facts.schedule.name, "at": _at(facts.at), "now": _at(facts.now)}
     return Explanation(verdict=verdict, words=tuple(words), facts={**common, **more})
 

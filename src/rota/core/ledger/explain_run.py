@@ -1,4 +1,4 @@
-"""Explanations of runs: why one is in the state that it is in."""
+"""Explain why a run is in its state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAY_BE_CLAIMED, WAITS_FOR_TIME, WITHIN_LIMITS, WAITS_FOR_RUNS, CONDUCTS_WHEN_DUE
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """What an operator holds: a job or a queue."""
+    """Pause of a job or a queue by an operator."""
 
     kind: str
     name: str
@@ -34,7 +34,11 @@ class Paused(msgspec.Struct, frozen=True):
 
 
 class LimitFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`held`: slots, or how many began within the `period` (µs) of a rate, which `opens_at` that time again."""
+    """Limit and how much of it is used.
+
+    `held`: slots in use; under a rate, attempts begun within the `period` (µs), and `opens_at` is when the next may
+    begin.
+    """
 
     key: str
     max: int
@@ -57,12 +61,12 @@ class LiveWorker(msgspec.Struct, frozen=True):
 
     @property
     def claims(self) -> bool:
-        """One that drains or stops takes from no queue."""
+        """Return whether it claims runs; one that drains or stops does not."""
         return self.state is WorkerState.WORKING
 
 
 class PartFacts(msgspec.Struct, frozen=True):
-    """The part of a pipeline that a run is at: the `no`th `of` all, for workers of that queue who know that job."""
+    """Current part of a pipeline run: number `no` of `of`, and the queue and job that workers claim it by."""
 
     step: str
     job: str
@@ -72,13 +76,15 @@ class PartFacts(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
-    needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
-    to be claimed first; `shielded`: it is in a step that is not to be cancelled; `step`: the one whose end it waits for
-    outside; `for_worker`: the name of the only worker that may have it. Of a run that conducts, `limits` are those of
-    its replicas that wait.
+    """Facts about a run.
 
-    `walled`: for a reader of one scope, who is told of no other runs than those of it; `apart`: it waits for such."""
+    `hold` is the column of `rota_ready`. `waits_for`: (run, its final state or None, `rota_wait.kind`). `awaited_by`:
+    runs that wait for it. `before`: how many runs of its queue are claimed first. `shielded`: it is in a step that
+    cannot be cancelled. `step`: the step whose external end it waits for. `for_worker`: the name of the only worker
+    that may have it. If the run conducts replicas, `limits` are those of its waiting replicas.
+
+    `walled`: the reader is restricted to one scope, and sees runs of that scope only; `apart`: it waits for others.
+    """
 
     run: Run
     now: datetime
@@ -104,7 +110,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def claimed_as(self) -> tuple[str, str]:
-        """By which job, and from which queue."""
+        """Job and queue by which workers claim it."""
         return (self.run.job, self.run.queue) if self.part is None else (self.part.job, self.part.queue)
 
 
@@ -123,8 +129,8 @@ def explain_run(facts: RunFacts) -> Explanation:
         words = _ended(facts)
     if facts.awaited_by:
         more["awaited_by"] = list(facts.awaited_by)
-        one = len(facts.awaited_by) == 1
-        words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if one else 'wait'} for it.")
+        single = len(facts.awaited_by) == 1
+        words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if single else 'wait'} for it.")
     if (at := facts.part) is not None and not run.state.is_final:
         words = [f"It is at step {at.step!r}, {at.no} of {at.of}, which is job {at.job!r}.", *words]
         more["part"] = msgspec.to_builtins(at)
@@ -150,32 +156,32 @@ def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     more["run_at"] = written(run.run_at)
     when = f"{written(run.run_at)} ({age(run.run_at, facts.now)})"
     if run.run_at <= facts.now and facts.hold == CONDUCTS_WHEN_DUE:
-        waits = [f"Its time came at {when}: each of several workers does it, as soon as there are such."]
+        waits = [f"It was due at {when}: it begins as soon as there are workers for its replicas."]
         return waits + _paused(facts, more) + _workers(facts, more)
     if run.run_at <= facts.now:
-        return [f"Its time came at {when}: it will be queued within a second if a server or worker is alive."]
+        return [f"It was due at {when}: it will be queued within a second if a server or worker is alive."]
     if run.attempt and facts.attempts:
         last = facts.attempts[-1]
         how = "" if last.outcome is None else f", which {_OUTCOMES.get(last.outcome.value, last.outcome.value)}"
         why = f": {last.error.type}: {last.error.message}" if last.error else ""
-        words = f"It rests after attempt {run.attempt} of {run.max_attempts}{how}{why}."
-        return [words, f"It is tried again at {when}."]
-    return [f"It waits for its time, {when}."]
+        words = f"It waits after attempt {run.attempt} of {run.max_attempts}{how}{why}."
+        return [words, f"The next attempt is due at {when}."]
+    return [f"It is due at {when}."]
 
 
 def _waiting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     live = [(id, kind) for id, state, kind in facts.waits_for if state is None]
     more["waits_for"] = [id for id, _ in live]
     if facts.apart and not live:
-        return ["It waits for runs that are not of its scope."]
+        return ["It waits for runs of other scopes."]
     if not live:
-        return ["The runs that it waited for have ended: it will go on within seconds."]
+        return ["The runs that it waited for have ended: it will be queued within seconds."]
     words = []
-    for what, ids in (
+    for event, ids in (
         ("the end", [id for id, kind in live if kind not in NEEDS_SUCCESS]),
         ("the success", [id for id, kind in live if kind in NEEDS_SUCCESS]),
     ):
-        words += [f"It waits for {what} of {_runs(ids)}."] if ids else []
+        words += [f"It waits for {event} of {_runs(ids)}."] if ids else []
     skipped = [kind == SUCCESS_OR_SKIP for _, kind in live if kind in NEEDS_SUCCESS]
     if skipped:
         end = "skipped" if all(skipped) else "skipped or cancelled" if any(skipped) else "cancelled"
@@ -228,13 +234,13 @@ def _limited(facts: RunFacts, more: dict[str, Any]) -> list[str]:
 
 def _full(limit: LimitFacts) -> str:
     if limit.period is None:
-        return f"Limit {limit.key!r} is full: {limit.held} of {limit.max} run."
+        return f"Limit {limit.key!r} is full: {limit.held} of {limit.max} slots are in use."
     opens = "" if limit.opens_at is None else f", next at {written(limit.opens_at)}"
-    return f"It waits for its rate: {measure(limit.max, limit.period)} of {limit.key!r}{opens}."
+    return f"Rate limit {limit.key!r} is reached: {measure(limit.max, limit.period)}{opens}."
 
 
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    """Nothing if there is one that takes it."""
+    """Explain why no worker takes it; empty if there is one that does."""
     alive = facts.workers
     if facts.for_worker is not None:
         alive = [worker for worker in alive if worker.name == facts.for_worker]
@@ -254,8 +260,8 @@ def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     if not alive:
         return ["No worker is alive: start one with `rota worker`."]
     if not able:
-        none = f"None of the {len(alive)} workers that are alive takes"
-        who = "The only worker that is alive does not take" if len(alive) == 1 else none
+        none = f"None of the {len(alive)} live workers takes"
+        who = "The only live worker does not take" if len(alive) == 1 else none
         return [f"{who} runs of queue {queue!r}."]
     if not knowing:
         return [f"No worker of queue {queue!r} knows job {job!r}."]
@@ -268,20 +274,20 @@ def _claims_nothing(worker: LiveWorker) -> str:
 
 
 def _conducting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    run, counted = facts.run, [one for one in facts.replicas if one.counts]
-    more["replicas"] = {one.run_id: one.state.value for one in counted}
+    run, counted = facts.run, [replica for replica in facts.replicas if replica.counts]
+    more["replicas"] = {replica.run_id: replica.state.value for replica in counted}
     since = run.started_at or run.run_at
-    words = [f"Several workers do it since {written(since)} ({age(since, facts.now)}), each a replica of its own."]
-    for one in counted[:_SHOWN]:
-        whose = f"worker {one.worker}" if one.worker else "the next worker that has none"
-        why = f": {one.error}" if one.error else ""
-        words.append(f"Replica {one.run_id} of {whose} is {one.state.value}{why}.")
+    words = [f"It began at {written(since)} ({age(since, facts.now)}) on several workers, with one replica on each."]
+    for replica in counted[:_SHOWN]:
+        whose = f"worker {replica.worker}" if replica.worker else "any worker that has none"
+        why = f": {replica.error}" if replica.error else ""
+        words.append(f"Replica {replica.run_id} for {whose} is {replica.state.value}{why}.")
     words += [f"There are {len(counted) - _SHOWN} more."] if len(counted) > _SHOWN else []
-    if any(one.state is RunState.QUEUED for one in counted):
+    if any(replica.state is RunState.QUEUED for replica in counted):
         words += _paused(facts, more) + _limited(facts, more)
     if run.state is RunState.CANCELLING:
         by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
-        words.append(f"It was asked to stop{by}{why}: it ends with the last of them.")
+        words.append(f"It was asked to stop{by}{why}: it ends when its last replica has ended.")
     return words
 
 
@@ -289,7 +295,7 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     run = facts.run
     since = run.started_at or run.run_at
     attempt = f"attempt {run.attempt} of {run.max_attempts}"
-    words = [f"Worker {run.worker_id} has had it since {written(since)} ({age(since, facts.now)}): {attempt}."]
+    words = [f"Worker {run.worker_id} has held it since {written(since)} ({age(since, facts.now)}): {attempt}."]
     more |= {"worker_id": run.worker_id, "since": written(since)}
     if run.wait_until is not None:
         words = _external(facts, more)
@@ -297,33 +303,33 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
         more["lease_until"] = written(facts.lease_until)
         if facts.lease_until < facts.now:
             late = span(facts.now - facts.lease_until)
-            words.append(f"Its lease ended {late} ago without a sign of life: it will be taken away.")
+            words.append(f"Its lease expired {late} ago without a heartbeat: it will be taken away from the worker.")
     if run.state is RunState.CANCELLING:
         more["cancelled_by"] = facts.cancelled_by
         by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
         words.append(f"It was asked to stop{by}{why}.")
         more["shielded"] = facts.shielded
         if facts.shielded:
-            words.append("It is in a step that is not to be cancelled: that finishes first, and its grace begins then.")
+            words.append("It is in a step that cannot be cancelled: that finishes first, then its grace period begins.")
         elif facts.cancel_until is not None:
-            words.append(f"If it does not stop, it ends at {written(facts.cancel_until)}.")
+            words.append(f"If it does not stop, it is ended at {written(facts.cancel_until)}.")
     return words
 
 
 def _external(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    """Handed over: nobody of ours has it."""
+    """Explain a run that was handed over: no worker of ours holds it."""
     run = facts.run
     assert run.wait_until is not None
     since = run.wait_since or run.started_at or run.run_at
     more |= {"since": written(since), "wait_until": written(run.wait_until), "fence": run.fence, "step": facts.step}
-    what = "it" if facts.step is None else f"its step {facts.step!r}"
+    subject = "it" if facts.step is None else f"its step {facts.step!r}"
     when = f"{written(since)} ({age(since, facts.now)})"
     words = [
         f"Worker {run.worker_id} handed it over at {when}.",
-        f"It waits for somebody outside who ends {what}, under fence {run.fence}.",
+        f"It waits for an external worker to end {subject}, under fence {run.fence}.",
     ]
     if run.wait_until < facts.now:
-        words.append(f"Its time was up at {written(run.wait_until)}: it will be taken away within seconds.")
+        words.append(f"It timed out at {written(run.wait_until)}: the attempt will be ended within seconds.")
     else:
         words.append(
             f"If nobody does, attempt {run.attempt} of {run.max_attempts} times out at {written(run.wait_until)}."
@@ -341,8 +347,8 @@ def _ended(facts: RunFacts) -> list[str]:
     match run.state:
         case RunState.SUCCEEDED:
             took = span(run.finished_at - run.started_at) if run.started_at else span(timedelta(0))
-            if run.worker_id is None:  # it was claimed by nobody: its replicas were
-                return [f"It succeeded at {at}, done by several workers, after {took}."]
+            if run.worker_id is None:  # only its replicas were claimed
+                return [f"It succeeded at {at} on several workers, after {took}."]
             return [f"It succeeded at {at} on worker {run.worker_id}, in {attempts}, after {took}."]
         case RunState.SKIPPED:
             return [f"It was skipped at {at}{why}."]
@@ -351,8 +357,8 @@ def _ended(facts: RunFacts) -> list[str]:
             begun = "" if run.attempt else " It never began."
             return [f"It was cancelled{by} at {at}{why}.{begun}"]
         case RunState.EXPIRED:
-            return [f"Its worker was lost, and it may not begin again: it ended at {at} in {attempts}{error}."]
+            return [f"Its worker was lost, and it must not run again: it ended at {at} in {attempts}{error}."]
         case RunState.TIMED_OUT:
-            return [f"It took longer than it may: {attempts} timed out at {at}{error}."]
-    last = "that was the last attempt" if run.attempt >= run.max_attempts else "it is not tried again"
+            return [f"It exceeded its timeout: {attempts} timed out at {at}{error}."]
+    last = "that was the last attempt" if run.attempt >= run.max_attempts else "it is not retried"
     return [f"It failed at {at} in {attempts}{error}.", f"{last.capitalize()}."]

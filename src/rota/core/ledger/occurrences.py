@@ -1,4 +1,4 @@
-"""Occurrences: the ledger of a schedule as people read it, plan time by plan time, ranges where they are many."""
+"""Occurrences: the ledger of a schedule for readers, one line per plan time, or per range where there are many."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rota.core.states import RunState
 from rota.values.instants import instant, micros_at
 from rota.values.scope import Scope
 
-_MOST_TOLD = 1_000_000  # of one plan time: one for each scope
+_MOST_TOLD = 1_000_000  # occurrences of one plan time: one per scope
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """The newest run that was made in place of one that did not succeed, by a retry or a backfill."""
+    """Newest run that a retry or a backfill made in place of one that did not succeed."""
 
     run_id: str
     state: str
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """One plan time, or with `from_at` and `to_at` so many of them; without a scope, for all that there were.
+    """Plan time, or `count` of them between `from_at` and `to_at`; without a scope, those of all scopes.
 
-    `run_id` is the run's that it got, or of the one that it was coalesced into.
+    `run_id` is the run that it got, or the one that it was coalesced into.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
-    """A run of a plan time; `state` as it is now."""
+    """Run of a plan time, with its current `state`."""
 
     id: str
     scope: Scope
@@ -60,42 +60,42 @@ class PlannedRun(msgspec.Struct, frozen=True):
 
 
 class PagePosition(msgspec.Struct, frozen=True):
-    """How far a page came: `at` is where its last one begins, `told` how many are told that begin there."""
+    """End of a page: `at` is the start of its last occurrence, `told` how many with that start were returned."""
 
     at: datetime
     told: int
 
 
-def place_after(found: Sequence[Occurrence], before: PagePosition | None = None) -> PagePosition | None:
-    """Where the next page goes on; `before` is where this one began."""
-    if not found:
+def place_after(page: Sequence[Occurrence], before: PagePosition | None = None) -> PagePosition | None:
+    """Return where the next page begins; `before` is where this one began."""
+    if not page:
         return before
-    at = _beginning(found[-1])
-    told = sum(_beginning(one) == at for one in found)
-    return PagePosition(at, told + before.told if before is not None and before.at == at else told)
+    at = _beginning(page[-1])
+    count = sum(_beginning(occurrence) == at for occurrence in page)
+    return PagePosition(at, count + before.told if before is not None and before.at == at else count)
 
 
 def written_place(from_at: datetime, to_at: datetime, place: PagePosition) -> str:
-    """With the time that is looked at: a page of the last day goes on in the same day."""
+    """Encode a cursor, with its time range: a page of the last day continues in the same day."""
     return f"{micros_at(from_at)} {micros_at(to_at)} {micros_at(place.at)} {place.told}"
 
 
 def read_place(text: str) -> tuple[datetime, datetime, PagePosition]:
-    """What is none is a ValueError or an OverflowError."""
+    """Decode a cursor. Raises ValueError or OverflowError if the text is not one."""
     from_at, to_at, at, told = map(int, text.split(" "))
     if not 0 <= told <= _MOST_TOLD:
         raise ValueError(told)
     return instant(from_at), instant(to_at), PagePosition(instant(at), told)
 
 
-def _beginning(one: Occurrence) -> datetime:
-    at = one.plan_time or one.from_at
+def _beginning(occurrence: Occurrence) -> datetime:
+    at = occurrence.plan_time or occurrence.from_at
     assert at is not None
     return at
 
 
 class OccurrenceQuery(msgspec.Struct, frozen=True):
-    """Of what is from `past` on, `told` are known: they count for the limit, and are left out."""
+    """Time range and page; the first `told` occurrences from `past` on were returned before, and are left out."""
 
     from_at: int
     to_at: int
@@ -108,24 +108,24 @@ class OccurrenceQuery(msgspec.Struct, frozen=True):
         return self.limit + self.told
 
 
-def resting(history: History, wanted: OccurrenceQuery, *, now: int, active: bool) -> list[Stretch]:
-    """Those in which it was held, as far as they are wanted: what they name has runs only by a backfill."""
+def resting(history: History, query: OccurrenceQuery, *, now: int, active: bool) -> list[Stretch]:
+    """Return the inactive stretches within the range; their plan times have runs only by a backfill."""
     end = history.cursor if active else max(history.cursor, now)
     return [
         msgspec.structs.replace(
-            stretch, after=max(stretch.after, wanted.from_at - 1), until=min(stretch.until, wanted.to_at)
+            stretch, after=max(stretch.after, query.from_at - 1), until=min(stretch.until, query.to_at)
         )
         for stretch in history.up_to(end)
         if not stretch.revision.active
         and not history.ended(stretch)
-        and stretch.until >= wanted.from_at
-        and stretch.after < wanted.to_at
+        and stretch.until >= query.from_at
+        and stretch.after < query.to_at
     ]
 
 
 def occurrences(
     history: History,
-    wanted: OccurrenceQuery,
+    query: OccurrenceQuery,
     runs: Iterable[PlannedRun],
     ranges: Iterable[Range],
     held: Iterable[tuple[Stretch, Sequence[tuple[Scope, int]]]],
@@ -134,18 +134,20 @@ def occurrences(
     room: int | None,
     next_plan: int | None,
 ) -> list[Occurrence]:
-    """In the order of plan times. `runs` and `ranges` are those that touch what is wanted; `held`: each stretch of
-    rest, with all plan times in it that have a run, however many of those are on this page.
+    """Return the occurrences of a page in the order of plan times.
+
+    `runs` and `ranges` are those that touch the range; `held`: each inactive stretch with all its plan times that have
+    a run, even those that are not on this page.
     """
-    found = [pair for run in runs for pair in _of_run(history, run)]
-    found += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
-    found += [pair for stretch, taken in held for pair in _paused(history, stretch, taken)]
+    pairs = [pair for run in runs for pair in _of_run(history, run)]
+    pairs += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
+    pairs += [pair for stretch, taken in held for pair in _paused(history, stretch, taken)]
     if active:
-        found += _pending(history, wanted, room, next_plan)
-    found = [pair for pair in found if pair[0] >= wanted.past]
-    found.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
-    told = min(wanted.told, sum(at == wanted.past for at, _ in found))  # what is gone meanwhile hides nothing else
-    return [occurrence for _, occurrence in found[told : told + wanted.limit]]
+        pairs += _pending(history, query, room, next_plan)
+    pairs = [pair for pair in pairs if pair[0] >= query.past]
+    pairs.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
+    skipped = min(query.told, sum(at == query.past for at, _ in pairs))  # if some were pruned meanwhile, skip no others
+    return [occurrence for _, occurrence in pairs[skipped : skipped + query.limit]]
 
 
 def _order(scope: Scope | None) -> tuple[str, ...]:
@@ -184,21 +186,21 @@ def _of_run(history: History, run: PlannedRun) -> Iterator[tuple[int, Occurrence
     )
 
 
-def _of_range(history: History, found: Range) -> Occurrence:
-    first, last = history.at(found.from_at), history.at(found.to_at)
+def _of_range(history: History, gap: Range) -> Occurrence:
+    first, last = history.at(gap.from_at), history.at(gap.to_at)
     return Occurrence(
-        kind=found.kind,
-        from_at=instant(found.from_at),
-        to_at=instant(found.to_at),
-        count=found.count,
-        scope=found.scope,
-        reason=found.reason,
+        kind=gap.kind,
+        from_at=instant(gap.from_at),
+        to_at=instant(gap.to_at),
+        count=gap.count,
+        scope=gap.scope,
+        reason=gap.reason,
         revision=first.revision.no if first and first == last else None,
     )
 
 
 def _paused(history: History, stretch: Stretch, runs: Sequence[tuple[Scope, int]]) -> Iterator[tuple[int, Occurrence]]:
-    """What lies between runs that a backfill made; then for each scope on its own."""
+    """Yield the paused ranges between backfilled runs; per scope if there are such runs."""
     after, until = stretch.after, stretch.until
     lanes: list[tuple[Scope | None, int, int]] = [*history.lanes(stretch)] if runs else [(None, after, until)]
     taken: dict[Scope | None, list[int]] = {}
@@ -224,27 +226,27 @@ def _paused(history: History, stretch: Stretch, runs: Sequence[tuple[Scope, int]
 
 
 def _pending(
-    history: History, wanted: OccurrenceQuery, room: int | None, next_plan: int | None
+    history: History, query: OccurrenceQuery, room: int | None, next_plan: int | None
 ) -> Iterator[tuple[int, Occurrence]]:
     revision = history.revisions[-1]
     if revision.definition.follows is not None:
         plans = iter([next_plan] if next_plan is not None else [])
     else:
-        plans = _following(history, wanted, room)
+        plans = _following(history, query, room)
     for at in plans:
-        if wanted.from_at <= at <= wanted.to_at:
+        if query.from_at <= at <= query.to_at:
             yield at, Occurrence(kind="pending", plan_time=instant(at), revision=revision.no)
 
 
-def _following(history: History, wanted: OccurrenceQuery, room: int | None) -> Iterator[int]:
-    """Not more than are wanted, nor more than may still get a run."""
+def _following(history: History, query: OccurrenceQuery, room: int | None) -> Iterator[int]:
+    """Yield the next plan times, at most as many as the page takes and as `max_runs` allows."""
     times = history.revisions[-1].definition.times(history.name)
-    start = max(history.cursor, wanted.from_at - 1, wanted.past - 1)
-    left = wanted.most
+    start = max(history.cursor, query.from_at - 1, query.past - 1)
+    allowed = query.most
     if room is not None:
-        left = min(left, max(0, room - times.count(history.cursor, start)))
+        allowed = min(allowed, max(0, room - times.count(history.cursor, start)))
     at = times.next(start)
-    while at is not None and at <= wanted.to_at and left > 0:
+    while at is not None and at <= query.to_at and allowed > 0:
         yield at
         at = times.next(at)
-        left -= 1
+        allowed -= 1

@@ -1,4 +1,4 @@
-"""The ledger of a schedule: what it named when, and whether its records account for every plan time, each once."""
+"""Verify the ledger of a schedule: its records must account for every plan time exactly once."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from functools import cached_property
 import msgspec
 
 from rota.core.calendar.rules import Rule, Times
-from rota.core.calendar.triggers import Cron, Either
 from rota.core.schedules.revisions import Inactivity, Revision, rests
 from rota.values.instants import instant
 from rota.values.scope import Scope
 
 BACKFILL = "backfill"
-"""The tag by which people find runs that a backfill made; their rows say so by themselves."""
+"""Tag of backfilled runs, for searches; their rows have a column for it."""
 UNNAMED = "backfilled"
-"""The reason of a pruned range of such runs: it accounts for nothing."""
+"""Reason of a range of pruned backfilled runs: it accounts for no plan time."""
 
 _UTC = ("UTC", "Etc/UTC", "Etc/GMT", "GMT")
 _SHOWN = 5
 
 Lane = tuple[Scope, int, int]
-"""A scope, and the plan times that it counts for: after the first instant, up to the second."""
+"""Scope, and its interval of plan times: after the first instant, up to and including the second."""
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """The plan times after `after`, up to `until`, that one revision names."""
+    """Validity of one revision: the plan times after `after`, up to and including `until`."""
 
     revision: Revision
     times: Times
@@ -47,7 +46,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Plan times without a run of their own; without a scope, of all that there were."""
+    """Plan times without a run of their own; without a scope, those of all scopes at that time."""
 
     from_at: int
     to_at: int
@@ -58,19 +57,19 @@ class Range(msgspec.Struct, frozen=True):
 
     @property
     def is_dense(self) -> bool:
-        """Whether it holds every plan time from its first to its last, and not just so many of them."""
+        """Return whether it contains every plan time from its first to its last, and not only `count` of them."""
         return self.kind == "missed"
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """Runs of one scope in one stretch, and how many plan times they cover besides their own."""
+    """Number of runs of one scope in one stretch, and of the plan times they cover besides their own."""
 
     runs: int = 0
     covered: int = 0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not as it must be: `expected` plan times or records, `found` so many."""
+    """Inconsistency: `expected` plan times or records, but `found` so many."""
 
     problem: str
     words: str
@@ -85,7 +84,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """`plan_times` were accounted for, of all scopes; `unverified` names stretches that cannot be computed any more."""
+    """Result for one schedule: `plan_times` compared, of all scopes; `unverified` stretches cannot be recomputed."""
 
     schedule: str
     plan_times: int
@@ -98,7 +97,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True, dict=True):
-    """All that a schedule named: revisions in order, spans of scopes, and up to where plan times are decided."""
+    """Revisions of a schedule in order, spans of its scopes, and the cursor up to which plan times are decided."""
 
     id: str
     name: str
@@ -109,21 +108,21 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Those that are not empty, up to the cursor."""
+        """Stretches that are not empty, up to the cursor."""
         return tuple(self.up_to(self.cursor))
 
     @cached_property
     def rests(self) -> dict[int, Inactivity]:
-        """What held the schedule in each revision that was not active, by its number."""
+        """Reason of inactivity of each revision that was not active, by its number."""
         return rests(self.revisions)
 
     def ended(self, stretch: Stretch) -> bool:
-        """Whether the schedule had all its runs then: its rule goes on, but it names no plan times."""
-        rest = self.rests.get(stretch.revision.no)
-        return rest is not None and rest.ended
+        """Return whether the schedule had used up `max_runs` then: its rule continues, but it has no plan times."""
+        inactivity = self.rests.get(stretch.revision.no)
+        return inactivity is not None and inactivity.ended
 
     def after_end(self, until: int) -> Iterator[tuple[int, int]]:
-        """From each end to where it went on after all."""
+        """Yield the intervals from an end of the schedule to where it went on after all."""
         return ((stretch.after, stretch.until) for stretch in self.up_to(until) if self.ended(stretch))
 
     def up_to(self, end: int) -> Iterator[Stretch]:
@@ -140,7 +139,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return self.stretches[place]
 
     def lanes(self, stretch: Stretch) -> Iterator[Lane]:
-        """Of its scopes, each with its part of the stretch."""
+        """Yield the scopes of a stretch, each with its part of it."""
         definition = stretch.revision.definition
         if definition.provider is None:
             yield from ((scope, stretch.after, stretch.until) for scope in definition.lanes)
@@ -152,7 +151,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
                 yield span.scope, after, until
 
     def names(self, scope: Scope, plan_time: int) -> bool:
-        """Whether it named this plan time for this scope, and was active."""
+        """Return whether the schedule was active and had this plan time for this scope."""
         stretch = self.at(plan_time)
         if stretch is None or not stretch.revision.active or not self._is_time(stretch, plan_time):
             return False
@@ -162,21 +161,20 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return not self.is_verifiable(stretch) or stretch.times.is_time(plan_time)
 
     def is_verifiable(self, stretch: Stretch) -> bool:
-        """Not if its plan times follow from the ends of runs, or from time zone data that is not known here."""
+        """Return whether plan times can be recomputed: not from the ends of runs, nor with other time zone data."""
         if stretch.revision.definition.follows is not None:
             return False
         return stretch.revision.tzdata == self.tzdata or not is_zoned(stretch.revision.definition.rule)
 
 
 def is_zoned(rule: Rule) -> bool:
-    parts = rule.trigger.triggers if isinstance(rule.trigger, Either) else (rule.trigger,)
-    zones = {part.timezone for part in parts if isinstance(part, Cron)}
+    zones = set(rule.trigger.zones)
     zones |= {rule.timezone} if rule.windows or rule.exclude else set()
     return not zones.issubset(_UTC)
 
 
 class _Piece(msgspec.Struct):
-    """One scope's part of an active stretch, with what accounts for it. Pieces that share a range form a group."""
+    """Part of an active stretch that belongs to one scope. Pieces that share a range form a group."""
 
     stretch: Stretch
     after: int
@@ -191,10 +189,10 @@ def account(
     ranges: Sequence[Range],
     backfilled: Iterable[tuple[Scope, int]],
 ) -> tuple[int, list[Finding]]:
-    """Compare what was named with what is recorded, scope by scope; returns how many plan times were compared.
+    """Compare plan times with records, scope by scope; return how many plan times were compared, and the findings.
 
-    `tallies` by the number of a revision, a scope, and the instant after which its part of the revision begins;
-    `backfilled` are the runs of backfills that are at named plan times.
+    `tallies` are keyed by revision number, scope, and the instant after which the scope's part of the revision begins;
+    `backfilled` are the backfilled runs that have a regular plan time.
     """
     by_scope: dict[Scope, list[_Piece]] = {}
     for stretch in history.stretches:
@@ -205,19 +203,19 @@ def account(
     for scope, plan_time in backfilled:
         for piece in _touched(by_scope[scope], plan_time, plan_time):
             piece.found += 1
-    of_all = [found for found in ranges if found.scope is None]
+    of_all = [gap for gap in ranges if gap.scope is None]
     own: dict[Scope, list[Range]] = {}
-    for found in ranges:
-        if found.scope is not None and found.reason != UNNAMED:
-            own.setdefault(found.scope, []).append(found)
-    findings = [_strange(scope, found) for scope in own.keys() - by_scope.keys() for found in own[scope]]
+    for gap in ranges:
+        if gap.scope is not None and gap.reason != UNNAMED:
+            own.setdefault(gap.scope, []).append(gap)
+    findings = [_unknown_range(scope, gap) for scope in own.keys() - by_scope.keys() for gap in own[scope]]
     compared, counts = 0, _Counts()
     for scope, pieces in by_scope.items():
         for place, piece in enumerate(pieces):
             piece.group = place
-        findings += [_strange(scope, r) for r in own.get(scope, ()) if not _take(pieces, r)]
-        for found in of_all:
-            _take(pieces, found)
+        findings += [_unknown_range(scope, r) for r in own.get(scope, ()) if not _credit(pieces, r)]
+        for gap in of_all:
+            _credit(pieces, gap)
         count, wrong = _compare(history, scope, pieces, counts)
         compared += count
         findings += wrong
@@ -228,16 +226,16 @@ def _touched(pieces: Sequence[_Piece], from_at: int, to_at: int) -> list[_Piece]
     return [piece for piece in pieces if piece.after < to_at and from_at <= piece.until]
 
 
-def _take(pieces: Sequence[_Piece], found: Range) -> bool:
-    touched = _touched(pieces, found.from_at, found.to_at)
-    if len(touched) == 1 and (found.scope is not None or _within(touched[0], found)):
-        touched[0].found += found.count
-    elif found.is_dense:
+def _credit(pieces: Sequence[_Piece], gap: Range) -> bool:
+    touched = _touched(pieces, gap.from_at, gap.to_at)
+    if len(touched) == 1 and (gap.scope is not None or _within(touched[0], gap)):
+        touched[0].found += gap.count
+    elif gap.is_dense:
         for piece in touched:
-            first, last = max(found.from_at - 1, piece.after), min(found.to_at, piece.until)
+            first, last = max(gap.from_at - 1, piece.after), min(gap.to_at, piece.until)
             piece.found += piece.stretch.times.count(first, last)
     elif touched:
-        touched[0].found += found.count
+        touched[0].found += gap.count
         groups = {piece.group for piece in touched}
         for piece in pieces:
             if piece.group in groups:
@@ -245,12 +243,12 @@ def _take(pieces: Sequence[_Piece], found: Range) -> bool:
     return bool(touched)
 
 
-def _within(piece: _Piece, found: Range) -> bool:
-    return piece.after < found.from_at and found.to_at <= piece.until
+def _within(piece: _Piece, gap: Range) -> bool:
+    return piece.after < gap.from_at and gap.to_at <= piece.until
 
 
 class _Counts(dict[tuple[int, int, int], int]):
-    """Thousands of scopes share their plan times: counted once."""
+    """Cache of counts: thousands of scopes share their plan times."""
 
     def of(self, piece: _Piece) -> int:
         key = (piece.stretch.revision.no, piece.after, piece.until)
@@ -268,73 +266,73 @@ def _compare(history: History, scope: Scope, pieces: Sequence[_Piece], counts: _
         if not all(history.is_verifiable(piece.stretch) for piece in group):
             continue
         expected = sum(counts.of(piece) for piece in group)
-        found = sum(piece.found for piece in group)
+        recorded = sum(piece.found for piece in group)
         compared += expected
-        if expected != found:
-            findings.append(_unequal(scope, group, expected, found))
+        if expected != recorded:
+            findings.append(_wrong_count(scope, group, expected, recorded))
     return compared, findings
 
 
-def _unequal(scope: Scope, group: Sequence[_Piece], expected: int, found: int) -> Finding:
+def _wrong_count(scope: Scope, group: Sequence[_Piece], expected: int, recorded: int) -> Finding:
     numbers = tuple(piece.stretch.revision.no for piece in group)
-    told = f"revision {numbers[0]}" if len(numbers) == 1 else f"revisions {numbers[0]} to {numbers[-1]}"
-    kind = "too few" if found < expected else "too many"
+    revisions = f"revision {numbers[0]}" if len(numbers) == 1 else f"revisions {numbers[0]} to {numbers[-1]}"
+    kind = "too few" if recorded < expected else "too many"
     return Finding(
         problem="count",
-        words=f"{told} named {expected} plan times for {scope.kind}/{scope.id}, and {found} are recorded: {kind}",
+        words=f"{revisions}: {expected} plan times for {scope.kind}/{scope.id}, but {recorded} are recorded: {kind}",
         scope=scope,
         revisions=numbers,
         from_at=instant(group[0].after),
         to_at=instant(group[-1].until),
         expected=expected,
-        found=found,
+        found=recorded,
     )
 
 
-def _strange(scope: Scope, found: Range) -> Finding:
+def _unknown_range(scope: Scope, gap: Range) -> Finding:
     return Finding(
         problem="unnamed",
-        words=f"a {found.kind} range has {found.count} plan times of {scope.kind}/{scope.id} that no revision named",
+        words=f"a {gap.kind} range has {gap.count} plan times of {scope.kind}/{scope.id} that no revision has",
         scope=scope,
-        from_at=instant(found.from_at),
-        to_at=instant(found.to_at),
+        from_at=instant(gap.from_at),
+        to_at=instant(gap.to_at),
         expected=0,
-        found=found.count,
+        found=gap.count,
     )
 
 
 def check_ranges(history: History, ranges: Iterable[Range]) -> Iterator[Finding]:
-    """Missed ranges hold every plan time from first to last, so their count can be told; no two may share one."""
-    dense = sorted((found for found in ranges if found.is_dense), key=lambda found: (found.from_at, found.to_at))
-    for found in dense:
-        stretch = history.at(found.from_at)
+    """Check missed ranges: they contain every plan time from first to last, so the count is known; none may overlap."""
+    dense = sorted((gap for gap in ranges if gap.is_dense), key=lambda gap: (gap.from_at, gap.to_at))
+    for gap in dense:
+        stretch = history.at(gap.from_at)
         if stretch is None or not history.is_verifiable(stretch):
             continue
-        expected = stretch.times.count(found.from_at - 1, found.to_at)
-        if expected != found.count:
-            words = f"a missed range says {found.count} plan times ({found.reason}), and revision "
-            words += f"{stretch.revision.no} named {expected} there"
-            yield _of_range("range", words, found, expected, found.count)
+        expected = stretch.times.count(gap.from_at - 1, gap.to_at)
+        if expected != gap.count:
+            words = f"a missed range counts {gap.count} plan times ({gap.reason}), but revision "
+            words += f"{stretch.revision.no} has {expected} there"
+            yield _of_range("range", words, gap, expected, gap.count)
     last: dict[Scope | None, Range] = {}
-    for found in dense:
-        before = [last[key] for key in ({None, found.scope} if found.scope else set(last)) if key in last]
+    for gap in dense:
+        before = [last[key] for key in ({None, gap.scope} if gap.scope else set(last)) if key in last]
         for other in before:
-            if other.to_at >= found.from_at:
-                yield _of_range("double", "two missed ranges hold the same plan times", found, 1, 2)
+            if other.to_at >= gap.from_at:
+                yield _of_range("double", "two missed ranges contain the same plan times", gap, 1, 2)
                 break
-        if found.scope not in last or last[found.scope].to_at < found.to_at:
-            last[found.scope] = found
+        if gap.scope not in last or last[gap.scope].to_at < gap.to_at:
+            last[gap.scope] = gap
 
 
 def check_covers(history: History, covers: Iterable[tuple[int, int, int]]) -> Iterator[Finding]:
-    """`covers`: (first covered plan time, the run's own, how many it says it covers)."""
+    """Check coalesced plan times; `covers`: (first covered plan time, the run's own, how many it claims to cover)."""
     for first, own, count in covers:
         stretch = history.at(own)
         if stretch is None or not history.is_verifiable(stretch):
             continue
         expected = stretch.times.count(first - 1, own - 1)
         if expected != count:
-            words = f"a run says that it covers {count} plan times, and revision {stretch.revision.no} named {expected}"
+            words = f"a run claims to cover {count} plan times, but revision {stretch.revision.no} has {expected}"
             yield Finding(
                 problem="range",
                 words=words,
@@ -347,29 +345,29 @@ def check_covers(history: History, covers: Iterable[tuple[int, int, int]]) -> It
 
 
 def check_plan_time(history: History, plan_time: int) -> str | None:
-    """Why no run can belong to this instant, if none can."""
+    """Return why no run can belong to this instant; None if one can."""
     stretch = history.at(plan_time)
     if stretch is None:
-        return "it is not decided yet" if plan_time > history.cursor else "it is before the schedule"
+        return "it is not decided yet" if plan_time > history.cursor else "it is before the schedule's first revision"
     if not stretch.revision.active:
         return f"revision {stretch.revision.no} was not active ({stretch.revision.note})"
     if history.is_verifiable(stretch) and not stretch.times.is_time(plan_time):
-        return f"revision {stretch.revision.no} did not name it"
+        return f"revision {stretch.revision.no} does not have this plan time"
     return None
 
 
 def check_scope(history: History, scope: Scope, plan_time: int) -> str | None:
     reason = check_plan_time(history, plan_time)
     if reason is None and not history.names(scope, plan_time):
-        return f"the schedule was not for {scope.kind}/{scope.id} then"
+        return f"the schedule did not apply to {scope.kind}/{scope.id} then"
     return reason
 
 
 def unrecorded(
     stretch: Stretch, after: int, until: int, ranges: Iterable[Range], runs: Iterable[tuple[int, int]]
 ) -> tuple[datetime, ...]:
-    """The first few plan times that no record holds; `runs` are (first covered or own, own plan time)."""
-    held = sorted([(found.from_at, found.to_at) for found in ranges] + list(runs))
+    """Return the first few plan times without a record; `runs` are (first covered or own, own plan time)."""
+    held = sorted([(gap.from_at, gap.to_at) for gap in ranges] + list(runs))
     missing: list[datetime] = []
     at = stretch.times.next(after)
     for first, last in [*held, (until + 1, until + 1)]:
@@ -381,13 +379,13 @@ def unrecorded(
     return tuple(missing)
 
 
-def _of_range(problem: str, words: str, found: Range, expected: int, count: int) -> Finding:
+def _of_range(problem: str, words: str, gap: Range, expected: int, count: int) -> Finding:
     return Finding(
         problem=problem,
         words=words,
-        scope=found.scope,
-        from_at=instant(found.from_at),
-        to_at=instant(found.to_at),
+        scope=gap.scope,
+        from_at=instant(gap.from_at),
+        to_at=instant(gap.to_at),
         expected=expected,
         found=count,
     )

@@ -1,5 +1,4 @@
-"""Limits: how many runs of a job, a schedule or a key may be executed at once, or begin within some time, and what
-happens to one too many."""
+"""Limits: how many runs of a job, a schedule or a key may run at once, or begin within a period."""
 
 from __future__ import annotations
 
@@ -7,7 +6,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Any, assert_never
 
 import msgspec
 
@@ -15,9 +15,19 @@ from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.durations import format_duration, in_micros, parse_duration
 from rota.values.scope import Scope
 
-WHEN_FULL = ("queue", "skip", "reject", "cancel_oldest")
+
+class WhenFull(StrEnum):
+    """What happens to one run too many under a limit."""
+
+    QUEUE = "queue"
+    SKIP = "skip"
+    REJECT = "reject"
+    CANCEL_OLDEST = "cancel_oldest"
+
+
+WHEN_FULL = tuple(mode.value for mode in WhenFull)
 UNLIMITED = 2**30
-"""As many at once as there are workers for: only how many wait is limited."""
+"""No limit of runs at once: only the number of waiting runs is limited."""
 
 LONGEST_PERIOD = timedelta(days=30)
 MOST_IN_A_PERIOD = 100_000
@@ -28,10 +38,10 @@ _WRITTEN_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\S+)\s*")
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """At most `max` at once, of all runs alike in `by`: "scope", or fields of the payload; of all runs if it is empty.
+    """Limit of `max` runs at once that are alike in `by`: "scope" or fields of the payload; of all runs if it is empty.
 
-    With `per` it is a rate: at most `max` attempts begin within any span of that length.
-    `queue` lets one too many wait, as long as no more than `max_queued` do; the others act when it is enqueued.
+    With `per` it is a rate: at most `max` attempts begin within any span of that length. `when_full="queue"` lets
+    further runs wait, up to `max_queued`; the other modes act at enqueue.
     """
 
     max: int
@@ -58,25 +68,25 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not timedelta(0) < per <= LONGEST_PERIOD:
             raise Invalid(f"limit.per must be more than 0s and at most 30d, not {format_duration(per)}")
         if self.max > MOST_IN_A_PERIOD:
-            hint = "a smaller max in a shorter time"
+            hint = "use a smaller max and a shorter period"
             raise Invalid(f"limit.max of a rate is at most {MOST_IN_A_PERIOD}, not {self.max}", hint=hint)
         if self.when_full != "queue":
-            hint = 'a rate only lets runs wait: "queue", with max_queued if you like'
+            hint = 'a rate supports only "queue", optionally with max_queued'
             raise Invalid(f"limit.when_full cannot be {self.when_full!r} together with per", hint=hint)
 
     @property
     def period(self) -> int | None:
-        """In microseconds."""
+        """Period of a rate in microseconds."""
         return None if self.per is None else in_micros(self.per)
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Of the payload."""
+        """Fields of the payload in `by`."""
         return tuple(name for name in self.by if name != _BY_SCOPE)
 
 
 class Gate(msgspec.Struct, frozen=True, gc=False):
-    """A limit as it applies to one run. Of a run's gates the narrowest comes first: by it the run is found."""
+    """Limit as it applies to one run. The narrowest of a run's gates comes first: the run is found by its key."""
 
     key: str
     max: int
@@ -86,17 +96,17 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def measure(self) -> str:
-        """In words."""
+        """Limit in words."""
         return measure(self.max, self.period)
 
     @property
     def decides(self) -> bool:
-        """Whether it has a say when a run is enqueued, and not only when it is claimed."""
+        """Return whether it is checked at enqueue, and not only at claim."""
         return self.when_full != "queue" or self.max_queued is not None
 
 
 class LimitedRun(msgspec.Struct, frozen=True):
-    """A run about to be put under its limits; a `pipeline` is claimed by the names of other jobs than its own."""
+    """Run about to be put under its limits; a `pipeline` is claimed by the names of its parts' jobs."""
 
     id: str
     job: str
@@ -113,7 +123,7 @@ class LimitedRun(msgspec.Struct, frozen=True):
 
 
 def limit_of(value: object) -> Limit:
-    """What people write: a Limit, or all of it in a dict."""
+    """Parse a limit: a Limit, or a dict of its fields."""
     if isinstance(value, Limit):
         return value
     if not isinstance(value, dict):
@@ -123,19 +133,19 @@ def limit_of(value: object) -> Limit:
         if name not in Limit.__struct_fields__:
             raise UnknownOption(str(name), Limit.__struct_fields__, where="limit")
     by, per = value.get("by", ()), value.get("per")
-    given = {
+    fields = {
         **value,
         "by": [by] if isinstance(by, str) else by,
         "per": None if per is None else parse_duration(per, "limit.per"),
     }
     try:
-        return msgspec.convert(given, Limit, strict=True)
+        return msgspec.convert(fields, Limit, strict=True)
     except msgspec.ValidationError as error:
         raise Invalid(f"limit: {error}", hint="max, by, when_full, max_queued, per") from None
 
 
 def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
-    """What people write of it there; errors are in the words of its options."""
+    """Parse the limit of a schedule from its options; errors name these options."""
     if "max_concurrency" not in options:
         for name in ("when_full", "max_queued"):
             if name in options:
@@ -143,8 +153,8 @@ def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
         return None
     for name, least in (("max_concurrency", 1), ("max_queued", 0)):
         number = options.get(name)
-        wanted = number is not None or name == "max_concurrency"
-        if wanted and (type(number) is not int or number < least):
+        is_set = number is not None or name == "max_concurrency"
+        if is_set and (type(number) is not int or number < least):
             raise Invalid(f"{name} must be a whole number from {least} up, not {number!r:.80}")
     more = {name: options[name] for name in ("when_full", "max_queued") if name in options}
     try:
@@ -154,12 +164,12 @@ def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
 
 
 def rate_of(value: object, what: str = "rate") -> Limit | None:
-    """What people write of a rate alone: "100/1m", or a pair (100, "1m")."""
+    """Parse a rate: "100/1m", or a pair (100, "1m")."""
     if value is None or isinstance(value, Limit):
         return value
     pair: Any = value
-    if isinstance(value, str) and (found := _WRITTEN_RATE.fullmatch(value)):
-        pair = (int(found[1]), found[2])
+    if isinstance(value, str) and (match := _WRITTEN_RATE.fullmatch(value)):
+        pair = (int(match[1]), match[2])
     if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not int:
         raise Invalid(f"{what} cannot be {value!r:.80}", hint='"100/1m", or a pair (100, "1m")')
     per = parse_duration(pair[1], what)
@@ -176,10 +186,10 @@ def measure(most: int, period: int | None) -> str:
 
 
 def limits_of(value: Any) -> tuple[Limit, ...]:
-    """One or several."""
+    """Parse one limit or a list of them."""
     if value is None:
         return ()
-    return tuple(limit_of(one) for one in value) if isinstance(value, list | tuple) else (limit_of(value),)
+    return tuple(limit_of(item) for item in value) if isinstance(value, list | tuple) else (limit_of(value),)
 
 
 def job_key(job: str) -> str:
@@ -187,13 +197,16 @@ def job_key(job: str) -> str:
 
 
 def keys_prefix(job: str, by: Sequence[str]) -> str:
-    """What the keys of one limit of a job have in common."""
+    """Return the common prefix of the keys of one limit of a job."""
     return f"key:{job}:{','.join(by)}:"
 
 
 def rate_prefixes(limits: Iterable[Limit]) -> list[str]:
-    """What the keys of each begin with. A rate is another limit than one of the same runs at once; a second rate of the
-    same runs, for a longer time, is another one still."""
+    """Return the key prefix of each limit.
+
+    A rate must not share its key with a concurrency limit of the same runs, nor with a second rate of these runs that
+    has a longer period.
+    """
     limits = list(limits)
     rates: dict[frozenset[str], list[timedelta]] = {}
     for limit in limits:
@@ -221,17 +234,17 @@ def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], pr
 def gates_of_schedule(schedule_id: str, limit: Limit | None, rate: Limit | None) -> tuple[Gate, ...]:
     key = f"schedule:{schedule_id}"
     named = ((f"rate:{key}", rate), (key, limit))
-    return tuple(gate_under(name, one) for name, one in named if one is not None)
+    return tuple(gate_under(name, bound) for name, bound in named if bound is not None)
 
 
 def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
-    """Those of a key, the schedule's, the job's, the scope's; otherwise in the order given."""
+    """Sort gates: of a key, the schedule, the job, the quota; otherwise stable."""
     return tuple(sorted(gates, key=lambda gate: _width(gate.key)))
 
 
 def _width(key: str) -> int:
-    found = _RATE.match(key)
-    plain = key[found.end() :] if found else key
+    rate = _RATE.match(key)
+    plain = key[rate.end() :] if rate else key
     return next((width for width, kind in enumerate(_WIDTHS) if plain.startswith(kind)), -1)
 
 
@@ -240,13 +253,13 @@ def is_quota(key: str) -> bool:
 
 
 class Admit(msgspec.Struct, frozen=True):
-    """It may wait or run; `stops` names the limits under which the oldest runs, that many, give way to it."""
+    """Decision to admit a run; `stops` names limits whose oldest runs, that many of each, give way to it."""
 
     stops: tuple[tuple[str, int], ...] = ()
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """It is one too many: skipped, or refused if whoever wants it can be told."""
+    """Decision not to admit a run: it is skipped, or `refused` with an error to the caller."""
 
     gate: Gate
     refused: bool
@@ -260,23 +273,32 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Rejection:
-    """`live`: how many runs are under each limit and not final; those asked to stop do not count.
+    """Decide whether a new run is admitted; `live` counts the runs under each limit that are not final.
 
-    Under a rate: how many have not begun, or have and count still. Without a limit at once: how many have not begun."""
+    Runs that were asked to stop do not count. Under a rate it counts those that have not begun, and those whose begin
+    still counts; without a concurrency limit, those that have not begun.
+    """
     stops = []
     for gate in gates:
         count = live.get(gate.key, 0)
-        if gate.when_full == "cancel_oldest" and count >= gate.max:
-            stops.append((gate.key, count - gate.max + 1))
-        elif gate.when_full in ("skip", "reject") and count >= gate.max:
-            return Rejection(gate, refused=gate.when_full == "reject")
-        elif gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
-            return Rejection(gate, refused=True)
+        mode = WhenFull(gate.when_full)
+        match mode:
+            case WhenFull.QUEUE:
+                if gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
+                    return Rejection(gate, refused=True)
+            case WhenFull.SKIP | WhenFull.REJECT:
+                if count >= gate.max:
+                    return Rejection(gate, refused=mode is WhenFull.REJECT)
+            case WhenFull.CANCEL_OLDEST:
+                if count >= gate.max:
+                    stops.append((gate.key, count - gate.max + 1))
+            case _:
+                assert_never(mode)
     return Admit(tuple(stops))
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A run that waits under `key`, its narrowest limit, and the wider ones that it needs, too."""
+    """Run that waits under `key`, its narrowest limit, and the `wider` limits that it also needs."""
 
     run_id: str
     key: str
@@ -284,8 +306,11 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class SlotGrant(msgspec.Struct, frozen=True):
-    """`full`: limits without a free slot left. `blocked`: limit → the wider one that its next run waits for.
-    `left`: how much is free of each."""
+    """Result of handing out slots.
+
+    `full`: limits without a free slot. `blocked`: limit → the wider limit that its next run waits for. `left`: free
+    slots of each limit.
+    """
 
     taken: list[Candidate]
     full: set[str]
@@ -294,10 +319,10 @@ class SlotGrant(msgspec.Struct, frozen=True):
 
 
 def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int], slots: int) -> SlotGrant:
-    """Rejection by turn: one run of each limit, in the order given, then a second one of each, while there are slots.
+    """Grant slots round-robin: one run of each limit in the order given, then a second of each, while there are slots.
 
-    `free` has the limits whose row is locked: a wider one that is not there is somebody else's at this moment, and the
-    run is left for the next look.
+    `free` has the limits whose rows this transaction has locked. A wider limit that is missing is locked by another
+    transaction at this moment, so a run that needs it is left for the next look.
     """
     left = dict(free)
     taken: list[Candidate] = []
@@ -305,9 +330,9 @@ def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int]
     queues = {key: list(reversed(candidates)) for key, candidates in waiting.items()}
     while slots > len(taken) and any(queues.values()):
         for key, candidates in queues.items():
-            if len(taken) < slots and (found := _next(key, candidates, left, blocked)):
-                taken.append(found)
-                for needed in (key, *found.wider):
+            if len(taken) < slots and (candidate := _next(key, candidates, left, blocked)):
+                taken.append(candidate)
+                for needed in (key, *candidate.wider):
                     left[needed] -= 1
     served = {candidate.key for candidate in taken}
     full = {key for key in waiting if left.get(key, 0) <= 0}
@@ -319,17 +344,17 @@ def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int]
 def _next(
     key: str, candidates: list[Candidate], left: Mapping[str, int], blocked: dict[str, str | None]
 ) -> Candidate | None:
-    """The first that all its limits have room for; whoever stands before it is passed over."""
+    """Return the first candidate for which all its limits have room; those before it are passed over."""
     while candidates:
-        found = candidates.pop()
+        candidate = candidates.pop()
         if left.get(key, 0) <= 0:
             candidates.clear()
             return None
-        full = [wider for wider in found.wider if left.get(wider, 1) <= 0]
+        full = [wider for wider in candidate.wider if left.get(wider, 1) <= 0]
         if full:
             blocked.setdefault(key, full[0])
-        elif all(wider in left for wider in found.wider):
-            return found
+        elif all(wider in left for wider in candidate.wider):
+            return candidate
         else:
-            blocked[key] = None  # nobody knows yet
+            blocked[key] = None  # another transaction has the wider limit locked: not known yet
     return None

@@ -1,4 +1,4 @@
-"""Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs."""
+"""Quotas: how many runs of a scope may run, wait and begin within a period, over all jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFIXES = ("rate:quota:", "quota:")
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`max_queued`: how many may wait, besides those that could begin at once; one more is refused."""
+    """Quota of a scope. `max_queued`: how many runs may wait besides those that could begin; more are refused."""
 
     max_concurrency: int | None = None
     max_queued: int | None = None
@@ -33,15 +33,15 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise Invalid("a quota without a number limits nothing", hint="max_concurrency, max_queued or rate")
 
     def gates(self, scope: Scope) -> tuple[Gate, ...]:
-        """As it applies to each run of that scope: wider than any other limit."""
+        """Return the gates for each run of that scope; they are wider than all other limits."""
         key = f"quota:{scope.kind}/{scope.id}"
-        found = []
+        gates = []
         alone = self.max_concurrency is None
         if self.rate is not None:
-            found.append(gate_under(f"rate:{key}", _waiting(self.rate, self.max_queued if alone else None)))
+            gates.append(gate_under(f"rate:{key}", _waiting(self.rate, self.max_queued if alone else None)))
         if not alone or self.rate is None:
-            found.append(gate_under(key, _waiting(Limit(max=self.max_concurrency or UNLIMITED), self.max_queued)))
-        return tuple(found)
+            gates.append(gate_under(key, _waiting(Limit(max=self.max_concurrency or UNLIMITED), self.max_queued)))
+        return tuple(gates)
 
 
 def _waiting(limit: Limit, max_queued: int | None) -> Limit:
@@ -49,7 +49,7 @@ def _waiting(limit: Limit, max_queued: int | None) -> Limit:
 
 
 class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
-    """Without an id it is that of each scope of its kind that has none of its own."""
+    """Stored quota; without an id, the default of all scopes of its kind that have no quota of their own."""
 
     kind: str
     id: str | None
@@ -60,8 +60,8 @@ class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def quota_of(max_concurrency: object = None, max_queued: object = None, rate: RateOption = None) -> Quota:
-    given = {"max_concurrency": max_concurrency, "max_queued": max_queued}
-    for name, value in given.items():
+    numbers = {"max_concurrency": max_concurrency, "max_queued": max_queued}
+    for name, value in numbers.items():
         if value is not None and type(value) is not int:
             raise Invalid(f"{name} must be a whole number, not {value!r:.80}")
     return Quota(max_concurrency=max_concurrency, max_queued=max_queued, rate=rate_of(rate))  # type: ignore[arg-type]
@@ -80,14 +80,16 @@ def described(kind: str, id: str, quota: Quota, owner: str) -> QuotaOf:
 
 
 def checked_place(kind: str, id: str | None) -> tuple[str, str]:
-    """What a quota is kept by."""
+    """Validate the kind and id under which a quota is stored."""
     if kind == GLOBAL.kind:
-        raise Invalid("runs without a scope are under no quota", hint="a limit of their job: limit, max_concurrency")
+        raise Invalid(
+            "runs without a scope cannot have a quota", hint="use a limit of their job: limit, max_concurrency"
+        )
     return checked_name(kind, "scope kind"), "" if id is None else checked_name(id, "scope id")
 
 
 def scope_of_key(key: str, kind: str) -> Scope | None:
-    """Of a limit that comes from a quota of that kind."""
+    """Return the scope of a limit's key that comes from a quota of that kind; None for others."""
     for prefix in _PREFIXES:
         if key.startswith(f"{prefix}{kind}/"):
             return Scope(kind, key[len(prefix) + len(kind) + 1 :])
@@ -95,5 +97,5 @@ def scope_of_key(key: str, kind: str) -> Scope | None:
 
 
 def prefixes(kind: str, id: str) -> list[str]:
-    """What the keys of a quota's limits begin with; or are, if it is one scope's."""
+    """Return the prefixes of the keys of a quota's limits; the whole keys if it is one scope's."""
     return [f"{prefix}{kind}/{id}" for prefix in _PREFIXES]

@@ -1,4 +1,4 @@
-"""Charts: what was counted in a stretch of time, in steps."""
+"""Charts: counters of a time range, in equal steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_BUCKETS = 1_000
 _USUAL = 96
 _DAY = 24 * HOUR
 MINUTES_KEPT = 2 * _DAY
-"""What was counted by the minute or by five of them."""
+"""Retention of counters per minute and per five minutes."""
 _NICE = [
     *(count * MINUTE for count in (1, 2, 5, 10, 15, 30)),
     *(count * HOUR for count in (1, 2, 3, 6, 12)),
@@ -26,7 +26,7 @@ _NICE = [
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """A step. `queued` and `running` are those of the fullest look at the queues in it; None: nobody looked."""
+    """Step of a chart. `queued` and `running` are the highest sample within it; None: there is no sample."""
 
     at: datetime
     runs: dict[str, int]
@@ -39,7 +39,7 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
-    """From the begin of the first step to the end of the last one, or to now."""
+    """Chart, from the start of its first step to the end of the last one, or to now."""
 
     from_at: datetime
     to_at: datetime
@@ -48,7 +48,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """What is asked for, in microseconds; `first` is where the first step begins."""
+    """Requested range in microseconds; `first` is the start of the first step."""
 
     first: int
     to: int
@@ -56,7 +56,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
     @property
     def span(self) -> int:
-        """Of the rows that tell it, in seconds: the longest of which a step is whole ones."""
+        """Span of the counter rows to read, in seconds: the longest that divides a step."""
         return max(span for span, length in SPANS.items() if self.step % length == 0)
 
     @property
@@ -65,7 +65,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def stretch_of(from_at: datetime | None, to_at: datetime | None, step: Duration | None, now: int) -> Stretch:
-    """The last day in steps of 15 minutes, unless told otherwise. What is to come is left out."""
+    """Validate the range; by default the last day in steps of 15 minutes. The future is left out."""
     to = now if to_at is None else min(max(_micros(to_at, "to"), 0), now)
     since = to - _DAY if from_at is None else min(max(_micros(from_at, "from"), 0), now)
     if since > to:
@@ -102,15 +102,15 @@ def _checked(step: Duration, *, old: bool) -> int:
 
 
 def series_of(stretch: Stretch, rows: Iterable[tuple[int, str]]) -> Series:
-    """`rows`: when what was counted began, and the text that tells it."""
-    found: dict[int, list[Counted]] = {}
+    """Build the chart from `rows`: the start of each counter row, and its JSON."""
+    parts: dict[int, list[Counted]] = {}
     for at, text in rows:
-        found.setdefault((at - stretch.first) // stretch.step, []).append(msgspec.json.decode(text, type=Counted))
+        parts.setdefault((at - stretch.first) // stretch.step, []).append(msgspec.json.decode(text, type=Counted))
     return Series(
         from_at=instant(stretch.first),
         to_at=instant(stretch.to),
         step=timedelta(microseconds=stretch.step),
-        buckets=[_bucket(at, found.get(place, ())) for place, at in enumerate(stretch.begins)],
+        buckets=[_bucket(at, parts.get(place, ())) for place, at in enumerate(stretch.begins)],
     )
 
 
@@ -131,5 +131,5 @@ def _bucket(at: int, parts: Sequence[Counted]) -> Bucket:
 
 
 def _ms(counts: dict[int, int], share: float) -> int | None:
-    found = percentile(counts, share)
-    return None if found is None else round(found / 1_000)
+    micros = percentile(counts, share)
+    return None if micros is None else round(micros / 1_000)

@@ -1,4 +1,4 @@
-"""What processes counted of some minutes or an hour: values that can be merged, and what they tell."""
+"""Counters of processes per minute, per five minutes and per hour: values that can be merged."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ K = TypeVar("K", str, int)
 MINUTE, HOUR = 60_000_000, 3_600_000_000
 FEW_MINUTES = 5 * MINUTE
 SPANS = {60: MINUTE, 300: FEW_MINUTES, 3_600: HOUR}
-"""How long a row counts, in seconds as it is stored, and in microseconds. The longer, the fewer make up a chart."""
+"""Spans of counter rows: stored seconds → microseconds. With longer spans a chart reads fewer rows."""
 
 
 class Counted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Runs by how they ended, and two histograms by `statistics.bucket`, in microseconds: how long handlers took, and
-    how long runs were due before they were claimed.
+    """Counts of runs by final state, and two histograms by `statistics.bucket`, in microseconds.
 
-    `levels`: queue → runs that were queued, running and waiting, when somebody looked.
+    `durations`: how long handlers took. `lag`: how long runs were due before they were claimed. `levels`: queue →
+    numbers of queued, running and waiting runs in a sample.
     """
 
     runs: dict[str, int] = {}
@@ -35,7 +35,7 @@ class Counted(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Rows = dict[tuple[int, int], Counted]
-"""Of one process: (span, when it began) → what it has counted of that."""
+"""Counter rows of one process: (span, start) → counts."""
 
 _MOST_QUEUES = 100
 _OTHERS = "*"
@@ -43,9 +43,9 @@ _PLACES = {"queued": 0, "running": 1, "waiting": 2}
 
 
 class LastDay(msgspec.Struct, frozen=True):
-    """Runs that ended within the last 24 hours, by their state; as exact as charts are.
+    """Runs that ended within the last 24 hours, by state; as exact as charts are.
 
-    `success_rate`: of those that succeeded, failed, timed out or expired.
+    `success_rate`: share of success among those that succeeded, failed, timed out or expired.
     """
 
     runs: dict[str, int]
@@ -53,7 +53,7 @@ class LastDay(msgspec.Struct, frozen=True):
 
 
 def merged(parts: Iterable[Counted]) -> Counted:
-    """In whatever order: the same. Of levels, those of one look are kept: the largest ones."""
+    """Merge counters in any order. The levels of one sample are kept, the fullest."""
     runs: dict[str, int] = {}
     durations: dict[int, int] = {}
     lag: dict[int, int] = {}
@@ -61,9 +61,9 @@ def merged(parts: Iterable[Counted]) -> Counted:
     for part in parts:
         for state, count in part.runs.items():
             runs[state] = runs.get(state, 0) + count
-        for mine, others in ((durations, part.durations), (lag, part.lag)):
-            for low, count in others.items():
-                mine[low] = mine.get(low, 0) + count
+        for totals, counts in ((durations, part.durations), (lag, part.lag)):
+            for low, count in counts.items():
+                totals[low] = totals.get(low, 0) + count
         if part.levels:
             levels = max(levels, part.levels, key=_fullness)
     return Counted(runs, durations, lag, levels)
@@ -79,7 +79,7 @@ def last_day(parts: Iterable[Counted]) -> LastDay:
 
 
 def since(now: Counted, before: Counted) -> Counted:
-    """What came between two looks at counters that only grow."""
+    """Return the difference between two readings of counters that only grow."""
     return Counted(_grown(now.runs, before.runs), _grown(now.durations, before.durations), _grown(now.lag, before.lag))
 
 
@@ -88,32 +88,34 @@ def _grown(now: dict[K, int], before: dict[K, int]) -> dict[K, int]:
 
 
 def added(rows: Rows, more: Counted, at: int) -> Rows:
-    """`more` was counted at `at`. Should the clock go back, it counts where the last was counted: what a row says is
-    all that was ever counted for it, so that it may be written again, and a row that is forgotten is never begun anew.
+    """Add `more`, counted at `at`, to the rows of this process.
+
+    If the clock goes back, it is added to the newest row. A row always holds all that was ever counted for it, so
+    writing it again is idempotent, and a row that was dropped from memory is never begun anew.
     """
     after = dict(rows)
     for span, length in SPANS.items():
-        newest = max((begin for one, begin in rows if one == span), default=0)
+        newest = max((begin for other, begin in rows if other == span), default=0)
         key = span, max(at // length * length, newest)
         after[key] = merged([after.get(key, Counted()), more])
     return after
 
 
 def newest(rows: Rows) -> Rows:
-    """All that has to be known once the others are written: those that may still grow."""
-    last = {span: max((begin for one, begin in rows if one == span), default=0) for span in SPANS}
+    """Return the rows that may still grow; the others may be forgotten once they are written."""
+    last = {span: max((begin for other, begin in rows if other == span), default=0) for span in SPANS}
     return {(span, at): counted for (span, at), counted in rows.items() if last[span] == at}
 
 
-def levels_of(found: Iterable[QueueGauge]) -> Counted:
-    """The fullest queues by name, all others together."""
+def levels_of(gauges: Iterable[QueueGauge]) -> Counted:
+    """Count the fullest queues by name, and all others together."""
     counts: dict[str, list[int]] = {}
-    for level in found:
+    for level in gauges:
         if level.state in _PLACES:
             counts.setdefault(level.name, [0, 0, 0])[_PLACES[level.state]] += level.runs
-    ordered = sorted(counts.items(), key=lambda one: (-sum(one[1]), one[0]))
+    ordered = sorted(counts.items(), key=lambda entry: (-sum(entry[1]), entry[0]))
     levels = {name: (queued, running, waiting) for name, (queued, running, waiting) in ordered[:_MOST_QUEUES]}
-    if others := [rest for _, rest in ordered[_MOST_QUEUES:]]:
-        queued, running, waiting = map(sum, zip(*others, strict=True))
+    if smaller := [numbers for _, numbers in ordered[_MOST_QUEUES:]]:
+        queued, running, waiting = map(sum, zip(*smaller, strict=True))
         levels[_OTHERS] = queued, running, waiting
     return Counted(levels=levels)

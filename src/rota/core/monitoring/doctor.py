@@ -1,4 +1,4 @@
-"""Check-ups: what the state of an installation means, as lines that are ok, a warning or a problem."""
+"""Checks of an installation's state; each is ok, a warning or a problem."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rota.values.instants import instant
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _MOST_OFFSET = 1_000_000
 _SHOWN = 5
-REAPER_HINT = "the loops of a server or worker do that: is one alive?"
+REAPER_HINT = "a server or worker does that: check that one is alive"
 JOBS_HINT = "start a worker whose app declares them, or cancel their runs"
-MESSENGER_HINT = "the messenger of a server or worker takes them up: is one alive? what does its log say?"
+MESSENGER_HINT = "the messenger of a server or worker sends them: check that one is alive, and its log"
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One line: what was looked at, how it is, and what there is to do about it."""
+    """Result of a check: its subject, level, explanation, and what to do about it."""
 
     name: str
     level: str
@@ -45,7 +45,7 @@ class StuckRun(msgspec.Struct, frozen=True):
 
 
 class OperatorPause(msgspec.Struct, frozen=True):
-    """What an operator has paused: a job or a queue."""
+    """Pause of a job or a queue by an operator."""
 
     kind: str
     name: str
@@ -55,9 +55,9 @@ class OperatorPause(msgspec.Struct, frozen=True):
 
 
 class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
-    """As of `now`, by the database's clock; `queues` and `jobs`: how many runs could be claimed.
+    """State of an installation at `now` of the database's clock; `queues` and `jobs`: number of claimable runs of each.
 
-    `begun_and_skipped`: runs whose state says that they were never begun, though they have attempts.
+    `begun_and_skipped`: runs with attempts in the state `skipped`, which means that they never began.
     """
 
     now: int
@@ -73,170 +73,180 @@ class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     begun_and_skipped: Sequence[str] = ()
 
 
-def check_symptoms(found: Symptoms) -> Iterator[Check]:
-    yield _overdue(found)
-    yield _stuck(found)
-    yield _queues(found)
-    yield _jobs(found)
-    yield _paused(found)
-    yield _signals(found)
-    yield _orphans("waits", found.orphaned_waits, "runs that wait for runs which have ended or are gone")
-    yield _orphans("limits", found.orphaned_limits, "places under limits whose runs have ended or are gone")
-    yield _skipped(found)
+def check_symptoms(symptoms: Symptoms) -> Iterator[Check]:
+    yield _overdue(symptoms)
+    yield _stuck(symptoms)
+    yield _queues(symptoms)
+    yield _jobs(symptoms)
+    yield _paused(symptoms)
+    yield _signals(symptoms)
+    yield _orphans("waits", symptoms.orphaned_waits, "runs that wait for runs which have ended or are gone")
+    yield _orphans("limits", symptoms.orphaned_limits, "slots of limits whose runs have ended or are gone")
+    yield _skipped(symptoms)
 
 
-def _overdue(found: Symptoms) -> Check:
-    if not found.overdue:
+def _overdue(symptoms: Symptoms) -> Check:
+    if not symptoms.overdue:
         return Check(name="schedules", level=OK, words="no schedule is overdue")
-    told = [f"{one.name} {why_overdue(one, found)}" for one in found.overdue[:_SHOWN]]
-    words = f"{many(len(found.overdue), 'schedule is', 'schedules are')} overdue: " + "; ".join(told)
-    facts = {"schedules": [one.name for one in found.overdue]}
-    return Check(name="schedules", level=PROBLEM, words=words, hint=planner_hint(found), facts=facts)
+    reasons = [f"{schedule.name} {why_overdue(schedule, symptoms)}" for schedule in symptoms.overdue[:_SHOWN]]
+    words = f"{many(len(symptoms.overdue), 'schedule is', 'schedules are')} overdue: " + "; ".join(reasons)
+    facts = {"schedules": [schedule.name for schedule in symptoms.overdue]}
+    return Check(name="schedules", level=PROBLEM, words=words, hint=planner_hint(symptoms), facts=facts)
 
 
-def why_overdue(one: OverdueSchedule, found: Symptoms) -> str:
-    """For how long, and why."""
-    late = span(instant(found.now) - instant(one.next_at))
-    why = one.trouble or (f"no process with scope provider {one.provider!r} plans" if one.provider else "nobody plans")
+def why_overdue(schedule: OverdueSchedule, symptoms: Symptoms) -> str:
+    """Return for how long a schedule is overdue, and why."""
+    late = span(instant(symptoms.now) - instant(schedule.next_at))
+    why = schedule.trouble or (
+        f"no process with scope provider {schedule.provider!r} plans" if schedule.provider else "no process plans it"
+    )
     return f"for {late} ({why})"
 
 
-def planner_hint(found: Symptoms) -> str:
-    if not found.workers:
+def planner_hint(symptoms: Symptoms) -> str:
+    if not symptoms.workers:
         return "no worker is alive: start `rota server`, `rota dev` or `rota worker`"
-    return "register the provider in a process that runs, or look into its log"
+    return "register the provider in a running process, or read its log"
 
 
-def _stuck(found: Symptoms) -> Check:
-    if not found.stuck:
+def _stuck(symptoms: Symptoms) -> Check:
+    if not symptoms.stuck:
         return Check(name="leases", level=OK, words="no lease is stuck")
-    told = [f"{one.run_id} on {one.worker_id}" for one in found.stuck[:_SHOWN]]
-    words = f"{many(len(found.stuck), 'lease has', 'leases have')} ended and nobody took them away: " + ", ".join(told)
-    facts = {"runs": [one.run_id for one in found.stuck]}
+    runs = [f"{run.run_id} on {run.worker_id}" for run in symptoms.stuck[:_SHOWN]]
+    leases = many(len(symptoms.stuck), "lease has", "leases have")
+    words = f"{leases} expired without being taken away: " + ", ".join(runs)
+    facts = {"runs": [run.run_id for run in symptoms.stuck]}
     return Check(name="leases", level=PROBLEM, words=words, hint=REAPER_HINT, facts=facts)
 
 
-def unserved_queues(found: Symptoms) -> dict[str, int]:
-    """Those with runs from which no live worker takes."""
-    served = {queue for worker in found.workers if worker.claims for queue in worker.queues}
-    return {queue: count for queue, count in sorted(found.queues.items()) if queue not in served}
+def unserved_queues(symptoms: Symptoms) -> dict[str, int]:
+    """Return the queues with runs that no live worker takes from."""
+    served = {queue for worker in symptoms.workers if worker.claims for queue in worker.queues}
+    return {queue: count for queue, count in sorted(symptoms.queues.items()) if queue not in served}
 
 
-def unknown_jobs(found: Symptoms) -> dict[str, int]:
-    """Those with runs that no live worker knows."""
-    known = {job for worker in found.workers for job in worker.jobs}
-    return {job: count for job, count in sorted(found.jobs.items()) if job not in known}
+def unknown_jobs(symptoms: Symptoms) -> dict[str, int]:
+    """Return the jobs with runs that no live worker knows."""
+    known = {job for worker in symptoms.workers for job in worker.jobs}
+    return {job: count for job, count in sorted(symptoms.jobs.items()) if job not in known}
 
 
 def queues_hint(queues: Iterable[str]) -> str:
     return f"rota worker MODULE:APP --queues {','.join(queues)}"
 
 
-def _queues(found: Symptoms) -> Check:
-    left = unserved_queues(found)
-    if not left:
-        words = f"every queue with runs has a live worker ({many(len(found.workers), 'worker', 'workers')})"
-        words = words if found.workers else "nothing is queued that a worker should take"
+def _queues(symptoms: Symptoms) -> Check:
+    unserved = unserved_queues(symptoms)
+    if not unserved:
+        words = f"every queue with runs has a live worker ({many(len(symptoms.workers), 'worker', 'workers')})"
+        words = words if symptoms.workers else "no run waits for a worker"
         return Check(name="queues", level=OK, words=words)
-    told = ", ".join(f"{queue} ({many(count, 'run', 'runs')})" for queue, count in left.items())
-    words = f"no live worker takes from: {told}"
-    return Check(name="queues", level=PROBLEM, words=words, hint=queues_hint(left), facts=left)
+    names = ", ".join(f"{queue} ({many(count, 'run', 'runs')})" for queue, count in unserved.items())
+    words = f"no live worker takes from: {names}"
+    return Check(name="queues", level=PROBLEM, words=words, hint=queues_hint(unserved), facts=unserved)
 
 
-def _jobs(found: Symptoms) -> Check:
-    left = unknown_jobs(found)
-    if not left:
+def _jobs(symptoms: Symptoms) -> Check:
+    unknown = unknown_jobs(symptoms)
+    if not unknown:
         return Check(name="jobs", level=OK, words="every job with runs is known to a live worker")
-    told = ", ".join(f"{job} ({many(count, 'run', 'runs')})" for job, count in left.items())
-    return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {told}", hint=JOBS_HINT, facts=left)
+    names = ", ".join(f"{job} ({many(count, 'run', 'runs')})" for job, count in unknown.items())
+    return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {names}", hint=JOBS_HINT, facts=unknown)
 
 
-def held_words(one: OperatorPause, count: int) -> str:
-    by = f" by {one.by}" if one.by else ""
-    why = f" ({one.reason})" if one.reason else ""
-    return f"{one.kind} {one.name} is paused{by}{why}, and {many(count, 'run waits', 'runs wait')}"
+def held_words(pause: OperatorPause, count: int) -> str:
+    by = f" by {pause.by}" if pause.by else ""
+    why = f" ({pause.reason})" if pause.reason else ""
+    return f"{pause.kind} {pause.name} is paused{by}{why}, and {many(count, 'run waits', 'runs wait')}"
 
 
-def resume_hint(one: OperatorPause) -> str:
-    return f"rota {one.kind} resume {one.name}"
+def resume_hint(pause: OperatorPause) -> str:
+    return f"rota {pause.kind} resume {pause.name}"
 
 
-def _paused(found: Symptoms) -> Check:
-    """Somebody wanted it, but may have forgotten it."""
-    waiting = {"queue": found.queues, "job": found.jobs}
-    told = [(one, count) for one in found.held if (count := waiting.get(one.kind, {}).get(one.name, 0))]
-    if not told:
+def _paused(symptoms: Symptoms) -> Check:
+    """Warn of pauses that hold runs back: they are deliberate, but may be forgotten."""
+    waiting = {"queue": symptoms.queues, "job": symptoms.jobs}
+    pauses = [(pause, count) for pause in symptoms.held if (count := waiting.get(pause.kind, {}).get(pause.name, 0))]
+    if not pauses:
         return Check(name="paused", level=OK, words="no run waits because its job or queue is paused")
-    words = "; ".join(held_words(one, count) for one, count in told[:_SHOWN])
-    hint = "; ".join(resume_hint(one) for one, _ in told[:_SHOWN])
-    facts = {"paused": [[one.kind, one.name] for one, _ in told]}
+    words = "; ".join(held_words(pause, count) for pause, count in pauses[:_SHOWN])
+    hint = "; ".join(resume_hint(pause) for pause, _ in pauses[:_SHOWN])
+    facts = {"paused": [[pause.kind, pause.name] for pause, _ in pauses]}
     return Check(name="paused", level=WARNING, words=words, hint=hint, facts=facts)
 
 
-def _signals(found: Symptoms) -> Check:
-    if not found.signals:
-        return Check(name="signals", level=OK, words="whatever somebody wants to know of is told")
-    words = f"{many(found.signals, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
-    return Check(name="signals", level=PROBLEM, words=words, hint=MESSENGER_HINT, facts={"count": found.signals})
+def _signals(symptoms: Symptoms) -> Check:
+    if not symptoms.signals:
+        return Check(name="signals", level=OK, words="no signal waits to be sent")
+    words = (
+        f"{many(symptoms.signals, 'signal waits', 'signals wait')} for longer than a minute: notifications are not sent"
+    )
+    return Check(name="signals", level=PROBLEM, words=words, hint=MESSENGER_HINT, facts={"count": symptoms.signals})
 
 
-def _orphans(name: str, count: int, what: str) -> Check:
+def _orphans(name: str, count: int, subject: str) -> Check:
     if not count:
-        return Check(name=name, level=OK, words=f"no {what}")
-    hint = "the reaper of a server or worker sweeps them up within seconds"
-    return Check(name=name, level=WARNING, words=f"{count} {what}", hint=hint, facts={"count": count})
+        return Check(name=name, level=OK, words=f"no {subject}")
+    hint = "the reaper of a server or worker cleans them up within seconds"
+    return Check(name=name, level=WARNING, words=f"{count} {subject}", hint=hint, facts={"count": count})
 
 
-def _skipped(found: Symptoms) -> Check:
-    """A warning: what an older version ended so stays as it is."""
-    runs = found.begun_and_skipped
+def _skipped(symptoms: Symptoms) -> Check:
+    """Warn of runs that an older version ended with a wrong state; they stay as they are."""
+    runs = symptoms.begun_and_skipped
     if not runs:
-        return Check(name="skipped", level=OK, words="no run that has begun is called skipped")
-    told = ", ".join(runs[:_SHOWN])
-    words = f"{many(len(runs), 'run is called skipped, and has', 'runs are called skipped, and have')} attempts: {told}"
-    hint = "an older version of rota ended them so when others superseded them; they go when they are pruned"
+        return Check(name="skipped", level=OK, words="no run with attempts is marked as skipped")
+    ids = ", ".join(runs[:_SHOWN])
+    runs_have = many(len(runs), "run is marked as skipped, but has", "runs are marked as skipped, but have")
+    words = f"{runs_have} attempts: {ids}"
+    hint = "an older version of rota marked superseded runs so; they disappear when they are pruned"
     return Check(name="skipped", level=WARNING, words=words, hint=hint, facts={"runs": list(runs)})
 
 
 def check_clock(offset: int) -> Check:
-    """`offset` in microseconds, of the host's clock from the database's."""
-    told = f"this host's clock is {span(abs(instant(offset) - instant(0)))} {'ahead of' if offset > 0 else 'behind'} "
+    """Check the `offset` (µs) of the host's clock from the database's."""
+    deviation = (
+        f"this host's clock is {span(abs(instant(offset) - instant(0)))} {'ahead of' if offset > 0 else 'behind'} "
+    )
     facts = {"offset_ms": offset // 1_000}
     if abs(offset) <= _MOST_OFFSET:
-        return Check(name="clock", level=OK, words=f"{told}the database's", facts=facts)
-    hint = "nothing depends on it but what you see in logs: set up NTP"
-    return Check(name="clock", level=WARNING, words=f"{told}the database's", hint=hint, facts=facts)
+        return Check(name="clock", level=OK, words=f"{deviation}the database's", facts=facts)
+    hint = "only timestamps in logs are affected: set up NTP"
+    return Check(name="clock", level=WARNING, words=f"{deviation}the database's", hint=hint, facts=facts)
 
 
-def check_expectations(found: Sequence[Expected]) -> Check:
-    """What is breached is a warning: rota itself may be well."""
-    told = [(one, breach) for one in found for breach in one.breaches]
-    if not told:
-        words = f"what is expected of {many(len(found), 'job or schedule', 'jobs and schedules')} is met"
-        return Check(name="expected", level=OK, words=words if found else "nothing is expected of anybody")
-    said = "; ".join(f"{one.kind} {one.subject}: {breach.message}" for one, breach in told[:_SHOWN])
-    words = f"{many(len(told), 'expectation is', 'expectations are')} breached: {said}"
-    facts = {"breached": [[one.kind, one.subject, breach.what] for one, breach in told]}
+def check_expectations(expected: Sequence[Expected]) -> Check:
+    """Check expectations. A breach is only a warning: rota itself may be well."""
+    breaches = [(expectations, breach) for expectations in expected for breach in expectations.breaches]
+    if not breaches:
+        words = f"all expectations of {many(len(expected), 'job or schedule', 'jobs and schedules')} are met"
+        return Check(name="expected", level=OK, words=words if expected else "there are no expectations")
+    messages = "; ".join(
+        f"{expectations.kind} {expectations.subject}: {breach.message}" for expectations, breach in breaches[:_SHOWN]
+    )
+    words = f"{many(len(breaches), 'expectation is', 'expectations are')} breached: {messages}"
+    facts = {"breached": [[expectations.kind, expectations.subject, breach.what] for expectations, breach in breaches]}
     return Check(
-        name="expected", level=WARNING, words=words, hint="all of them: rota expectation ls --breached", facts=facts
+        name="expected", level=WARNING, words=words, hint="to list them: rota expectation ls --breached", facts=facts
     )
 
 
 def check_ledgers(verified: Iterable[Verification], left_out: int) -> Iterator[Check]:
     count, plan_times = 0, 0
-    for one in verified:
+    for result in verified:
         count += 1
-        plan_times += one.plan_times
-        for finding in one.findings[:_SHOWN]:
+        plan_times += result.plan_times
+        for finding in result.findings[:_SHOWN]:
             yield Check(
                 name="ledger",
                 level=PROBLEM,
-                words=f"schedule {one.schedule!r}: {finding.words}",
+                words=f"schedule {result.schedule!r}: {finding.words}",
                 facts=msgspec.to_builtins(finding),
             )
-    left = f"; {left_out} more were not looked at" if left_out else ""
-    words = f"{plan_times} plan times of {many(count, 'schedule', 'schedules')} were verified{left}"
-    hint = "all of them: rota doctor --all" if left_out else None
+    unchecked = f"; {left_out} more were not checked" if left_out else ""
+    words = f"{plan_times} plan times of {many(count, 'schedule', 'schedules')} were verified{unchecked}"
+    hint = "to check all of them: rota doctor --all" if left_out else None
     yield Check(name="ledger", level=WARNING if left_out else OK, words=words, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""What surrounds an installation: room on the disk, versions, settings, workers; and what of it is worrying."""
+"""Checks of an installation's environment: disk space, versions, settings, workers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ LARGE_WAL = 128 * MIB
 OLD_TRANSACTION = timedelta(minutes=10)
 MANY_DEAD = 100_000
 SAFE_SQLITE = (3, 51, 3)
-"""Before that, two connections that write and checkpoint the same WAL file may lose what was committed."""
+"""In older versions, two connections that write and checkpoint the same WAL file may lose commits."""
 OLDEST_POSTGRES = 12
-_LAST_YEAR = 2012  # a release 18 is maintained until November 2030, and so on
+_LAST_YEAR = 2012  # release 18 is maintained until November 2030, 19 until 2031
 _NOVEMBER = 11
 _SHOWN = 5
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """Of an SQLite file, in bytes; `room`: on its disk, for this user."""
+    """Sizes of an SQLite file and its WAL in bytes; `room`: free disk space for this user."""
 
     size: int
     wal: int
@@ -35,7 +35,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 class Transaction(msgspec.Struct, frozen=True):
-    """One that is open, and keeps what was deleted since from being cleared away."""
+    """Open transaction, which prevents vacuum of rows deleted since it began."""
 
     pid: int
     who: str
@@ -50,7 +50,7 @@ class DeadRows(msgspec.Struct, frozen=True):
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a PostgreSQL server and our database there. `unvacuumed`: tables that are left out of it."""
+    """Facts about a PostgreSQL server and our database. `unvacuumed`: tables with autovacuum off."""
 
     version: str
     major: int
@@ -62,7 +62,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
-    """Of this program and what it is made of; `planned_with`: the newest zone data that a schedule was planned with."""
+    """Versions of this program and its parts; `planned_with`: the newest zone data that a schedule was planned with."""
 
     rota: str
     python: str
@@ -72,7 +72,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeartbeatSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a worker should be heard of, by the settings of whoever asks."""
+    """Heartbeat settings of the process that runs the check."""
 
     lease: timedelta
     heartbeat: timedelta
@@ -82,7 +82,7 @@ class HeartbeatSettings(msgspec.Struct, frozen=True, kw_only=True):
 def check_versions(
     ours: Versions, workers: Sequence[Worker], server: ServerFacts | None, now: datetime
 ) -> Iterator[Check]:
-    """The database's first: of all versions it is the one that can damage something."""
+    """Check versions, the database's first: it is the only one that can damage data."""
     yield _sqlite_version(ours) if server is None else _postgres_version(server, now)
     yield _program_versions(ours, workers)
     yield _zone_data(ours)
@@ -92,7 +92,7 @@ def _sqlite_version(ours: Versions) -> Check:
     if version_of(ours.sqlite) >= SAFE_SQLITE:
         return Check(name="sqlite", level=OK, words=f"SQLite {ours.sqlite}", facts={"version": ours.sqlite})
     words = f"SQLite {ours.sqlite} may lose committed work when two connections checkpoint at the same time"
-    hint = "install a newer apsw: SQLite 3.51.3 has it mended"
+    hint = "install a newer apsw: SQLite 3.51.3 fixes this"
     return Check(name="sqlite", level=PROBLEM, words=words, hint=hint, facts={"version": ours.sqlite})
 
 
@@ -104,7 +104,7 @@ def _postgres_version(server: ServerFacts, now: datetime) -> Check:
     facts = {"version": server.version}
     if server.major < OLDEST_POSTGRES:
         words = f"PostgreSQL {server.version} is too old for rota's statements"
-        return Check(name="postgres", level=PROBLEM, words=words, hint=f"take {OLDEST_POSTGRES} or newer", facts=facts)
+        return Check(name="postgres", level=PROBLEM, words=words, hint=f"use {OLDEST_POSTGRES} or newer", facts=facts)
     if (now.year, now.month) > (server.major + _LAST_YEAR, _NOVEMBER):
         words = f"PostgreSQL {server.version} is no longer maintained"
         return Check(name="postgres", level=WARNING, words=words, hint="plan an upgrade of the server", facts=facts)
@@ -112,13 +112,15 @@ def _postgres_version(server: ServerFacts, now: datetime) -> Check:
 
 
 def _program_versions(ours: Versions, workers: Sequence[Worker]) -> Check:
-    others = Counter(one.version for one in workers if one.state is not WorkerState.GONE and one.version != ours.rota)
+    others = Counter(
+        worker.version for worker in workers if worker.state is not WorkerState.GONE and worker.version != ours.rota
+    )
     facts: dict[str, Any] = {"rota": ours.rota, "python": ours.python, "others": dict(others)}
     if not others:
         return Check(name="versions", level=OK, words=f"rota {ours.rota}, Python {ours.python}", facts=facts)
-    told = ", ".join(f"{version} ({many(count, 'worker', 'workers')})" for version, count in sorted(others.items()))
-    words = f"this is rota {ours.rota}, and there are live ones of {told}"
-    hint = "fine while you roll out; otherwise restart them"
+    versions = ", ".join(f"{version} ({many(count, 'worker', 'workers')})" for version, count in sorted(others.items()))
+    words = f"this is rota {ours.rota}, but live workers have {versions}"
+    hint = "fine during a rollout; otherwise restart them"
     return Check(name="versions", level=WARNING, words=words, hint=hint, facts=facts)
 
 
@@ -126,32 +128,32 @@ def _zone_data(ours: Versions) -> Check:
     facts = {"here": ours.zones, "planned_with": ours.planned_with}
     if ours.planned_with is None or ours.planned_with <= ours.zones:
         return Check(name="zones", level=OK, words=f"zone data {ours.zones}", facts=facts)
-    words = f"schedules were planned with zone data {ours.planned_with}, and this host has {ours.zones}"
-    hint = "upgrade the package tzdata here: a host with older data plans only what nobody else does"
+    words = f"schedules were planned with zone data {ours.planned_with}, but this host has {ours.zones}"
+    hint = "upgrade the package tzdata here: a host with older data plans only what no other host plans"
     return Check(name="zones", level=WARNING, words=words, hint=hint, facts=facts)
 
 
 def check_file(file: FileFacts) -> Check:
-    words = f"{size(file.size)} in the file, {size(file.wal)} in its WAL, room for {size(file.room)} more"
+    words = f"{size(file.size)} in the file, {size(file.wal)} in its WAL, {size(file.room)} of disk space free"
     facts = {"size": file.size, "wal": file.wal, "room": file.room}
     if file.room < LITTLE_ROOM:
         level = PROBLEM if file.room < NO_ROOM else WARNING
-        hint = "make room: without it nothing can be enqueued, claimed or reported"
+        hint = "free disk space: without it nothing can be enqueued, claimed or reported"
         return Check(name="disk", level=level, words=words, hint=hint, facts=facts)
     if file.wal > max(LARGE_WAL, file.size):
-        hint = "a process reads in one transaction for very long, and keeps the WAL from being carried over: end it"
+        hint = "a process has a long read transaction open, which prevents a checkpoint of the WAL: end it"
         return Check(name="disk", level=WARNING, words=words, hint=hint, facts=facts)
     return Check(name="disk", level=OK, words=words, facts=facts)
 
 
 def check_server(server: ServerFacts) -> Iterator[Check]:
-    words = f"{size(server.size)} in the database; the room left is known to its server only"
+    words = f"{size(server.size)} in the database; only its server knows the free disk space"
     yield Check(name="disk", level=OK, words=words, facts={"size": server.size})
     yield _vacuum(server)
 
 
 def _vacuum(server: ServerFacts) -> Check:
-    facts = {"dead": {one.table: one.dead for one in server.dead}}
+    facts = {"dead": {rows.table: rows.dead for rows in server.dead}}
     if not server.autovacuum or server.unvacuumed:
         where = "the server" if not server.autovacuum else ", ".join(server.unvacuumed[:_SHOWN])
         hint = "switch it on: without it tables only grow, and every claim gets slower"
@@ -159,52 +161,58 @@ def _vacuum(server: ServerFacts) -> Check:
     oldest = server.oldest
     if oldest is not None and oldest.age > OLD_TRANSACTION:
         who = f"{oldest.who} ({oldest.state})" if oldest.who else oldest.state
-        words = f"a transaction of {who} is open for {span(oldest.age)}: what was deleted since cannot be cleared away"
+        words = f"a transaction of {who} is open for {span(oldest.age)}: rows deleted since cannot be vacuumed"
         hint = f"end it: select pg_terminate_backend({oldest.pid})"
         return Check(name="vacuum", level=WARNING, words=words, hint=hint, facts={**facts, "pid": oldest.pid})
-    bloated = [one for one in server.dead if one.dead > max(MANY_DEAD, 2 * one.live)]
+    bloated = [rows for rows in server.dead if rows.dead > max(MANY_DEAD, 2 * rows.live)]
     if bloated:
-        words = "; ".join(f"{one.table} has {one.dead} dead rows and {one.live} live ones" for one in bloated[:_SHOWN])
+        words = "; ".join(
+            f"{rows.table} has {rows.dead} dead rows and {rows.live} live ones" for rows in bloated[:_SHOWN]
+        )
         hint = f"autovacuum does not keep up: vacuum {bloated[0].table}; then look at its settings"
         return Check(name="vacuum", level=WARNING, words=words, hint=hint, facts=facts)
-    return Check(name="vacuum", level=OK, words="autovacuum is on, and nothing holds it up", facts=facts)
+    return Check(name="vacuum", level=OK, words="autovacuum is on, and nothing blocks it", facts=facts)
 
 
 def check_workers(workers: Sequence[Worker], now: datetime) -> Check:
-    gone = [one for one in workers if one.state is WorkerState.GONE]
-    facts = {"alive": len(workers) - len(gone), "gone": [one.id for one in gone]}
+    gone = [worker for worker in workers if worker.state is WorkerState.GONE]
+    facts = {"alive": len(workers) - len(gone), "gone": [worker.id for worker in gone]}
     if not gone:
         alive = f"{many(len(workers), 'worker is', 'workers are')} alive"
         words = alive if workers else "no worker is alive"  # a problem only if there is work
         return Check(name="workers", level=OK, words=words, facts=facts)
-    told = ", ".join(f"{one.id} for {span(now - one.seen_at)}" for one in gone[:_SHOWN])
-    words = f"{many(len(gone), 'worker is', 'workers are')} silent, and did not stop in order: {told}"
-    hint = (
-        "they were killed, or are cut off from the database; their runs are taken over; a day later they are forgotten"
-    )
+    names = ", ".join(f"{worker.id} for {span(now - worker.seen_at)}" for worker in gone[:_SHOWN])
+    words = f"{many(len(gone), 'worker is', 'workers are')} silent without having shut down: {names}"
+    hint = "they were killed, or cannot reach the database; others take over their runs; they are deleted after a day"
     return Check(name="workers", level=WARNING, words=words, hint=hint, facts=facts)
 
 
 def check_settings(pulse: HeartbeatSettings, workers: Sequence[Worker]) -> Check:
-    """That a lease is three heartbeats long at least is refused when settings are read; others may have others."""
-    told = f"lease {format_duration(pulse.lease)}, heartbeat {format_duration(pulse.heartbeat)}"
-    slow = [one for one in workers if one.heartbeat is not None and 3 * one.heartbeat > pulse.lease]
+    """Compare heartbeats with the lease.
+
+    Our own settings are checked when they are read (a lease is at least three heartbeats), those of other processes may
+    differ.
+    """
+    settings = f"lease {format_duration(pulse.lease)}, heartbeat {format_duration(pulse.heartbeat)}"
+    slow = [worker for worker in workers if worker.heartbeat is not None and 3 * worker.heartbeat > pulse.lease]
     if slow:
-        named = ", ".join(f"{one.id} ({format_duration(one.heartbeat)})" for one in slow[:_SHOWN] if one.heartbeat)
-        words = f"with a lease of {format_duration(pulse.lease)} here, heartbeats of others are too rare: {named}"
-        hint = "give all processes the same ROTA_LEASE: else live workers are taken for gone"
+        named = ", ".join(
+            f"{worker.id} ({format_duration(worker.heartbeat)})" for worker in slow[:_SHOWN] if worker.heartbeat
+        )
+        words = f"the lease is {format_duration(pulse.lease)} here, too short for the heartbeats of {named}"
+        hint = "give all processes the same ROTA_LEASE: otherwise live workers count as gone"
         return Check(
-            name="settings", level=WARNING, words=words, hint=hint, facts={"workers": [one.id for one in slow]}
+            name="settings", level=WARNING, words=words, hint=hint, facts={"workers": [worker.id for worker in slow]}
         )
     if pulse.deadline >= pulse.lease:
-        words = f"{told}, and a call to the database may take {format_duration(pulse.deadline)}"
+        words = f"{settings}, and a call to the database may take {format_duration(pulse.deadline)}"
         hint = "a heartbeat that waits that long comes too late: set ROTA_DEADLINE below ROTA_LEASE"
         return Check(name="settings", level=WARNING, words=words, hint=hint)
-    return Check(name="settings", level=OK, words=told)
+    return Check(name="settings", level=OK, words=settings)
 
 
 def size(count: int) -> str:
-    """In one unit, for people."""
+    """Format a number of bytes in one unit, for people."""
     for unit, name in ((GIB, "GB"), (MIB, "MB"), (KIB, "kB")):
         if count >= unit:
             return f"{count / unit:.3g} {name}" if count < 1000 * unit else f"{count // unit} {name}"

@@ -1,4 +1,4 @@
-"""Runs that went wrong, grouped: by job and by the fingerprint of their error."""
+"""Error groups: failed runs by job and by the fingerprint of their error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAY = timedelta(days=1)
 
 
 class FailedRun(msgspec.Struct, frozen=True):
-    """A run that failed, timed out or expired, and when, in microseconds."""
+    """Run that failed, timed out or expired, and when, in microseconds."""
 
     run_id: str
     state: str
@@ -28,9 +28,11 @@ class FailedRun(msgspec.Struct, frozen=True):
 
 
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in
-    which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were
-    fingerprints have none, and are one group."""
+    """Failed runs of one job with the same error.
+
+    `type` and `message` are those of the newest; `states` counts runs by final state; `histogram` counts them in 24
+    equal parts of the time range. Errors older than fingerprints have none, and form one group.
+    """
 
     fingerprint: str | None
     job: str
@@ -44,12 +46,13 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     histogram: Sequence[int]
 
     def said_by(self, error: RunError | None, reason: str | None) -> ErrorGroup:
-        said = reason if error is None else error.message
-        return msgspec.structs.replace(self, type=None if error is None else error.type, message=said)
+        """Return the group with the type and message of this error; with the run's reason if it has no error."""
+        message = reason if error is None else error.message
+        return msgspec.structs.replace(self, type=None if error is None else error.type, message=message)
 
 
 class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """The one that was seen last comes first. `truncated`: there were more faults than are looked at."""
+    """Error groups, the one seen last first. `truncated`: there were more failed runs than were read."""
 
     items: Sequence[ErrorGroup]
     since: datetime
@@ -58,7 +61,7 @@ class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked_window(since: datetime | None, until: datetime | None, now: datetime) -> tuple[int, int]:
-    """The last day, if nothing is said; in microseconds."""
+    """Validate the time range, by default the last day; in microseconds."""
     for at in (since, until):
         if at is not None and at.tzinfo is None:
             raise Invalid(f"{at.isoformat()} has no zone", hint="give an aware datetime: datetime.now(UTC)")
@@ -69,28 +72,31 @@ def checked_window(since: datetime | None, until: datetime | None, now: datetime
     return begin, end
 
 
-def grouped(faults: Iterable[FailedRun], since: int, until: int) -> list[ErrorGroup]:
+def grouped(runs: Iterable[FailedRun], since: int, until: int) -> list[ErrorGroup]:
     groups: dict[tuple[str, str | None], list[FailedRun]] = {}
-    for fault in faults:
-        groups.setdefault((fault.job, fault.fingerprint), []).append(fault)
-    found = [_group(sorted(same, key=lambda one: (one.at, one.run_id)), since, until) for same in groups.values()]
-    return sorted(found, key=lambda group: (group.last_at, group.last_run_id), reverse=True)
+    for run in runs:
+        groups.setdefault((run.job, run.fingerprint), []).append(run)
+    result = [
+        _group(sorted(members, key=lambda member: (member.at, member.run_id)), since, until)
+        for members in groups.values()
+    ]
+    return sorted(result, key=lambda group: (group.last_at, group.last_run_id), reverse=True)
 
 
-def _group(same: Sequence[FailedRun], since: int, until: int) -> ErrorGroup:
+def _group(runs: Sequence[FailedRun], since: int, until: int) -> ErrorGroup:
     histogram, states = [0] * BUCKETS, dict.fromkeys(RunState, 0)
-    for fault in same:
-        histogram[(fault.at - since) * BUCKETS // (until - since)] += 1
-        states[RunState(fault.state)] += 1
+    for run in runs:
+        histogram[(run.at - since) * BUCKETS // (until - since)] += 1
+        states[RunState(run.state)] += 1
     return ErrorGroup(
-        fingerprint=same[0].fingerprint,
-        job=same[0].job,
+        fingerprint=runs[0].fingerprint,
+        job=runs[0].job,
         type=None,
         message=None,
-        count=len(same),
-        first_at=instant(same[0].at),
-        last_at=instant(same[-1].at),
-        last_run_id=same[-1].run_id,
+        count=len(runs),
+        first_at=instant(runs[0].at),
+        last_at=instant(runs[-1].at),
+        last_run_id=runs[-1].run_id,
         states={state.value: count for state, count in states.items() if count},
         histogram=histogram,
     )

@@ -1,4 +1,4 @@
-"""How full an installation is now: what waits and runs in each queue, who is there to work, which schedules plan."""
+"""Gauges: runs in each queue, workers and their slots, schedules and breaches, at this moment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class QueueGauge(msgspec.Struct, frozen=True):
-    """`oldest`: microseconds since the oldest was due, or claimed; None where nothing waits to begin."""
+    """Number of runs of a queue in a state; `oldest`: µs since the oldest was due, or claimed; None if none waits."""
 
     name: str
     state: str
@@ -17,7 +17,9 @@ class QueueGauge(msgspec.Struct, frozen=True):
 
 
 class Gauges(msgspec.Struct, frozen=True, kw_only=True):
-    """`schedules` by state: active, paused, disabled. `overdue` ones are due for a while and were not planned.
+    """Gauges of an installation.
+
+    `schedules` by state: active, paused, disabled. `overdue` ones were due for a while, and were not planned.
 
     `breached`: (kind, subject, what) of expectations that are not met.
     """

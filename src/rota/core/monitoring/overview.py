@@ -1,4 +1,4 @@
-"""The first page: how full it is, what came of the last day, what needs attention, what comes next."""
+"""Overview page: live runs, the last day, what needs attention, next runs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from rota.core.monitoring.doctor import (
 from rota.values.instants import instant
 
 LATE = 10_000_000
-"""Due for longer than that, in microseconds, and not begun."""
+"""Microseconds after its due time from which a run that has not begun is late."""
 _SHOWN = 20
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that have not ended. `capped`: there are more queued or scheduled ones than were counted."""
+    """Runs that have not ended. `capped`: there are more queued or scheduled runs than were counted."""
 
     running: int = 0
     cancelling: int = 0
@@ -46,14 +46,14 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Late(msgspec.Struct, frozen=True):
-    """Runs that are queued and due for longer than 10 s, and schedules that are due as long and not planned."""
+    """Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due."""
 
     runs: int
     schedules: int
 
 
 class WorkerCounts(msgspec.Struct, frozen=True):
-    """`stale`: silent for longer than a lease, and not stopped in order. `busy`: slots taken."""
+    """Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use."""
 
     alive: int
     stale: int
@@ -62,7 +62,7 @@ class WorkerCounts(msgspec.Struct, frozen=True):
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that somebody should look at: `kind` for programs, `text` for people; `subject` is a name or an id."""
+    """Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id."""
 
     kind: str
     subject: str | None
@@ -80,7 +80,7 @@ class NextRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """`attention` has the first of each kind; `attention_count` says how many there are."""
+    """Content of the overview page; `attention` has the first of each kind, `attention_count` counts all."""
 
     at: datetime
     live: Live
@@ -94,7 +94,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """Runs of a job in a queue that may be claimed; instants in microseconds."""
+    """Claimable runs of a job in a queue; instants in microseconds."""
 
     queue: str
     job: str
@@ -112,7 +112,7 @@ class OpenBreach(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database and this process know. `lingering`: asked to stop, their grace over, and not stopped.
+    """Facts from the database and this process. `lingering`: runs whose grace is over, and that have not stopped.
 
     `offset`: of this host's clock from the database's, in microseconds, as far as it is certain.
     """
@@ -127,94 +127,97 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attention(facts: Facts) -> tuple[list[Attention], int]:
-    """The first ones of each kind, the gravest kind first; and how many there are of all."""
+    """Return the first items of each kind, the gravest kind first, and the number of all items."""
     shown: list[Attention] = []
     total = 0
-    for look in (_overdue, _stuck, _lingering, _unserved, _unknown, _untold, _breached, _paused, _surroundings):
-        found = list(look(facts))
-        total += len(found)
-        shown += found[:_SHOWN]
+    for rule in (_overdue, _stuck, _lingering, _unserved, _unknown, _unsent, _breached, _paused, _environment):
+        items = list(rule(facts))
+        total += len(items)
+        shown += items[:_SHOWN]
     return shown, total
 
 
-def backlogs(found: Sequence[Backlog], of: str) -> dict[str, tuple[int, int]]:
-    """By `queue` or by `job`: how many may be claimed, and since when the oldest could be."""
+def backlogs(backlog: Sequence[Backlog], of: str) -> dict[str, tuple[int, int]]:
+    """Sum the backlog by `queue` or by `job`: number of runs, and the due time of the oldest."""
     counted: dict[str, tuple[int, int]] = {}
-    for one in found:
-        name = getattr(one, of)
-        runs, oldest = counted.get(name, (0, one.oldest))
-        counted[name] = runs + one.runs, min(oldest, one.oldest)
+    for row in backlog:
+        name = getattr(row, of)
+        runs, oldest = counted.get(name, (0, row.oldest))
+        counted[name] = runs + row.runs, min(oldest, row.oldest)
     return counted
 
 
 def _overdue(facts: Facts) -> Iterator[Attention]:
-    found = facts.symptoms
-    for one in found.overdue:
-        text = f"schedule {one.name} is overdue {why_overdue(one, found)}"
-        yield _told("schedule_overdue", one.name, one.next_at, text, planner_hint(found))
+    symptoms = facts.symptoms
+    for schedule in symptoms.overdue:
+        text = f"schedule {schedule.name} is overdue {why_overdue(schedule, symptoms)}"
+        yield _item("schedule_overdue", schedule.name, schedule.next_at, text, planner_hint(symptoms))
 
 
 def _stuck(facts: Facts) -> Iterator[Attention]:
-    for one in facts.symptoms.stuck:
-        text = f"run {one.run_id}: its lease on {one.worker_id} has ended, and nobody took it away"
-        yield _told("run_stuck", one.run_id, one.expires_at, text, REAPER_HINT)
+    for run in facts.symptoms.stuck:
+        text = f"the lease of run {run.run_id} on {run.worker_id} has expired without being taken away"
+        yield _item("run_stuck", run.run_id, run.expires_at, text, REAPER_HINT)
 
 
 def _lingering(facts: Facts) -> Iterator[Attention]:
-    for one in facts.lingering:
-        text = f"run {one.run_id} was asked to stop, and its grace is over; {one.worker_id} has it still"
-        yield _told("run_lingering", one.run_id, one.expires_at, text, REAPER_HINT)
+    for run in facts.lingering:
+        text = f"run {run.run_id} was asked to stop, and its grace period is over; {run.worker_id} still holds it"
+        yield _item("run_lingering", run.run_id, run.expires_at, text, REAPER_HINT)
 
 
 def _unserved(facts: Facts) -> Iterator[Attention]:
-    """Not at once: a worker may be about to start. What is paused is told as such."""
-    paused = {one.name for one in facts.held if one.kind == "queue"}
-    known = backlogs(facts.backlog, "queue")
+    """Yield queues without a live worker.
+
+    Not at once, since a worker may be about to start. Paused queues have an item of their own.
+    """
+    paused = {pause.name for pause in facts.held if pause.kind == "queue"}
+    backlog = backlogs(facts.backlog, "queue")
     for queue, count in unserved_queues(facts.symptoms).items():
-        since = known[queue][1]
+        since = backlog[queue][1]
         if queue not in paused and facts.symptoms.now - since > LATE:
             text = f"no live worker takes from queue {queue}, where {many(count, 'run waits', 'runs wait')}"
-            yield _told("queue_unserved", queue, since, text, queues_hint([queue]))
+            yield _item("queue_unserved", queue, since, text, queues_hint([queue]))
 
 
 def _unknown(facts: Facts) -> Iterator[Attention]:
-    paused = {one.name for one in facts.held if one.kind == "job"}
-    known = backlogs(facts.backlog, "job")
+    paused = {pause.name for pause in facts.held if pause.kind == "job"}
+    backlog = backlogs(facts.backlog, "job")
     for job, count in unknown_jobs(facts.symptoms).items():
-        since = known[job][1]
+        since = backlog[job][1]
         if job not in paused and facts.symptoms.now - since > LATE:
             text = f"no live worker knows job {job}, of which {many(count, 'run waits', 'runs wait')}"
-            yield _told("job_unknown", job, since, text, JOBS_HINT)
+            yield _item("job_unknown", job, since, text, JOBS_HINT)
 
 
-def _untold(facts: Facts) -> Iterator[Attention]:
+def _unsent(facts: Facts) -> Iterator[Attention]:
     if count := facts.symptoms.signals:
-        text = f"{many(count, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
-        yield _told("signals_untold", None, None, text, MESSENGER_HINT)
+        text = f"{many(count, 'signal waits', 'signals wait')} for longer than a minute: notifications are not sent"
+        yield _item("signals_untold", None, None, text, MESSENGER_HINT)
 
 
 def _breached(facts: Facts) -> Iterator[Attention]:
-    for one in facts.breaches:
-        text = f"{one.kind} {one.subject}: {one.message or one.what}"
-        yield _told("expectation_breached", f"{one.kind}/{one.subject}", one.since, text, None)
+    for breach in facts.breaches:
+        text = f"{breach.kind} {breach.subject}: {breach.message or breach.what}"
+        yield _item("expectation_breached", f"{breach.kind}/{breach.subject}", breach.since, text, None)
 
 
 def _paused(facts: Facts) -> Iterator[Attention]:
-    for one in facts.held:
-        count, _ = backlogs(facts.backlog, one.kind).get(one.name, (0, 0))
+    for pause in facts.held:
+        count, _ = backlogs(facts.backlog, pause.kind).get(pause.name, (0, 0))
         if count:
-            yield _told(f"{one.kind}_paused", one.name, one.since, held_words(one, count), resume_hint(one))
+            yield _item(f"{pause.kind}_paused", pause.name, pause.since, held_words(pause, count), resume_hint(pause))
 
 
-def _surroundings(facts: Facts) -> Iterator[Attention]:
+def _environment(facts: Facts) -> Iterator[Attention]:
     if facts.polls:
-        text = "a transaction pooler passes no notifications on: everything is found by polling, up to a second later"
-        yield _told("polling", None, None, text, "let rota connect to PostgreSQL directly")
+        text = "a transaction pooler blocks LISTEN/NOTIFY: work is found by polling, up to a second later"
+        yield _item("polling", None, None, text, "let rota connect to PostgreSQL directly")
     clock = check_clock(facts.offset)
     if clock.level != OK:
-        yield _told("clock", None, None, clock.words, clock.hint)
+        yield _item("clock", None, None, clock.words, clock.hint)
 
 
-def _told(kind: str, subject: str | None, since: int | None, text: str, hint: str | None) -> Attention:
+def _item(kind: str, subject: str | None, since: int | None, text: str, hint: str | None) -> Attention:
     at = None if since is None else instant(since)
     return Attention(kind=kind, subject=subject, since=at, text=text, hint=hint)

@@ -1,4 +1,4 @@
-"""The last runs of a schedule, as lists of schedules show them."""
+"""Recent runs of a schedule, for lists of schedules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_RUNS = 15_000
 
 
 class RecentRun(msgspec.Struct, frozen=True, kw_only=True):
-    """`lateness_ms`: from when it was due, delay and jitter included, until its first attempt began."""
+    """Recent run; `lateness_ms`: from when it was due, delay and jitter included, until its first attempt began."""
 
     run_id: str
     plan_time: datetime
@@ -29,7 +29,7 @@ class RecentRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recent(msgspec.Struct, frozen=True, kw_only=True):
-    """The oldest first. The durations are those of the runs shown."""
+    """Recent runs, the oldest first, and percentiles of their durations."""
 
     recent: Sequence[RecentRun] = ()
     p50_duration_ms: int | None = None
@@ -37,7 +37,7 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A run of a plan time; instants in microseconds. `began_at`: its first attempt, if it has had several."""
+    """Run of a plan time; instants in microseconds. `began_at`: its first attempt, if it has had several."""
 
     run_id: str
     plan_time: int
@@ -49,7 +49,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 def checked_recent(schedules: int, limit: int) -> int:
-    """How many runs of each are asked for."""
+    """Validate how many runs of each schedule to return."""
     if not 1 <= limit <= MOST_RECENT:
         raise Invalid(f"recent must be 1 to {MOST_RECENT}, not {limit}")
     if schedules * limit > _MOST_RUNS:
@@ -59,22 +59,22 @@ def checked_recent(schedules: int, limit: int) -> int:
 
 
 def scopes_each(scopes: Sequence[int], limit: int, most: int) -> int:
-    """How many scopes of each schedule are looked at, if they have so many: fewer where many have several."""
+    """Return how many scopes of each schedule to read: fewer where many schedules have several."""
     for each in range(most, 1, -1):
         if sum(min(count, each) for count in scopes) * limit <= _MOST_RUNS:
             return each
     return 1
 
 
-def recent_of(found: Iterable[Planned], limit: int) -> Recent:
-    """Of each of its scopes the newest are given; of all, the newest are taken."""
-    newest = sorted(found, key=lambda run: (run.plan_time, run.run_id))[-limit:]
-    told = [_told(run) for run in newest]
-    durations = sorted(one.duration_ms for one in told if one.duration_ms is not None)
-    return Recent(recent=told, p50_duration_ms=_at(durations, 0.5), p95_duration_ms=_at(durations, 0.95))
+def recent_of(runs: Iterable[Planned], limit: int) -> Recent:
+    """Take the newest `limit` of the runs, which are the newest ones of each scope."""
+    newest = sorted(runs, key=lambda run: (run.plan_time, run.run_id))[-limit:]
+    recent = [_recent_run(run) for run in newest]
+    durations = sorted(shown.duration_ms for shown in recent if shown.duration_ms is not None)
+    return Recent(recent=recent, p50_duration_ms=_at(durations, 0.5), p95_duration_ms=_at(durations, 0.95))
 
 
-def _told(run: Planned) -> RecentRun:
+def _recent_run(run: Planned) -> RecentRun:
     began = run.started_at if run.began_at is None else run.began_at
     return RecentRun(
         run_id=run.run_id,
@@ -92,5 +92,5 @@ def _between(start: int | None, end: int | None) -> int | None:
 
 
 def _at(ordered: Sequence[int], share: float) -> int | None:
-    """The smallest that this share of them does not exceed."""
+    """Return the smallest value that this share of the values does not exceed."""
     return ordered[ceil(share * len(ordered)) - 1] if ordered else None

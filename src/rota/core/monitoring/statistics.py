@@ -16,17 +16,17 @@ _DAY = 86_400_000_000
 _DIGITS = 2
 MOST_DAYS = 400
 BEFORE_ALL_DAYS = 0
-"""The day under which everything older than the newest days is kept."""
+"""Day number of the row that sums up all older days."""
 
 
-_LATE = 900_000_000
+_LATE = 900_000_000  # µs: ids carry the time at which the client made them, not when the run was inserted
 
 
 class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of runs whatever becomes of their rows; times and durations in microseconds.
+    """Counts of runs that outlive their rows; times and durations in microseconds.
 
-    `durations` counts attempts that ended their run by `bucket`; `timed` and `busy` are their number and sum. `ended`
-    is how the last run that was not skipped ended.
+    `durations` counts the attempts that ended their run by `bucket`; `timed` and `busy` are their number and sum.
+    `ended` is how the last run that was not skipped ended.
     """
 
     states: dict[str, int] = {}
@@ -40,7 +40,7 @@ class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A finished run as far as it counts."""
+    """Finished run as far as it is counted."""
 
     state: str
     created_at: int
@@ -49,7 +49,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class JobStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Of all runs of a job that ever ended, pruned ones included."""
+    """Statistics of all runs of a job that ever ended, pruned ones included."""
 
     job: str
     total: int
@@ -68,26 +68,27 @@ class JobStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bucket(micros: int) -> int:
-    """The duration with all but its first two digits made zero: a histogram whose buckets grow with the durations.
+    """Round a duration down to its first two digits: a histogram whose buckets grow with the durations.
 
-    Its middle is at most 5 % away from anything in it. Digits, not logarithms, so that every database counts alike.
+    The middle of a bucket is at most 5 % away from anything in it. Digits, not logarithms, so that every database
+    computes the same.
     """
     size = bucket_size(len(str(micros)))
     return micros // size * size
 
 
 def bucket_size(digits: int) -> int:
-    """How wide are the buckets of numbers with so many digits."""
+    """Return the width of the buckets of numbers with so many digits."""
     return int(10 ** max(0, digits - _DIGITS))
 
 
 def bucket_bounds(first: int, last: int) -> list[int]:
-    """Where the buckets from one power of ten to another begin."""
-    found: list[int] = []
+    """Return the lower bounds of the buckets from one power of ten to another."""
+    bounds: list[int] = []
     while first <= last:
-        found += range(first, min(first * 10, last + 1), first // 10)
+        bounds += range(first, min(first * 10, last + 1), first // 10)
         first *= 10
-    return found
+    return bounds
 
 
 def _middle(low: int) -> float:
@@ -99,18 +100,24 @@ def day_of(micros: int) -> int:
 
 
 def is_late(id: str, created_at: int) -> bool:
-    """Whether a run was made long after its id: counting, which goes by ids, may have passed it before it was there."""
+    """Return whether a run was inserted long after its id was made.
+
+    Counting proceeds in the order of ids, and may have passed this one before the run existed.
+    """
     return created_at > int(id[:8] + id[9:13], 16) * 1_000 + _LATE
 
 
 def countable_until(now: int) -> int:
-    """Ids up to then are counted: what is not late is there, unless its transaction stayed open as long again."""
+    """Return the instant up to which ids are counted.
+
+    A run that is not late exists by then, unless its transaction stayed open as long again.
+    """
     return now - 2 * _LATE
 
 
 def tally_of(run: Ended) -> Tally:
     took = None if run.started_at is None else max(0, run.finished_at - run.started_at)
-    # Nobody knows when a lost attempt began; that there was one is known when it is given up.
+    # The start of a lost attempt is not recorded: the time when it was given up stands for it.
     given_up = run.finished_at if run.state == RunState.EXPIRED else None
     counts = run.state != RunState.SKIPPED
     return Tally(
@@ -126,7 +133,7 @@ def tally_of(run: Ended) -> Tally:
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
-    """In whatever order: the same."""
+    """Merge tallies, in any order."""
     states: dict[str, int] = {}
     durations: dict[int, int] = {}
     timed = busy = 0
@@ -153,7 +160,7 @@ def _add(counts: dict[str, int] | dict[int, int], more: dict[str, int] | dict[in
 
 
 def by_day(runs: Iterable[Ended]) -> dict[int, Tally]:
-    """Per day of their end."""
+    """Tally runs per day of their end."""
     days: dict[int, list[Tally]] = {}
     for run in runs:
         days.setdefault(day_of(run.finished_at), []).append(tally_of(run))
@@ -161,28 +168,28 @@ def by_day(runs: Iterable[Ended]) -> dict[int, Tally]:
 
 
 def days_kept(days: Iterable[int]) -> set[int]:
-    """Of these, those that keep a row of their own; the others share one, so that a job never has more."""
+    """Return the days that keep a row of their own; all others share one, so that a job's rows are bounded."""
     return set(sorted({*days} - {BEFORE_ALL_DAYS}, reverse=True)[: MOST_DAYS - 1])
 
 
 def percentile(durations: dict[int, int], share: float) -> float | None:
-    """The middle of the bucket below which lies this `share` of the durations."""
-    wanted = share * sum(durations.values())
+    """Return the middle of the bucket below which this `share` of the durations lies."""
+    missing = share * sum(durations.values())
     for low, count in sorted(durations.items()):
-        wanted -= count
-        if wanted <= 0:
+        missing -= count
+        if missing <= 0:
             return _middle(low)
     return None
 
 
 def success_rate(states: dict[str, int]) -> float | None:
-    """Of runs that succeeded, failed, timed out or expired."""
+    """Return the share of success among runs that succeeded, failed, timed out or expired."""
     decided = sum(states.get(state.value, 0) for state in _SUCCESS_COUNTS)
     return states.get(_S.SUCCEEDED.value, 0) / decided if decided else None
 
 
 def stats_of(job: str, tally: Tally, running_since: int | None = None, next_at: int | None = None) -> JobStats:
-    """`running_since`: when its newest running attempt was claimed."""
+    """Build the statistics of a job; `running_since` is when its newest running attempt was claimed."""
     counts = {state: tally.states.get(state.value, 0) for state in RunState if state.is_final}
     p95 = percentile(tally.durations, 0.95)
     began = max((at for at in (tally.began_at, running_since) if at is not None), default=None)

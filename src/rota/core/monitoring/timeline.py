@@ -1,4 +1,4 @@
-"""The timeline: lanes of attempts, of what is to come, and whether attempts overlap."""
+"""Timeline: attempts and coming plan times in lanes, and whether attempts overlap."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rota.values.instants import instant, maybe_instant, micros_at
 BY = ("schedule", "job", "worker", "queue")
 MOST_ATTEMPTS = 5_000
 MOST_FIRES = 100
-"""Of one schedule, that are to come."""
+"""Most plan times to come that are shown of one schedule."""
 _FURTHEST = 400 * 24 * HOUR
 
 
 class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """`state`: its outcome, or, while it goes on, `running`, `cancelling` or `waiting`."""
+    """Attempt; `state` is its outcome or, while it lasts, `running`, `cancelling` or `waiting`."""
 
     run_id: str
     no: int
@@ -32,7 +32,7 @@ class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """Attempts, the newest first; plan times `coming`, the next first. `overlaps`: two attempts went on at once."""
+    """Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time."""
 
     name: str
     attempts: Sequence[TimelineAttempt] = ()
@@ -41,7 +41,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
-    """`truncated`: there are older attempts that are not told."""
+    """Timeline; `truncated`: there are older attempts that are left out."""
 
     from_at: datetime
     to_at: datetime
@@ -51,7 +51,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "fr
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """In microseconds."""
+    """Requested range in microseconds, grouping and limit."""
 
     from_at: int
     to_at: int
@@ -60,7 +60,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """An attempt as the tables have it; instants in microseconds."""
+    """Attempt as stored; instants in microseconds."""
 
     run_id: str
     no: int
@@ -77,7 +77,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Upcoming(msgspec.Struct, frozen=True):
-    """A schedule that will fire."""
+    """Schedule that has plan times to come."""
 
     name: str
     job: str
@@ -87,7 +87,7 @@ class Upcoming(msgspec.Struct, frozen=True):
 
 
 def asked_of(from_at: datetime | None, to_at: datetime | None, by: str, limit: int, now: int) -> Asked:
-    """The last hour, unless told otherwise."""
+    """Validate the request; by default the last hour."""
     if by not in BY:
         raise Invalid(f"by cannot be {by!r:.80}", hint=did_you_mean(str(by), BY))
     if not 1 <= limit <= MOST_ATTEMPTS:
@@ -105,21 +105,21 @@ def _micros(at: datetime, what: str, now: int) -> int:
     return min(max(micros_at(at), 0), now + _FURTHEST)
 
 
-def timeline_of(asked: Asked, bars: Iterable[Bar], upcoming: Iterable[Upcoming], *, more: bool) -> Timeline:
-    """`more`: not all attempts were looked at."""
-    found = sorted({(bar.run_id, bar.no, bar.started_at): bar for bar in bars}.values(), key=_age)
+def timeline_of(query: Asked, bars: Iterable[Bar], upcoming: Iterable[Upcoming], *, more: bool) -> Timeline:
+    """Group attempts and plan times into lanes; `more`: not all attempts were read."""
+    ordered = sorted({(bar.run_id, bar.no, bar.started_at): bar for bar in bars}.values(), key=_age)
     lanes: dict[str, list[Bar]] = {}
-    for bar in found[: asked.limit]:
-        name = bar.lane(asked.by)
+    for bar in ordered[: query.limit]:
+        name = bar.lane(query.by)
         if name is not None:
             lanes.setdefault(name, []).append(bar)
-    coming = coming_of(asked, upcoming)
+    coming = coming_of(query, upcoming)
     return Timeline(
-        from_at=instant(asked.from_at),
-        to_at=instant(asked.to_at),
-        by=asked.by,
+        from_at=instant(query.from_at),
+        to_at=instant(query.to_at),
+        by=query.by,
         lanes=[_lane(name, lanes.get(name, []), coming.get(name, [])) for name in sorted({*lanes, *coming})],
-        truncated=more or len(found) > asked.limit,
+        truncated=more or len(ordered) > query.limit,
     )
 
 
@@ -148,41 +148,41 @@ def _lane(name: str, bars: Sequence[Bar], coming: Sequence[int]) -> Lane:
 
 
 def overlap(bars: Iterable[Bar]) -> bool:
-    """Whether two of them went on at the same time."""
+    """Return whether two of the attempts overlap in time."""
     last = 0
-    for bar in sorted(bars, key=lambda one: (one.started_at, one.ended_at or 2**63)):
+    for bar in sorted(bars, key=lambda attempt: (attempt.started_at, attempt.ended_at or 2**63)):
         if bar.started_at < last:
             return True
         last = max(last, 2**63 if bar.ended_at is None else bar.ended_at)
     return False
 
 
-def coming_of(asked: Asked, upcoming: Iterable[Upcoming]) -> Mapping[str, Sequence[int]]:
-    """Plan times by lane, within what is asked for; workers and queues have none."""
-    found: dict[str, list[int]] = {}
-    if asked.by in ("schedule", "job"):
-        for one in upcoming:
-            if times := _times(one, asked.from_at, asked.to_at):
-                found.setdefault(one.name if asked.by == "schedule" else one.job, []).extend(times)
-    return {name: sorted(times) for name, times in found.items()}
+def coming_of(query: Asked, upcoming: Iterable[Upcoming]) -> Mapping[str, Sequence[int]]:
+    """Return the plan times to come by lane, within the range; workers and queues have none."""
+    lanes: dict[str, list[int]] = {}
+    if query.by in ("schedule", "job"):
+        for schedule in upcoming:
+            if times := _times(schedule, query.from_at, query.to_at):
+                lanes.setdefault(schedule.name if query.by == "schedule" else schedule.job, []).extend(times)
+    return {name: sorted(times) for name, times in lanes.items()}
 
 
-def _times(one: Upcoming, since: int, until: int) -> list[int]:
-    room = None if one.definition.max_runs is None else one.definition.max_runs - one.fired
-    only_next = [one.next_plan] if since <= one.next_plan <= until and room != 0 else []
-    if one.definition.follows is not None or one.definition.awaited is not None:
-        return only_next  # what comes then depends on how long runs take
+def _times(schedule: Upcoming, since: int, until: int) -> list[int]:
+    room = None if schedule.definition.max_runs is None else schedule.definition.max_runs - schedule.fired
+    only_next = [schedule.next_plan] if since <= schedule.next_plan <= until and room != 0 else []
+    if schedule.definition.follows is not None or schedule.definition.awaited is not None:
+        return only_next  # later ones depend on how long runs take
     try:
-        times = one.definition.times(one.name)
-    except BadTrigger:  # a zone that is not known here: the next one was told by somebody who knows it
+        times = schedule.definition.times(schedule.name)
+    except BadTrigger:  # a zone unknown here; another process computed the next plan time
         return only_next
-    at: int | None = one.next_plan
-    if one.next_plan < since:
+    at: int | None = schedule.next_plan
+    if schedule.next_plan < since:
         at = times.next(since - 1)
-        room = None if room is None else room - 1 - times.count(one.next_plan, since - 1)
+        room = None if room is None else room - 1 - times.count(schedule.next_plan, since - 1)
     most = MOST_FIRES if room is None else min(MOST_FIRES, room)
-    found: list[int] = []
-    while at is not None and at <= until and len(found) < most:
-        found.append(at)
+    coming: list[int] = []
+    while at is not None and at <= until and len(coming) < most:
+        coming.append(at)
         at = times.next(at)
-    return found
+    return coming

@@ -1,31 +1,31 @@
-"""Catch-up: of the plan times that are due, which get a run, which are covered by one, and which are missed."""
+"""Catch-up: split the plan times that are due into those that get a run, those covered by one, and those missed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from rota.core.schedules.policies import CatchUp
+from rota.core.schedules.policies import CatchUp, CatchUpMode
 from rota.values.durations import in_micros
 
 _SECOND = 1_000_000
 
 
 class PlanTimes(Protocol):
-    """What planning asks of a rule; instants are microseconds."""
+    """Interface of a rule's times that planning needs; instants are microseconds."""
 
     def next(self, after: int) -> int | None: ...
     def prev(self, before: int) -> int | None: ...
     def count(self, a: int, b: int) -> int:
-        """In (a, b]."""
+        """Count the plan times in (a, b]."""
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Plan times without a run: the first, the last, how many, and why."""
+    """Range of plan times without a run: the first, the last, how many, and why."""
 
     from_at: int
     to_at: int
@@ -34,7 +34,9 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Due(msgspec.Struct, frozen=True, gc=False):
-    """`kept`, oldest first; the first of them covers `covered` older ones. Everything up to `cursor` is decided.
+    """Decision about plan times that are due. `kept` get a run, oldest first; the first covers `covered` older ones.
+
+    Everything up to `cursor` is decided.
 
     `following` is the plan time after the cursor, if that is known already.
     """
@@ -49,21 +51,35 @@ class Due(msgspec.Struct, frozen=True, gc=False):
 
 
 def choose(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, room: int | None = None) -> Due:
-    """What to do about the plan times in (cursor, horizon]; at most `room` of them may still get a run."""
+    """Decide about the plan times in (cursor, horizon]; at most `room` of them may still get a run."""
     newest = times.prev(horizon + 1)
     if newest is None or newest <= cursor or room == 0:
         return Due((), cursor)
-    if policy.mode == "none":
-        return _punctual(policy, times, cursor, horizon, newest)
+    mode = policy.mode
+    match mode:
+        case CatchUpMode.NONE:
+            return _punctual(policy, times, cursor, horizon, newest)
+        case CatchUpMode.LATEST:
+            return _latest(policy, times, cursor, horizon, newest)
+        case CatchUpMode.ALL:
+            return _each(policy, times, cursor, horizon, newest, room)
+        case _:
+            assert_never(mode)
+
+
+def _before_window(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int) -> tuple[int, tuple[Gap, ...]]:
+    """Return the instant after which the catch-up window begins, and the plan times that are missed before it."""
     edge = max(cursor, horizon - in_micros(policy.window) - 1)
-    missed = _gap(times, cursor, edge, "older than the catch-up window")
+    return edge, _gap(times, cursor, edge, "older than the catch-up window")
+
+
+def _latest(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int) -> Due:
+    edge, missed = _before_window(policy, times, cursor, horizon)
     if newest <= edge:
         return Due((), newest, missed=missed)
-    if policy.mode == "latest":
-        older = times.count(edge, newest) - 1
-        covers_from = times.next(edge) if older else None
-        return Due((newest,), newest, covers_from, older, missed)
-    return _each(policy, times, edge, horizon, room, missed)
+    older = times.count(edge, newest) - 1
+    covers_from = times.next(edge) if older else None
+    return Due((newest,), newest, covers_from, older, missed)
 
 
 def _punctual(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int) -> Due:
@@ -73,7 +89,10 @@ def _punctual(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newe
     return Due((), newest, missed=_gap(times, cursor, newest, "later than its grace"))
 
 
-def _each(policy: CatchUp, times: PlanTimes, edge: int, horizon: int, room: int | None, missed: tuple[Gap, ...]) -> Due:
+def _each(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int, room: int | None) -> Due:
+    edge, missed = _before_window(policy, times, cursor, horizon)
+    if newest <= edge:
+        return Due((), newest, missed=missed)
     first = edge
     waiting = times.count(edge, horizon)
     if waiting > policy.keep:
@@ -85,18 +104,18 @@ def _each(policy: CatchUp, times: PlanTimes, edge: int, horizon: int, room: int 
 
 
 def _following(times: PlanTimes, after: int, until: int) -> Iterator[int]:
-    found = times.next(after)
-    while found is not None and found <= until:
-        yield found
-        found = times.next(found)
+    plan_time = times.next(after)
+    while plan_time is not None and plan_time <= until:
+        yield plan_time
+        plan_time = times.next(plan_time)
 
 
 def _oldest_of_newest(times: PlanTimes, horizon: int, keep: int) -> int:
     at = horizon + 1
     for _ in range(keep):
-        found = times.prev(at)
-        assert found is not None  # there are more than `keep` of them
-        at = found
+        earlier = times.prev(at)
+        assert earlier is not None  # there are more than `keep` of them
+        at = earlier
     return at
 
 

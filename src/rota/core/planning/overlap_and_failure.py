@@ -1,15 +1,17 @@
-"""Overlap and failure: what one plan time gets, given the runs of its lane."""
+"""Overlap and failure policies: decide about one plan time, given the runs of its lane."""
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import msgspec
 
-from rota.core.schedules.policies import Failure, Overlap
+from rota.core.schedules.policies import Failure, FailureMode, Overlap, OverlapMode
 from rota.values.durations import format_duration, in_micros
 
 
 class LiveRun(msgspec.Struct, frozen=True, gc=False):
-    """Not final. `begun`: it was claimed at least once; `claimed`: it is now; `followed`: another waits for its end."""
+    """Run that is not final. `begun`: claimed at least once; `claimed`: now; `followed`: another one waits for it."""
 
     id: str
     begun: bool = False
@@ -18,7 +20,7 @@ class LiveRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lane(msgspec.Struct, frozen=True, gc=False):
-    """The runs of a schedule for one scope: those that are not final, and how the last that is ended.
+    """Runs of a schedule for one scope: those that are not final, and how the last final one ended.
 
     `failures` in a row; `attempt`, `finished_at` of the last one; `skips`: plan times skipped since because it failed.
     """
@@ -32,7 +34,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
 
     def with_run(self, run: LiveRun, after: tuple[str, ...] = ()) -> Lane:
         live, unmarked = [*self.live, run], set(after)
-        for place in range(len(live) - 2, -1, -1):  # mostly it is the last one: there may be thousands
+        for place in range(len(live) - 2, -1, -1):  # from the end: there may be thousands, and mostly it is the last
             if not unmarked:
                 break
             if live[place].id in unmarked:
@@ -44,7 +46,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self, live=tuple(run for run in self.live if run.id not in run_ids))
 
     def ended(self, *, failed: bool, neutral: bool, attempt: int, finished_at: int) -> Lane:
-        """After one more of its runs: `neutral` ends, by a policy, are neither failures nor recoveries."""
+        """Return the lane after one more end. A `neutral` end, by a policy, is neither a failure nor a recovery."""
         if finished_at < self.finished_at:
             return self
         failures = self.failures + 1 if failed else self.failures if neutral else 0
@@ -52,8 +54,10 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """A run. `single`: without retries of its own; `after`: it waits for the end of these; `unlimited`: how many of its
-    job and of its schedule may be at once does not count; `supersedes` are ended, since nobody has them, and `cancels`
+    """Decision to create a run.
+
+    `single`: it has no retries of its own. `after`: it waits for the end of these runs. `unlimited`: the concurrency
+    limits of its job and its schedule do not apply. `supersedes` are ended, since no worker has them; `cancels` are
     asked to stop.
     """
 
@@ -66,17 +70,19 @@ class Create(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def displaces(self) -> tuple[str, ...]:
-        """Runs that make way for it: under limits they count no more, and their keys pass on to it."""
+        """Runs that make way for it: limits no longer count them, and their keys pass on to it."""
         return (*self.supersedes, *self.cancels)
 
 
 class Skip(msgspec.Struct, frozen=True, gc=False):
+    """Decision to skip the plan time; `failure`: because of the failure policy."""
+
     reason: str
     failure: bool = False
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """The schedule stops here, and the plan time is skipped."""
+    """Decision to pause the schedule here, and to skip the plan time."""
 
     reason: str
 
@@ -84,7 +90,10 @@ class Pause(msgspec.Struct, frozen=True):
 def decide(
     overlap: Overlap, failure: Failure, lane: Lane, now: int, max_attempts: int, *, forced: bool = False
 ) -> Create | Skip | Pause:
-    """`max_attempts` are the job's, unless the failure policy has its own; `forced` ignores both policies."""
+    """Decide about one plan time: first by overlap, then by failure.
+
+    `max_attempts` are the job's, unless the failure policy has its own; `forced` ignores both policies.
+    """
     if forced:
         return Create()
     room = _overlap(overlap, lane)
@@ -95,53 +104,68 @@ def decide(
 
 def _overlap(policy: Overlap, lane: Lane) -> Create | Skip:
     live = lane.live
-    if not live or policy.mode == "allow":
+    if not live:
         return Create()
-    blocking = live[-1].id
-    match policy.mode:
-        case "parallel":
+    mode = policy.mode
+    match mode:
+        case OverlapMode.ALLOW:
+            return Create()
+        case OverlapMode.SKIP:
+            return Skip(f"overlap: run {live[-1].id} is not over")
+        case OverlapMode.PARALLEL:
             if policy.max_overlap is not None and len(live) >= policy.max_overlap:
                 return Skip(f"overlap: {len(live)} runs are not over, and {policy.max_overlap} may be at once")
             return Create(unlimited=True)
-        case "cancel_previous":
+        case OverlapMode.CANCEL_PREVIOUS:
             waiting = tuple(run.id for run in live if not run.claimed)
             running = tuple(run.id for run in live if run.claimed)
             return Create(after=running, supersedes=waiting, cancels=running)
-        case "queue_one" if any(not run.begun for run in live):
-            waiting_one = next(run.id for run in live if not run.begun)
-            return Skip(f"overlap: run {waiting_one} waits already")
-        case "queue_one" | "queue_all":
+        case OverlapMode.QUEUE_ONE if any(not run.begun for run in live):
+            waiting_run = next(run.id for run in live if not run.begun)
+            return Skip(f"overlap: run {waiting_run} waits already")
+        case OverlapMode.QUEUE_ONE | OverlapMode.QUEUE_ALL:
             return Create(after=tuple(run.id for run in live if not run.followed))
         case _:
-            return Skip(f"overlap: run {blocking} is not over")
+            assert_never(mode)
 
 
 def _failure(policy: Failure, lane: Lane, now: int, max_attempts: int, create: Create) -> Create | Skip | Pause:
-    if policy.mode == "retry":
-        most = policy.max_attempts or max_attempts
-        attempt = lane.attempt + 1 if lane.failed and lane.attempt < most else 1
-        return msgspec.structs.replace(create, attempt=attempt, single=True)
-    if policy.mode == "half_open" and lane.failures >= policy.threshold:
-        return _half_open(policy, lane, now, create)
-    if not lane.failed:
+    mode = policy.mode
+    match mode:
+        case FailureMode.RUN_NEW:
+            return create
+        case FailureMode.RETRY:
+            most = policy.max_attempts or max_attempts
+            attempt = lane.attempt + 1 if lane.failed and lane.attempt < most else 1
+            return msgspec.structs.replace(create, attempt=attempt, single=True)
+        case FailureMode.HALF_OPEN:
+            return create if lane.failures < policy.threshold else _half_open(policy, lane, now, create)
+        case FailureMode.SKIP:
+            if lane.failed and lane.skips == 0:
+                return Skip("failure: the last run failed, so one plan time is skipped", failure=True)
+            return create
+        case FailureMode.BACKOFF:
+            return _backoff(policy, lane, now, create) if lane.failed else create
+        case FailureMode.PAUSE:
+            if lane.failed and lane.skips == 0:  # a skip since then: it was resumed, and may run again
+                return Pause("failure: the last run failed")
+            return create
+        case _:
+            assert_never(mode)
+
+
+def _backoff(policy: Failure, lane: Lane, now: int, create: Create) -> Create | Skip:
+    wait = policy.backoff.delay(lane.failures, 0.0)
+    if now >= lane.finished_at + in_micros(wait):
         return create
-    match policy.mode:
-        case "skip" if lane.skips == 0:
-            return Skip("failure: the last run failed, so one plan time is skipped", failure=True)
-        case "backoff":
-            wait = policy.backoff.delay(lane.failures, 0.0)
-            if now < lane.finished_at + in_micros(wait):
-                told = f"{lane.failures} failures in a row" if lane.failures > 1 else "the last run failed"
-                return Skip(f"failure: {told}, so plan times are skipped for {format_duration(wait)}", failure=True)
-        case "pause" if lane.skips == 0:  # resumed, it may run again
-            return Pause("failure: the last run failed")
-    return create
+    why = f"{lane.failures} failures in a row" if lane.failures > 1 else "the last run failed"
+    return Skip(f"failure: {why}, so plan times are skipped for {format_duration(wait)}", failure=True)
 
 
 def _half_open(policy: Failure, lane: Lane, now: int, create: Create) -> Create | Skip:
-    told = f"failure: {lane.failures} failures in a row"
+    why = f"failure: {lane.failures} failures in a row"
     if lane.live:
-        return Skip(f"{told}, and run {lane.live[-1].id} is the probe", failure=True)
+        return Skip(f"{why}, and run {lane.live[-1].id} is the probe", failure=True)
     if now < lane.finished_at + in_micros(policy.cooldown):
-        return Skip(f"{told}, so one probe is let through per {format_duration(policy.cooldown)}", failure=True)
+        return Skip(f"{why}, so one probe is let through per {format_duration(policy.cooldown)}", failure=True)
     return create

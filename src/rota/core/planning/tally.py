@@ -1,4 +1,4 @@
-"""What planners decided, counted: how many plan times ran, were coalesced, skipped or missed, and how late. Pure."""
+"""Counts of what planners decided: plan times that ran, were coalesced, skipped or missed, and how late."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MISSED = tuple(kind for _, kind in _MISSED)
 
 
 class Tally(msgspec.Struct):
-    """`skipped` and `missed` by their kind of reason; `lateness` in microseconds, of those that ran."""
+    """Counts of plan times; `skipped` and `missed` by kind of reason. `lateness` (µs) is of those that ran."""
 
     ran: int = 0
     coalesced: int = 0
@@ -60,12 +60,12 @@ class Tally(msgspec.Struct):
         )
 
 
-def _sums(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in one | other}
+def _sums(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {kind: first.get(kind, 0) + second.get(kind, 0) for kind in first | second}
 
 
 def skip_kind(skip: Skip) -> str:
-    """Of what planning itself decides; limits and keys have their say later."""
+    """Return the kind of a skip that planning itself decides; those by limits and keys come later."""
     if skip.failure:
         return "failure"
     return "overlap" if skip.reason.startswith("overlap") else "disabled"

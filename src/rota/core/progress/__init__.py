@@ -1,1 +1,1 @@
-"""What a run reports while it works: steps, notes, and the exceptions that steer it."""
+"""Progress that a run reports: steps, notes, and the exceptions by which a handler controls its run."""

@@ -1,4 +1,4 @@
-"""What a handler raises to say more than "it went wrong"."""
+"""Exceptions that a handler raises to control its run: retry, fail, snooze, hand over."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rota.values.names import checked_timeout
 
 
 class Signal(Exception):
-    """The root of what a handler raises to steer its run. `code`: what went wrong, in a word for programs."""
+    """Root of the exceptions by which a handler controls its run. `code` names the error for programs."""
 
     code: str | None = None
 
 
 class Retry(Signal):
-    """Failed; try again, `after` this long instead of what the backoff says. It costs an attempt like any failure."""
+    """Failure to be retried, `after` this long instead of the backoff. It costs an attempt like any failure."""
 
     def __init__(
         self, message: str = "asked to be retried", *, after: Duration | None = None, code: str | None = None
@@ -26,11 +26,11 @@ class Retry(Signal):
 
 
 class NotBefore(Retry):
-    """Failed; tried again as the policy says, but not before `after` has passed."""
+    """Failure to be retried by the policy, but not before `after` has passed."""
 
 
 class Fail(Signal):
-    """Failed for good: no retry would help."""
+    """Permanent failure: no retry would help."""
 
     def __init__(self, *words: object, code: str | None = None) -> None:
         super().__init__(*words)
@@ -38,7 +38,7 @@ class Fail(Signal):
 
 
 class Snooze(Signal):
-    """Nothing to do yet: come back `after` this long. It costs no attempt."""
+    """Request to run again `after` this long, because there is nothing to do yet. It costs no attempt."""
 
     def __init__(self, after: Duration, message: str = "snoozed") -> None:
         super().__init__(message)
@@ -50,16 +50,16 @@ class Cancelled(BaseException):
 
 
 class HandedOver(BaseException):
-    """Raised by `ctx.wait_for_external()`: the handler is over, its run is not. Not an `Exception`."""
+    """Raised by `ctx.wait_for_external()`: the handler ends, its run does not. Not an `Exception`."""
 
     def __init__(self, timeout: Duration, step: str | None = None) -> None:
-        super().__init__("handed over to somebody outside")
+        super().__init__("handed over to an external worker")
         self.timeout = checked_timeout(timeout)
         self.step = step
 
 
 class StepTimedOut(Exception):
-    """A step took longer than it may. Retried like any timeout, unless the handler knows better."""
+    """Timeout of a step. Retried like any timeout, unless the handler catches it."""
 
 
 def step_timed_out(step: str, limit: timedelta) -> StepTimedOut:

@@ -1,4 +1,4 @@
-"""What a run in progress says of itself: progress, log lines, steps. As it is written, and as it is read."""
+"""Notes of a run in progress (progress, log lines, steps), as they are written and as they are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHOLE = 100
 
 
 class ProgressNote(msgspec.Struct, frozen=True):
-    """`done` is in hundredths of a percent."""
+    """Progress as written; `done` is in hundredths of a percent."""
 
     run_id: str
     fence: int
@@ -30,7 +30,7 @@ class ProgressNote(msgspec.Struct, frozen=True):
 
 
 class StepNote(msgspec.Struct, frozen=True):
-    """`age`: microseconds since it was begun. `result` and `error` are JSON."""
+    """State of a step as written. `age`: microseconds since it began. `result` and `error` are JSON."""
 
     run_id: str
     fence: int
@@ -46,7 +46,7 @@ class StepNote(msgspec.Struct, frozen=True):
 
 
 class LogNote(msgspec.Struct, frozen=True):
-    """Some lines of an attempt, under its next number; `drops` are numbers that make room for them."""
+    """Batch of log lines of an attempt, numbered `no`; `drops` are numbers of batches that make room for it."""
 
     run_id: str
     fence: int
@@ -63,12 +63,12 @@ class Notes(msgspec.Struct, frozen=True):
 
     @property
     def leases(self) -> list[tuple[str, int]]:
-        """The rights under which they are written, each once, in order."""
-        told: list[ProgressNote | StepNote | LogNote] = [*self.progress, *self.steps, *self.logs]
-        return sorted({(note.run_id, note.fence) for note in told})
+        """Leases (run id, fence) under which they are written, each once, sorted."""
+        notes: list[ProgressNote | StepNote | LogNote] = [*self.progress, *self.steps, *self.logs]
+        return sorted({(note.run_id, note.fence) for note in notes})
 
     def under(self, current: set[tuple[str, int]]) -> Notes:
-        """Those whose lease is current."""
+        """Return the notes whose lease is in `current`."""
         return Notes(
             tuple(note for note in self.progress if (note.run_id, note.fence) in current),
             tuple(note for note in self.steps if (note.run_id, note.fence) in current),
@@ -77,7 +77,7 @@ class Notes(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a run says it is. `steps` are left out where many runs are listed."""
+    """Progress of a run as it reports it. `steps` are left out in lists of runs."""
 
     percentage: float | None
     summary: str | None
@@ -86,7 +86,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """`cursor` is where to go on reading behind its row."""
+    """Log line; `cursor` is where to continue reading after its row."""
 
     at: datetime
     level: str
@@ -98,20 +98,20 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RawLine = tuple[int, int, str, str]
-"""As it is stored: age in microseconds, level, logger, text."""
+"""Log line as stored: age in microseconds, level, logger, text."""
 
 _LEVELS = {10: "debug", 20: "info", 30: "warning", 40: "error", 50: "critical"}
 
 
 def level_name(level: int) -> str:
-    """The highest that it reaches; `logging` allows numbers in between."""
+    """Return the highest level that the number reaches; `logging` allows numbers in between."""
     reached = [name for number, name in _LEVELS.items() if level >= number]
     return reached[-1] if reached else "debug"
 
 
 def level_of(name: object) -> int:
-    for number, known in _LEVELS.items():
-        if name == known:
+    for number, level in _LEVELS.items():
+        if name == level:
             return number
     raise Invalid(f"a level is one of {', '.join(_LEVELS.values())}, not {name!r:.40}")
 
@@ -124,15 +124,18 @@ def hundredths(percentage: object) -> int:
     return round(percentage * 100)
 
 
-def progress_of(said: Progress | None, steps: Sequence[Step], state: RunState) -> Progress:
-    """What a run says of itself, its steps, and what follows from both."""
-    percentage = said.percentage if said else None
+def progress_of(reported: Progress | None, steps: Sequence[Step], state: RunState) -> Progress:
+    """Combine the reported progress with that of the steps and of the run's state."""
+    percentage = reported.percentage if reported else None
     if state is RunState.SUCCEEDED:
         percentage = 100.0
     elif percentage is None:
         percentage = share_of(steps)
     return Progress(
-        percentage=percentage, summary=said.summary if said else None, at=said.at if said else None, steps=steps
+        percentage=percentage,
+        summary=reported.summary if reported else None,
+        at=reported.at if reported else None,
+        steps=steps,
     )
 
 
@@ -147,7 +150,7 @@ def percentage_of(done: int | None) -> float | None:
 
 
 def storable(text: object, longest: int) -> str:
-    """Text that both databases take, and not more of it than is useful."""
+    """Shorten `text`, and replace characters that a database would refuse (NUL, unpaired surrogates)."""
     words = text if isinstance(text, str) else str(text)
     if len(words) > longest:
         words = f"{words[:longest]}… ({len(words) - longest} more characters)"

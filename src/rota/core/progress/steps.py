@@ -1,4 +1,4 @@
-"""Steps: the checkpointed parts of a run, as they are declared, and as they stand."""
+"""Steps: the checkpointed parts of a run, as declared and with their state."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class StepState(StrEnum):
 
 
 STEP_STATE_WORDS: dict[StepState, str] = {
-    StepState.PENDING: "declared and not begun; or its attempt was lost, snoozed or handed back: the next one does it",
-    StepState.RUNNING: "open, in the attempt that has the run now",
+    StepState.PENDING: "not begun; or its attempt was lost, snoozed or handed back, and the next attempt runs it",
+    StepState.RUNNING: "open in the current attempt",
     StepState.SUCCEEDED: "done; its result is kept for later attempts",
-    StepState.FAILED: "it raised, took too long, or its attempt ended badly while it was open",
-    StepState.SKIPPED: "`ctx.skip_step(…)` said so; or the run ended before it came to that",
+    StepState.FAILED: "it raised, exceeded its timeout, or its attempt failed while it was open",
+    StepState.SKIPPED: "`ctx.skip_step(…)` skipped it; or the run ended before it began",
     StepState.CANCELLED: "it was open when its run was cancelled",
 }
 RECORDED = frozenset(StepState) - {StepState.PENDING}
-"""What an attempt records; that a step is pending is concluded from its absence."""
+"""States that an attempt records; a step without a record is pending."""
 
 
 class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step that is not `cancelable` finishes before a cancel takes effect."""
+    """Declared step; one that is not `cancelable` finishes before a cancel takes effect."""
 
     id: str
     name: str = ""
@@ -47,7 +47,7 @@ class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """`kept_from`: the run that did it, of which this one is a retry."""
+    """Step of a run; `kept_from`: the earlier run that completed it, of which this run is a retry."""
 
     id: str
     name: str
@@ -65,11 +65,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 StepOption = str | dict[str, Any] | StepDefinition
 
 
-def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
-    """What `@app.job(steps=…)` takes: ids, or dicts of `id, name, timeout, cancelable`."""
-    if isinstance(given, str | Mapping):
-        raise Invalid("steps are a list", hint=f"write steps=[{given!r:.40}]")
-    steps = tuple(_step_of(one) for one in given or ())
+def steps_of(options: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
+    """Parse `@app.job(steps=…)`: ids, or dicts of `id, name, timeout, cancelable`."""
+    if isinstance(options, str | Mapping):
+        raise Invalid("steps are a list", hint=f"write steps=[{options!r:.40}]")
+    steps = tuple(_step_of(option) for option in options or ())
     ids = [step.id for step in steps]
     for id in ids:
         if ids.count(id) > 1:
@@ -79,31 +79,31 @@ def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
     return steps
 
 
-def _step_of(given: StepOption) -> StepDefinition:
-    if isinstance(given, StepDefinition):
-        return given
-    if isinstance(given, str):
-        return StepDefinition(checked_name(given, "step id"))
-    known = StepDefinition.__struct_fields__
-    for option in given:
-        if option not in known:
-            raise UnknownOption(option, known, where="a step")
-    if "id" not in given:
+def _step_of(value: StepOption) -> StepDefinition:
+    if isinstance(value, StepDefinition):
+        return value
+    if isinstance(value, str):
+        return StepDefinition(checked_name(value, "step id"))
+    fields = StepDefinition.__struct_fields__
+    for option in value:
+        if option not in fields:
+            raise UnknownOption(option, fields, where="a step")
+    if "id" not in value:
         raise Invalid("a step needs an id", hint='for example {"id": "fetch", "timeout": "1m"}')
-    cancelable = given.get("cancelable", True)
+    cancelable = value.get("cancelable", True)
     if not isinstance(cancelable, bool):
         raise Invalid(f"cancelable is true or false, not {cancelable!r}")
-    timeout = given.get("timeout")
+    timeout = value.get("timeout")
     return StepDefinition(
-        checked_name(given["id"], "step id"),
-        str(given.get("name", "")),
+        checked_name(value["id"], "step id"),
+        str(value.get("name", "")),
         None if timeout is None else checked_timeout(timeout),
         cancelable,
     )
 
 
 def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition:
-    """A job that declares its steps has no others."""
+    """Return the step's definition; a job that declares steps has no others."""
     for step in declared:
         if step.id == id:
             return step
@@ -113,7 +113,7 @@ def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition
 
 
 def number_of(fence: int, count: int) -> int:
-    """By which steps are in order: those that an attempt opens come after all that came before it."""
+    """Return the sort number of a step: those of a later attempt come after all earlier ones."""
     return fence * _NUMBERS + count
 
 
@@ -121,7 +121,10 @@ _NUMBERS = 10 * MOST_STEPS
 
 
 def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_step: str | None) -> list[str]:
-    """Which steps a retry need not do again: all that are recorded, or those before one, as declared or as opened."""
+    """Return the steps that a retry need not repeat: all recorded ones, or those before `from_step`.
+
+    "Before" means the declared order, else the order in which they were opened.
+    """
     if from_step is None:
         return list(recorded)
     order = [step.id for step in declared] or list(recorded)
@@ -132,7 +135,7 @@ def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_st
 
 
 def left_open(attempt: Outcome | None, run: RunState | None) -> StepState:
-    """What became of a step that was running when its attempt ended; `run` is how that ended, if it has."""
+    """Return the state of a step that was running when its attempt ended; `run` is the run's final state, if any."""
     if attempt is Outcome.CANCELLED or run is RunState.CANCELLED:
         return StepState.CANCELLED
     if run is None and attempt in _NOT_ITS_FAULT:
@@ -144,7 +147,7 @@ _NOT_ITS_FAULT = {Outcome.LOST, Outcome.HANDED_BACK, Outcome.SNOOZED}
 
 
 def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, over: bool) -> list[Step]:
-    """Declared ones first, as they are declared, then the others as they were opened; `over`: the run has ended."""
+    """Return declared steps in their order, then the others as opened; `over`: the run has ended."""
     absent = StepState.SKIPPED if over else StepState.PENDING
     named = [
         msgspec.structs.replace(opened[step.id], name=step.name)
@@ -152,12 +155,12 @@ def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, 
         else Step(id=step.id, name=step.name, state=absent)
         for step in declared
     ]
-    known = {step.id for step in declared}
-    return named + [step for id, step in opened.items() if id not in known]
+    ids = {step.id for step in declared}
+    return named + [step for id, step in opened.items() if id not in ids]
 
 
 def share_of(steps: Sequence[Step]) -> float | None:
-    """How far a run is that says nothing of it but has steps, in percent. What was never reached is not done."""
+    """Return the progress of a run in percent, derived from its steps. A step that was never reached is not done."""
     if not steps:
         return None
     over = sum(100.0 if step.state in _OVER and step.attempt else step.percentage or 0.0 for step in steps)

@@ -1,4 +1,4 @@
-"""Many runs at once: which of those that a filter means are asked for, and what became of them."""
+"""Bulk operations: which runs a filter selects for cancel or retry, and the result."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _EXAMPLES = 5
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """Not `exact`: there are at least so many; it stopped counting there, or had counted for long enough."""
+    """Number of matching runs; a lower bound if not `exact`, because counting stopped at a limit or a timeout."""
 
     count: int
     exact: bool
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A run that matched, and whether somebody had it then."""
+    """Matching run, and whether a worker held it then."""
 
     id: str
     claimed: bool
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """So many runs for the same reason; `examples` are the ids of a few, `message` is what the first was told."""
+    """Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first."""
 
     code: str
     count: int
@@ -41,18 +41,18 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class BulkResult(msgspec.Struct, frozen=True):
-    """Of `matched` runs, `done` are as was wanted; each of the others is in one of `refused`."""
+    """Result of a bulk operation: of `matched` runs, `done` were changed, the others are counted in `refused`."""
 
     matched: int
     done: int = 0
     refused: tuple[Refused, ...] = ()
 
     def after(self, handled: int, refusals: Mapping[str, RotaError]) -> BulkResult:
-        """`handled` more of them, all done but for those that were refused."""
+        """Return the result after `handled` more runs, all done except those in `refusals` (run id → error)."""
         by_code = {refused.code: refused for refused in self.refused}
         for run_id, error in refusals.items():
-            known = by_code.get(error.code) or Refused(error.code, 0, error.message, ())
-            by_code[error.code] = known.with_one_more(run_id)
+            group = by_code.get(error.code) or Refused(error.code, 0, error.message, ())
+            by_code[error.code] = group.with_one_more(run_id)
         return BulkResult(self.matched, self.done + handled - len(refusals), tuple(by_code.values()))
 
     @property
@@ -61,37 +61,37 @@ class BulkResult(msgspec.Struct, frozen=True):
 
 
 SoFar = Callable[[BulkResult], None]
-"""Told after each bite how far it is."""
+"""Callback that gets the intermediate result after each batch."""
 
 
-def to_cancel(wanted: RunFilter, *, everything: bool = False) -> RunFilter:
-    """Of those, the runs that have not ended."""
-    _require_choice(wanted, everything, "cancel")
-    _require_states(wanted, FINAL_STATES, "cancelled: it is final")
-    return _with_states(wanted, tuple(state for state in RunState if state in LIVE_STATES))
+def to_cancel(query: RunFilter, *, everything: bool = False) -> RunFilter:
+    """Narrow the filter to runs that have not ended."""
+    _require_choice(query, everything, "cancel")
+    _require_states(query, FINAL_STATES, "cancelled: it is final")
+    return _with_states(query, tuple(state for state in RunState if state in LIVE_STATES))
 
 
-def to_retry(wanted: RunFilter, *, everything: bool = False) -> RunFilter:
-    """Of those, the runs that did not go well, or ended as the filter says, and were not retried since."""
-    _require_choice(wanted, everything, "retry")
-    _require_states(wanted, LIVE_STATES, "retried: it has not ended")
-    if wanted.retried:
-        raise Invalid("what was retried already is not retried again", hint="retry the retry, or one run by its id")
-    states = _with_states(wanted, tuple(state for state in RunState if state in RETRIED_BY_HAND))
+def to_retry(query: RunFilter, *, everything: bool = False) -> RunFilter:
+    """Narrow the filter to runs that were not retried yet and did not succeed, or ended as the filter says."""
+    _require_choice(query, everything, "retry")
+    _require_states(query, LIVE_STATES, "retried: it has not ended")
+    if query.retried:
+        raise Invalid("runs that were retried already are not retried again", hint="retry a single run by its id")
+    states = _with_states(query, tuple(state for state in RunState if state in RETRIED_BY_HAND))
     return msgspec.structs.replace(states, retried=False)
 
 
-def _require_choice(wanted: RunFilter, everything: bool, act: str) -> None:
-    if wanted == RunFilter() and not everything:
-        hint = "narrow it down, or say everything=True (--all)"
-        raise Invalid(f"a filter that matches every run is not enough to {act} them", hint=hint)
+def _require_choice(query: RunFilter, everything: bool, act: str) -> None:
+    if query == RunFilter() and not everything:
+        hint = "add a condition, or pass everything=True (--all)"
+        raise Invalid(f"the filter is empty, and would {act} every run", hint=hint)
 
 
-def _require_states(wanted: RunFilter, impossible: frozenset[RunState], why_not: str) -> None:
-    for state in wanted.states:
+def _require_states(query: RunFilter, impossible: frozenset[RunState], why_not: str) -> None:
+    for state in query.states:
         if state in impossible:
             raise Invalid(f"a run that is {state.value} cannot be {why_not}")
 
 
-def _with_states(wanted: RunFilter, states: tuple[RunState, ...]) -> RunFilter:
-    return wanted if wanted.states else msgspec.structs.replace(wanted, states=states)
+def _with_states(query: RunFilter, states: tuple[RunState, ...]) -> RunFilter:
+    return query if query.states else msgspec.structs.replace(query, states=states)

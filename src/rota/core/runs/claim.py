@@ -1,4 +1,4 @@
-"""Claiming: what a worker asks for, what it gets, and how it shares its appetite between queues."""
+"""Claims: what a worker asks for, what it gets, and how it splits its free slots between queues."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NIL_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ff
 
 
 class Watermark(msgspec.Struct, frozen=True, order=True):
-    """The place in a queue's order where the next look begins.
+    """Place in a queue's order where the next look begins.
 
-    Deleted index entries before it are dead but not gone while any old transaction is open; starting behind them
-    keeps a claim's cost flat.
+    Index entries of deleted rows before it stay while any old transaction is open; starting behind them keeps the cost
+    of a claim flat.
     """
 
     rank: int = -32_768
@@ -36,10 +36,10 @@ class QueueRequest(msgspec.Struct, frozen=True):
 
 
 class ClaimRequest(msgspec.Struct, frozen=True):
-    """`known` maps each job to the newest version this worker can run; `lease` is in microseconds.
+    """Request of a worker for runs; `known` maps each job to the newest version that it can run, `lease` is in µs.
 
-    `solo` says how delicate the runs may be, up to: `PLAIN` ones, those that must begin at once (`AT_ONCE`: they are
-    only claimed into free slots), and `SUSPECTS`, of which a worker has one at a time.
+    `solo` is the most delicate kind of run that it accepts: `PLAIN`; `AT_ONCE`, which must begin at once and are only
+    claimed into free slots; or `SUSPECTS`, of which a worker has one at a time.
     """
 
     worker_id: str
@@ -50,9 +50,9 @@ class ClaimRequest(msgspec.Struct, frozen=True):
 
 
 class LimitedRequest(msgspec.Struct, frozen=True):
-    """For runs under limits: they must start at once, so no more than there are free `slots`.
+    """Request for runs under limits. They must start at once, so never more than the free `slots`.
 
-    Of `SUSPECTS` it brings one at most. Replicas are among them, of which a `name` has one of each parent.
+    It returns at most one of `SUSPECTS`. Replicas are included; a worker `name` has at most one replica of each parent.
     """
 
     worker_id: str
@@ -66,9 +66,9 @@ class LimitedRequest(msgspec.Struct, frozen=True):
 
 
 class RestrictedRequest(msgspec.Struct, frozen=True):
-    """For runs with needs, and for replicas: no more than there are free `slots`; none of these is but a look.
+    """Request for runs with requirements, and for replicas; never more than the free `slots`.
 
-    `name` is the worker's, which it may share with others. Of `SUSPECTS` it brings one at most.
+    `name` is the worker's, which several workers may share. It returns at most one of `SUSPECTS`.
     """
 
     worker_id: str
@@ -82,7 +82,7 @@ class RestrictedRequest(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True, order=True):
-    """A run that a worker may have, in the order of claims: `place` is 0 if the run names it."""
+    """Run that a worker may claim, in claim order; `place` is 0 if the run's requirements name the worker."""
 
     rank: int
     place: int
@@ -93,7 +93,7 @@ class Candidate(msgspec.Struct, frozen=True, order=True):
 
 
 class WaitingRun(msgspec.Struct, frozen=True):
-    """A run that waits under a limit, its narrowest; `is_open`: a replica that is nobody's yet."""
+    """Run that waits under `key`, its narrowest limit; `is_open`: a replica that is not assigned to a worker yet."""
 
     key: str
     run_id: str
@@ -102,9 +102,9 @@ class WaitingRun(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """A run and the right to execute it; `limited`: its end gives slots back.
+    """Run, and the right (`fence`) to execute it; `limited`: its end releases slots of limits.
 
-    `part`: the step of a pipeline that is to be done; job and payload are then that step's.
+    `part`: the step of a pipeline to execute; `job` and `payload` are then that step's.
     """
 
     run_id: str
@@ -133,13 +133,13 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt, and for every manual retry of the same work; each part is work of its own."""
+        """Key that all attempts and manual retries of the same work share; each part of a pipeline has its own."""
         work = self.origin_id or self.run_id
         return work if self.part is None else f"{work}:{self.part}"
 
     @property
     def suspect(self) -> bool:
-        """An attempt of it was lost: it may be what killed its worker, or have been beside it."""
+        """Return whether an attempt was lost: the run may have killed its worker, or have run beside one that did."""
         return self.solo == SUSPECTS
 
 
@@ -150,32 +150,33 @@ def shares(
     weights: Mapping[str, int] = MappingProxyType({}),
     owed: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, int]:
-    """Split `free` places between queues, by weight if they have any; those that had nothing last time only get a look
-    (one place). If none had anything, all are equal: else a light one that is empty too would be looked at late.
+    """Split `free` slots between queues, by weight if there are weights.
 
-    `owed` is what each missed so far because places come whole.
+    Queues that were empty last time get one slot each, to look. If all were empty, all are equal: by weight, a light
+    queue would be looked at late. `owed` is what each queue missed so far because slots are whole numbers.
     """
     if not queues or free <= 0:
         return {}
     hungry_ones = busy_of(queues, hungry)
     busy = hungry_ones or list(queues)
     looks = [queue for queue in queues if queue not in busy][: max(0, free - len(busy))]
-    left = free - len(looks)
+    slots = free - len(looks)
     if weights and hungry_ones:
-        split = _by_weight(left, due(left, busy, weights, owed))
+        split = _by_weight(slots, due(slots, busy, weights, owed))
     else:
-        each, rest = divmod(left, len(busy))
-        split = {queue: each + (place < rest) for place, queue in enumerate(busy)}
+        each, remainder = divmod(slots, len(busy))
+        split = {queue: each + (place < remainder) for place, queue in enumerate(busy)}
     split.update(dict.fromkeys(looks, 1))
-    return {queue: wanted for queue, wanted in split.items() if wanted}
+    return {queue: share for queue, share in split.items() if share}
 
 
 def busy_of(queues: Sequence[str], hungry: Mapping[str, bool]) -> list[str]:
-    """Those that had something last time."""
+    """Return the queues that had runs last time."""
     return [queue for queue in queues if hungry.get(queue, True)]
 
 
 def due(places: int, busy: Sequence[str], weights: Mapping[str, int], owed: Mapping[str, float]) -> dict[str, float]:
+    """Return the fractional share of each busy queue, including what it is `owed`."""
     total = sum(weights[queue] for queue in busy)
     return {queue: places * weights[queue] / total + owed.get(queue, 0.0) for queue in busy}
 
@@ -183,23 +184,25 @@ def due(places: int, busy: Sequence[str], weights: Mapping[str, int], owed: Mapp
 def still_owed(
     split: Mapping[str, int], busy: Sequence[str], weights: Mapping[str, int], owed: Mapping[str, float]
 ) -> dict[str, float]:
-    """With one free slot at a time, this is what keeps the weights: a light queue's turn comes when enough is owed.
+    """Return the fractions that queues are owed after this split.
 
-    Never much: what a queue got because everybody gets one, or missed while it was empty, is not made up for.
+    With one free slot at a time this is what keeps the weights: a light queue's turn comes when enough is owed. Clamped
+    to one slot either way: a slot that a queue got because everybody gets one, or missed while it was empty, is not
+    made up for.
     """
     places = sum(split.get(queue, 0) for queue in busy)
-    rest = {queue: wanted - split.get(queue, 0) for queue, wanted in due(places, busy, weights, owed).items()}
-    return {**owed, **{queue: min(1.0, max(-1.0, left)) for queue, left in rest.items()}}
+    debts = {queue: share - split.get(queue, 0) for queue, share in due(places, busy, weights, owed).items()}
+    return {**owed, **{queue: min(1.0, max(-1.0, debt)) for queue, debt in debts.items()}}
 
 
-def _by_weight(places: int, wanted: Mapping[str, float]) -> dict[str, int]:
-    """Whole places by the largest remainder; at least one for each if there are enough."""
-    least = 1 if places >= len(wanted) else 0
-    split = {queue: max(least, int(share)) for queue, share in wanted.items()}
-    while (left := places - sum(split.values())) > 0:
-        split[max(split, key=lambda queue: wanted[queue] - split[queue])] += 1
-    while left < 0:
+def _by_weight(places: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Round shares to whole slots by the largest remainder; at least one for each queue if there are enough."""
+    least = 1 if places >= len(shares) else 0
+    split = {queue: max(least, int(share)) for queue, share in shares.items()}
+    while (missing := places - sum(split.values())) > 0:
+        split[max(split, key=lambda queue: shares[queue] - split[queue])] += 1
+    while missing < 0:
         above = [queue for queue in split if split[queue] > least]
-        split[min(above, key=lambda queue: wanted[queue] - split[queue])] -= 1
-        left += 1
+        split[min(above, key=lambda queue: shares[queue] - split[queue])] -= 1
+        missing += 1
     return split

@@ -1,4 +1,4 @@
-"""Runs that follow others: what callers write, the refs of one call, rings, and who has followed in vain."""
+"""Dependencies between runs: the `after` option, refs within one call, cycles, and runs whose dependency failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import checked_name
 
 ORDER, SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL, ANY_END, REPLICA = range(5)
-"""What a run waits for in another, as `rota_wait.kind` has it."""
+"""Kinds of dependency, as stored in `rota_wait.kind`."""
 
 NEEDS_SUCCESS = (SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL)
 MOST_FOLLOWED = 1_000
@@ -25,16 +25,16 @@ _HINT = "a run's id, what an enqueue answered, the ref of another run of the sam
 
 
 class Identified(Protocol):
-    """What an enqueue answers, or a run."""
+    """Anything with a run's id: the answer of an enqueue, or a run."""
 
     @property
     def id(self) -> str: ...
 
 
 class Follows(msgspec.Struct, frozen=True):
-    """Which run comes first, and what it takes: its `success`, or any `end` of it.
+    """Dependency on `run`: on its `success`, or on any `end` of it.
 
-    `otherwise`: what becomes of a run whose predecessor did not succeed: `skip` or `cancel`.
+    `otherwise`: what becomes of the dependent run if its predecessor does not succeed: `skip` or `cancel`.
     """
 
     run: str | Identified
@@ -46,14 +46,14 @@ AfterOption = Sequence[str | Identified | Follows | Mapping[str, Any]]
 
 
 class Dependency(msgspec.Struct, frozen=True):
-    """One predecessor of a new run; `run` is a ref or the part of an id until the call is linked, then a whole id."""
+    """Predecessor of a new run; `run` is a ref or part of an id until the call is linked, then a whole id."""
 
     run: str
     kind: int
 
 
 class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`."""
+    """Predecessor or successor of a run. `job` and `state` are None if it was pruned."""
 
     id: str
     job: str | None
@@ -64,7 +64,7 @@ class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unmet(msgspec.Struct, frozen=True):
-    """A run that will not begin, because of `after` and how that ended."""
+    """Run that will never begin, the final state it gets, and the reason."""
 
     run: str
     state: RunState
@@ -72,7 +72,7 @@ class Unmet(msgspec.Struct, frozen=True):
 
 
 def followed_by(value: object) -> tuple[Dependency, ...]:
-    """What people write as `after`."""
+    """Parse the `after` option."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
@@ -106,18 +106,18 @@ def _run_of(item: object) -> str:
 
 
 def _kind(on: object, otherwise: object) -> int:
-    for what, value, known in (("on", on, _ON), ("otherwise", otherwise, _OTHERWISE)):
-        if value not in known:
-            raise Invalid(f"{what} of after cannot be {value!r:.80}", hint=did_you_mean(str(value)[:80], known))
+    for option, value, choices in (("on", on, _ON), ("otherwise", otherwise, _OTHERWISE)):
+        if value not in choices:
+            raise Invalid(f"{option} of after cannot be {value!r:.80}", hint=did_you_mean(str(value)[:80], choices))
     if on == "end":
         if otherwise != "skip":
-            raise Invalid("a run that follows any end has no otherwise", hint='leave it out, or say on="success"')
+            raise Invalid('otherwise means nothing with on="end"', hint='leave it out, or use on="success"')
         return ANY_END
     return SUCCESS_OR_SKIP if otherwise == "skip" else SUCCESS_OR_CANCEL
 
 
 def written(kind: int) -> tuple[str, str]:
-    """`on` and `otherwise`, as callers write them."""
+    """Return `on` and `otherwise` of a dependency kind, as callers write them."""
     return _ON[kind == ANY_END], _OTHERWISE[kind == SUCCESS_OR_CANCEL]
 
 
@@ -126,7 +126,7 @@ def checked_ref(value: object) -> str:
 
 
 def places_of(refs: Iterable[str | None]) -> dict[str, int]:
-    """Of the runs of one call, by their refs."""
+    """Map the refs of one call to the positions of their runs; a ref may occur once."""
     places: dict[str, int] = {}
     for place, ref in enumerate(refs):
         if ref is not None and places.setdefault(ref, place) != place:
@@ -135,7 +135,10 @@ def places_of(refs: Iterable[str | None]) -> dict[str, int]:
 
 
 def parts_of(afters: Iterable[Sequence[Dependency]], places: Mapping[str, int], *, whole: bool = False) -> list[str]:
-    """What is no ref must be an id, or a part of one; those to be looked for, of which `whole` ones may be some."""
+    """Return the ids to look up: every name that is not a ref must be an id or part of one.
+
+    Whole ids need no lookup, and are included only with `whole`.
+    """
     named = {dependency.run for dependencies in afters for dependency in dependencies} - places.keys()
     for name in named:
         if not _PART_OF_ID.fullmatch(name):
@@ -149,27 +152,28 @@ def is_whole(id: str) -> bool:
 
 
 class DependencyGraph(msgspec.Struct, frozen=True):
-    """The runs of one call by their places: in which order they can be, and whom each follows: a place or an id."""
+    """Runs of one call by position: an order in which they can run, and the predecessors (position or id) of each."""
 
     order: Sequence[int]
     follows: Sequence[Mapping[int | str, int]]
-    """With the kind of each."""
+    """Predecessor → kind, for each run."""
 
 
-def link(
-    afters: Sequence[Sequence[Dependency]], places: Mapping[str, int], found: Mapping[str, str]
-) -> DependencyGraph:
-    """`found`: the ids that parts of them stand for. Refuses rings."""
+def link(afters: Sequence[Sequence[Dependency]], places: Mapping[str, int], ids: Mapping[str, str]) -> DependencyGraph:
+    """Resolve the dependencies of one call; cycles are refused. `ids` maps parts of ids to whole ids."""
     follows: list[dict[int | str, int]] = []
     for dependencies in afters:
-        known: dict[int | str, int] = {}
+        predecessors: dict[int | str, int] = {}
         for dependency in dependencies:
-            whom = places[dependency.run] if dependency.run in places else found.get(dependency.run, dependency.run)
-            if known.setdefault(whom, dependency.kind) != dependency.kind:
-                raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="say it once")
-        follows.append(known)
+            predecessor = (
+                places[dependency.run] if dependency.run in places else ids.get(dependency.run, dependency.run)
+            )
+            # `rota_wait` has one row per pair of runs, so there cannot be two kinds.
+            if predecessors.setdefault(predecessor, dependency.kind) != dependency.kind:
+                raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="keep one of them")
+        follows.append(predecessors)
     names = {place: ref for ref, place in places.items()}
-    within = [[whom for whom in known if isinstance(whom, int)] for known in follows]
+    within = [[predecessor for predecessor in predecessors if isinstance(predecessor, int)] for predecessors in follows]
     return DependencyGraph(in_order(within, lambda place: names[place]), follows)
 
 
@@ -178,42 +182,45 @@ class _Name(Protocol):
 
 
 def in_order(follows: Sequence[Iterable[int]], name: _Name) -> list[int]:
-    """Places such that each comes after those that it follows, and otherwise as they are; a ring is refused."""
-    left = [set(places) for places in follows]
+    """Sort positions topologically, otherwise stably; a cycle is refused."""
+    unmet = [set(places) for places in follows]
     followers: dict[int, list[int]] = {}
-    for place, places in enumerate(left):
+    for place, places in enumerate(unmet):
         for first in places:
             followers.setdefault(first, []).append(place)
-    free = [place for place, places in enumerate(left) if not places]
+    free = [place for place, places in enumerate(unmet) if not places]
     order: list[int] = []
     while free:
         place = heapq.heappop(free)
         order.append(place)
         for follower in followers.get(place, ()):
-            left[follower].discard(place)
-            if not left[follower]:
+            unmet[follower].discard(place)
+            if not unmet[follower]:
                 heapq.heappush(free, follower)
-    if len(order) < len(left):
-        raise _ring(left, name)
+    if len(order) < len(unmet):
+        raise _ring(unmet, name)
     return order
 
 
-def _ring(left: Sequence[set[int]], name: _Name) -> Invalid:
-    """Whoever is left follows somebody who is left: going from one to the next leads into the ring."""
-    place = next(place for place, places in enumerate(left) if places)
+def _ring(unmet: Sequence[set[int]], name: _Name) -> Invalid:
+    """Build the error that names one cycle.
+
+    Every position that is left has a predecessor that is left, so following predecessors leads into a cycle.
+    """
+    place = next(place for place, places in enumerate(unmet) if places)
     path: list[int] = []
     while place not in path:
         path.append(place)
-        place = min(left[place])
+        place = min(unmet[place])
     ring = [*path[path.index(place) :], place]
     if len(ring) == 2:
         return Invalid(f"run {name(place)!r} cannot follow itself", hint="leave it out of its own after")
-    words = " → ".join(name(one) for one in ring)
-    return Invalid(f"these runs follow each other in a ring: {words}", hint="each → reads “after”; leave one out")
+    words = " → ".join(name(member) for member in ring)
+    return Invalid(f"these runs follow each other in a cycle: {words}", hint="read → as “after”; remove one of them")
 
 
 def is_met(kind: int, state: str | None) -> bool:
-    """Whether an end is what the follower waited for; what is gone is not known to have gone well."""
+    """Return whether an end satisfies a dependency; a run that is gone (None) is not known to have succeeded."""
     return kind not in NEEDS_SUCCESS or state == RunState.SUCCEEDED
 
 
@@ -225,29 +232,30 @@ _ENDED = {
     "skipped": "was skipped",
 }
 
-_SAID = re.compile(rf"\brun {_WHOLE_ID.pattern} (?P<how>{'|'.join(_ENDED.values())}|is gone)")
+_REASON = re.compile(rf"\brun {_WHOLE_ID.pattern} (?P<how>{'|'.join(_ENDED.values())}|is gone)")
 
 
 def unnamed(reason: str) -> str:
-    """Why a run ended in vain, for those who may not see the run that it followed."""
-    return _SAID.sub(r"a run that it follows \g<how>", reason)
+    """Remove run ids from a reason, for readers who may not see the run that was followed."""
+    return _REASON.sub(r"a run that it follows \g<how>", reason)
 
 
 Edge = tuple[str, str, int]
-"""(run, whom it follows, kind)"""
+"""(run, its predecessor, kind)"""
 
 
 def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: Iterable[Edge]) -> list[Unmet]:
-    """Runs that end because of others, these first. `failed` follow what has ended (`states`), `beyond` follow them.
+    """Return the runs that end because a dependency failed, predecessors first.
 
-    Only edges that need a success. A run that follows several of them ends because of the first.
+    `failed` are edges to runs that have ended (`states`), `beyond` edges to the dependents of those; only edges that
+    need a success. A run with several failed predecessors ends because of the first.
     """
     followers: dict[str, list[Edge]] = {}
     for edge in sorted(beyond):
         followers.setdefault(edge[1], []).append(edge)
     ends: dict[str, Unmet] = {}
     waiting = sorted(failed)
-    for run, after, kind in waiting:  # grows as it goes
+    for run, after, kind in waiting:  # the loop appends to it: dependents of dependents
         if run not in ends:
             state = RunState.SKIPPED if kind == SUCCESS_OR_SKIP else RunState.CANCELLED
             how = ends[after].state.value if after in ends else states.get(after)

@@ -1,4 +1,4 @@
-"""From a job's definition and a caller's wishes to a run about to be enqueued."""
+"""Build a `NewRun` from a job definition and enqueue options."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzin
 
 
 class RunOptions(TypedDict, total=False):
-    """What `.options(...)` takes."""
+    """Options that `.options(...)` accepts."""
 
     queue: str
     priority: int
@@ -68,7 +68,7 @@ RUN_OPTIONS = tuple(RunOptions.__annotations__)
 def new_run(
     definition: JobDefinition, id: str, payload: str, options: Mapping[str, Any], within: Scope | None = None
 ) -> NewRun:
-    """`payload` is JSON text that has been checked already; `within`: the scope of the caller, if it has but one."""
+    """Build a run. `payload` is validated JSON text; `within` is the caller's scope, if it is restricted to one."""
     for option in options:
         if option not in RUN_OPTIONS:
             raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {definition.name!r}")
@@ -109,24 +109,25 @@ def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Depend
     after = followed_by(options.get("after"))
     if after and any(hold.on_conflict == "replace" for hold in holds):
         raise Invalid(
-            "a run that follows others cannot replace one", hint='unique={"on_conflict": "existing"}, or "reject"'
+            "a run that follows others cannot replace another run",
+            hint='unique={"on_conflict": "existing"}, or "reject"',
         )
     return after
 
 
 def eligibility_of(definition: JobDefinition, own: Requirements) -> Eligibility | None:
-    """`own` are the needs that were given for this run."""
+    """Merge the requirements given for this run (`own`) with those of its job; None if any worker may have it."""
     requirements = merged(own, definition.requirements) if own else definition.requirements
     conducts = definition.replicas is not None
     return Eligibility(requirements, conducts) if requirements or conducts else None
 
 
 def carrying(run: NewRun, traceparent: str | None) -> NewRun:
-    """The same run with the trace that it belongs to in its metadata; one that the caller put there stays."""
+    """Return the run with `traceparent` in its metadata, unless the caller set one."""
     if traceparent is None:
         return run
-    known: dict[str, Any] = msgspec.json.decode(run.metadata) if run.metadata else {}
-    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **known}), like=None)
+    metadata: dict[str, Any] = msgspec.json.decode(run.metadata) if run.metadata else {}
+    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **metadata}), like=None)
 
 
 def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> RetryPolicy | None:
@@ -139,7 +140,7 @@ def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> Re
 
 def _overrides(definition: JobDefinition, policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | None:
     timeout = options.get("timeout")
-    if definition.pipeline:  # workers know the jobs of its parts, not its own policies
+    if definition.pipeline:  # workers know the jobs of its parts, not the pipeline's policies
         policy, timeout = policy or definition.retry, timeout or definition.timeout
     overrides = Overrides(
         retry=policy,
@@ -172,6 +173,7 @@ def key_holds(
     options: Mapping[str, Any],
     within: Scope | None = None,
 ) -> tuple[KeyHold, ...]:
+    """Return the keys that a new run holds: idempotency key, `repeatable=False`, unique key."""
     holds = []
     request = options.get("idempotency_key")
     if request is not None:
@@ -182,7 +184,7 @@ def key_holds(
         holds.append(KeyHold(once_key(definition.name, scope), once=True))
     unique = checked_unique(unique_of(options["unique"]), definition) if "unique" in options else definition.unique
     if unique is None and key is not None and options.get("unique") is not False:
-        unique = Unique()  # a key names a piece of work: enqueued twice, it is the same work
+        unique = Unique()  # a key identifies the work: the second enqueue means the same run
     if unique is not None:
         name = (
             unique_key(definition.name, scope, key)
@@ -190,16 +192,16 @@ def key_holds(
             else unique_fields(definition.name, scope, payload, unique.fields)
         )
         if definition.pipeline and unique.on_conflict == "replace":
-            raise Invalid("a pipeline cannot be replaced: some of it may be done", hint='on_conflict="existing"')
+            raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
         period = None if unique.period is None else in_micros(unique.period)
         holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
     return tuple(holds)
 
 
 def request_hold(key: str, *content: object, within: Scope | None = None) -> KeyHold:
-    """The key of a request, for as long as it may come again; `content` is what makes it the same request.
+    """Return the hold of an idempotency key for 24 hours; `content` is what makes two requests the same.
 
-    `within`: the scope of the caller, if it has but one. The key is known there only.
+    `within`: the caller's scope, if it is restricted to one. The key is then local to that scope.
     """
     name = checked_name(key, "idempotency_key")
     day = in_micros(_IDEMPOTENCY_PERIOD)
@@ -208,40 +210,43 @@ def request_hold(key: str, *content: object, within: Scope | None = None) -> Key
 
 
 def asked_as(run: NewRun, request: KeyHold | None) -> NewRun:
-    """The same run, made once however often the request comes: that is looked at before any other key."""
+    """Put the hold of the request before all other keys, so that a repeated request is recognized first."""
     return run if request is None else msgspec.structs.replace(run, holds=(request, *run.holds))
 
 
 def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
-    """The job's limits as they apply to one run, narrowest first; `unlimited`: however many of them are at once.
+    """Return the job's limits as they apply to one run, narrowest first.
 
-    That leaves those of a key, and every rate.
+    `unlimited` leaves out the limit of all runs at once; limits by key and rates stay.
     """
     limits = [limit for limit in definition.limits if limit.by or limit.per is not None or not unlimited]
     if not limits:
         return ()
     content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}
-    # A rate before a limit of the same runs at once: an end of one of them does not touch it.
+    # A rate comes before a concurrency limit of the same runs: the end of a run does not change it.
     named = sorted(
-        zip(limits, rate_prefixes(limits), strict=True), key=lambda one: (-len(one[0].by), one[0].per is None)
+        zip(limits, rate_prefixes(limits), strict=True), key=lambda pair: (-len(pair[0].by), pair[0].per is None)
     )
     return tuple(gate_of(definition.name, limit, scope, content, prefix) for limit, prefix in named)
 
 
 def with_limits_of_schedule(gates: tuple[Gate, ...], own: tuple[Gate, ...]) -> tuple[Gate, ...]:
-    """They are wider than those of a key, and narrower than those of the job."""
+    """Merge in the schedule's limits, which are wider than those of a key and narrower than those of the job."""
     return narrowest_first((*gates, *own)) if own else gates
 
 
 def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique | None:
-    """A field that no payload has would make all runs of the job the same work."""
+    """Check the fields of `unique`: a field that no payload has would make all runs of the job the same work."""
     if unique is not None:
         _check_fields(unique.fields, definition)
     return unique
 
 
 def check_limits(definition: JobDefinition) -> None:
-    """A field that no payload has would make all runs of the job alike."""
+    """Check the fields of limits, and refuse two limits of the same runs.
+
+    A field that no payload has would put all runs of the job under one key.
+    """
     seen: set[tuple[frozenset[str], timedelta | None]] = set()
     for limit in definition.limits:
         _check_fields(limit.fields, definition)
@@ -263,14 +268,14 @@ def _check_fields(fields: Iterable[str], definition: JobDefinition) -> None:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, str]:
-    """What makes two requests the same. An answer of an enqueue in `after` means the run that it names."""
+    """Return the options that make two requests the same; an enqueue's answer in `after` stands for its run id."""
     plain = {name: str(value) for name, value in options.items() if name not in ("idempotency_key", "after", "ref")}
     after = followed_by(options.get("after"))
     return {**plain, "after": str(after)} if after else plain
 
 
 def unique_of(value: UniqueOption) -> Unique | None:
-    """What people write: True (the whole payload), a field or fields, or all of it in a dict."""
+    """Parse the `unique` option: True (the whole payload), a field, fields, or a dict of all its settings."""
     match value:
         case None | False:
             return None
@@ -297,7 +302,7 @@ def unique_of(value: UniqueOption) -> Unique | None:
 
 
 def own_overrides(run: NewRun) -> Overrides:
-    """What was given for this run instead of its job's."""
+    """Decode the policies given for this run instead of its job's."""
     return msgspec.json.decode(run.overrides, type=Overrides) if run.overrides else Overrides()
 
 
@@ -333,7 +338,7 @@ def _json(value: object) -> str | None:
 
 
 class Order(msgspec.Struct, frozen=True):
-    """One run that a caller wants: a job's name, its arguments, and options for this run."""
+    """Run to enqueue: a job's name, its arguments, and options for this run."""
 
     job: str
     arguments: dict[str, Any]

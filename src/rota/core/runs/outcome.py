@@ -1,16 +1,27 @@
-"""How an attempt's end changes its run: a worker's report, or a lease that was lost, becomes the next state."""
+"""Decide how the end of an attempt, or the loss of its lease, changes its run."""
 
 from __future__ import annotations
+
+from enum import StrEnum
+from typing import assert_never
 
 import msgspec
 
 from rota.core.states import Outcome, RunState
 
-ON_LOST = ("retry", "fail")
+
+class OnLost(StrEnum):
+    """What becomes of a run whose worker was lost: it is tried again, or has failed, since it may have had effects."""
+
+    RETRY = "retry"
+    FAIL = "fail"
+
+
+ON_LOST = tuple(mode.value for mode in OnLost)
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A held run as the database knows it while its row is locked."""
+    """Held run as the database has it while its row is locked."""
 
     run_id: str
     fence: int
@@ -25,18 +36,19 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """In other hands for `timeout` (µs) at most: until these end the run, or the `step`, and it goes on after that."""
+    """Wait for an external worker for at most `timeout` (µs): until it ends the run or, with `step`, that step."""
 
     timeout: int
     step: str | None = None
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
-    """What a worker says of an attempt. `retry_in` (µs) is its own policy's answer to a failure.
+    """Report of a worker on an attempt. `retry_in` (µs) is the delay that its retry policy chose after a failure.
 
-    `limited`: its success gives slots back. Where nobody says so, the reaper finds out. `wait`: it is not over, but
-    handed over to somebody outside; if it was asked to stop, it has put itself off, and that ends it. `part`: the step
-    of a pipeline that it is about; `advances`: that is done, and the run goes on with the next one.
+    `limited`: the success releases slots of limits; if a report does not say so, the reaper releases them. `wait`: the
+    run is handed over to an external worker instead of ending; if it was asked to stop meanwhile, it ends as cancelled.
+    `part`: the step of a pipeline that the report is about; `advances`: that step is done, and the run goes on with the
+    next.
     """
 
     run_id: str
@@ -55,7 +67,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """Back to the queue, due in `delay` (µs); with `keeps_place`, where it stood before it was claimed."""
+    """Return to the queue, due in `delay` (µs); with `keeps_place`, at the place it had before it was claimed."""
 
     delay: int
     attempt: int
@@ -69,22 +81,37 @@ class End(msgspec.Struct, frozen=True):
 
 
 def is_handed_over(lease: Lease, report: Report) -> bool:
+    """Return whether the report hands the run to an external worker; a run that was asked to stop ends instead."""
     return report.wait is not None and lease.cancel_at is None
 
 
+def _may_repeat(lease: Lease) -> bool:
+    """Return whether an attempt that may have been interrupted halfway may be made again."""
+    mode = OnLost(lease.on_lost)
+    match mode:
+        case OnLost.RETRY:
+            return True
+        case OnLost.FAIL:
+            return False
+        case _:
+            assert_never(mode)
+
+
 def after_report(lease: Lease, report: Report) -> Requeue | End:
+    """Decide the next state of the run from its locked lease and the worker's report."""
     outcome = report.outcome
-    if outcome is Outcome.SUCCEEDED:  # also while cancelling: it is what happened
+    if outcome is Outcome.SUCCEEDED:  # also while cancelling: the work is done
         return End(RunState.SUCCEEDED, lease.fence)
+    # A hand-back or a loss takes the lease away. The fence grows, so that a late report of the old holder is refused.
     taken_away = lease.fence + (outcome in (Outcome.HANDED_BACK, Outcome.LOST))
     if lease.cancel_at is not None or outcome is Outcome.CANCELLED:
         return End(RunState.CANCELLED, taken_away)
     if outcome is Outcome.HANDED_BACK:
-        if report.began and lease.on_lost == "fail":
+        if report.began and not _may_repeat(lease):
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt - 1, taken_away, keeps_place=True)
-    if outcome is Outcome.LOST:  # costs its attempt, and is queued again at once
-        if lease.on_lost == "fail" or lease.attempt >= lease.max_attempts:
+    if outcome is Outcome.LOST:  # costs an attempt, and is queued again without delay
+        if not _may_repeat(lease) or lease.attempt >= lease.max_attempts:
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt, taken_away, keeps_place=True)
     if outcome is Outcome.SNOOZED:

@@ -1,4 +1,4 @@
-"""What of a run is shown to those who may see runs, but not the secrets that were given to them."""
+"""Redaction: hide secrets in runs from readers who may see runs but not secrets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ANYWHERE = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "authorization"}
 _AT_THE_END = {"token", "cookie", "jwt", "apikey", "pwd"}  # `token_count` and `max_tokens` are numbers
 _KEYS = {"api", "access", "private", "signing", "encryption", "auth"}
-_SHORTEST = 4  # a shorter text would be found inside of harmless words
+_SHORTEST = 4  # a shorter text would also be masked inside harmless words
 
 
 @lru_cache(maxsize=4_096)
 def names_secret(name: str) -> bool:
-    """By its words, so that `author` and `primary_key` are none; stricter than for jobs, whose headers nobody needs."""
+    """Return whether a field's name suggests a secret.
+
+    It compares whole words, so that `author` and `primary_key` do not match; stricter than for jobs, whose headers
+    nobody needs to see.
+    """
     words = [word.lower() for word in _WORD.findall(name)]
     if not words:
         return False
@@ -32,7 +36,10 @@ def names_secret(name: str) -> bool:
 
 
 class Discreet:
-    """What the payload of a run calls a secret is one wherever else it turns up: in its result, errors and log."""
+    """Redacted view of a run: values under secret names in its payload are hidden wherever they occur.
+
+    That includes its result, errors, steps and log.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -51,7 +58,7 @@ class Discreet:
         )
 
     def told(self) -> tuple[Any, RunError | None]:
-        """Its payload and its error alone."""
+        """Return the redacted payload and error."""
         return self.value(self._run.payload), self._error(self._run.error)
 
     def attempt(self, attempt: Attempt) -> Attempt:
@@ -59,8 +66,8 @@ class Discreet:
 
     def step(self, step: Step) -> Step:
         error = self._error(step.error) if isinstance(step.error, RunError) else self.value(step.error)
-        kept = {"result": self.value(step.result), "error": error, "summary": self.text(step.summary)}
-        return msgspec.structs.replace(step, **kept)
+        shown = {"result": self.value(step.result), "error": error, "summary": self.text(step.summary)}
+        return msgspec.structs.replace(step, **shown)
 
     def line(self, line: LogLine) -> LogLine:
         return msgspec.structs.replace(line, text=self.text(line.text))
@@ -90,7 +97,7 @@ class Discreet:
 
 
 def without_secrets(text: str, payload: str) -> str:
-    """For a log: `payload` is the JSON of the run that `text` is about."""
+    """Redact `text` for a log; `payload` is the JSON of the run that the text is about."""
     try:
         secrets = _secrets_in(msgspec.json.decode(payload))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -99,31 +106,33 @@ def without_secrets(text: str, payload: str) -> str:
 
 
 def concealed(value: Any) -> Any:
-    """A document by its names alone."""
+    """Redact a document by the names of its fields alone."""
     if isinstance(value, Mapping):
         return {name: _hidden(item) if names_secret(name) else concealed(item) for name, item in value.items()}
     return [concealed(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _hidden(value: Any) -> Any:
-    """That there is none, or that it is switched on, is no secret."""
+    """Mask a value; null and booleans stay, since they reveal nothing."""
     return value if value is None or isinstance(value, bool) else MASK
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
-    """From the left, the longest first. No pattern: each run has secrets of its own, and to compile one takes longer
-    than to look."""
+    """Mask all `secrets` in `text`, from the left, the longest first.
+
+    Not with a regular expression: each run has its own secrets, and compiling a pattern takes longer than searching.
+    """
     places = {secret: at for secret in secrets if (at := text.find(secret)) >= 0}
-    kept, begin = [], 0
+    parts, begin = [], 0
     while places:
         at, length = min((at, -len(secret)) for secret, at in places.items())
-        kept += [text[begin:at], MASK]
+        parts += [text[begin:at], MASK]
         begin = at - length
         for secret in [secret for secret, at in places.items() if at < begin]:
             places[secret] = text.find(secret, begin)
             if places[secret] < 0:
                 del places[secret]
-    return "".join([*kept, text[begin:]])
+    return "".join([*parts, text[begin:]])
 
 
 def _secrets_in(payload: Any) -> frozenset[str]:
@@ -131,7 +140,7 @@ def _secrets_in(payload: Any) -> frozenset[str]:
 
 
 def _texts(value: Any, *, secret: bool = False) -> Iterator[str]:
-    """All texts that lie under a name of a secret."""
+    """Yield all texts below a field whose name suggests a secret."""
     match value:
         case str() if secret:
             yield value

@@ -1,4 +1,4 @@
-"""Things that are: jobs, runs, attempts, workers, as values."""
+"""Runs and attempts as values: new, enqueued, stored, and the filter that selects them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from rota.values.scope import Scope
 
 
 class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Policies given for one run instead of its job's; those of a `pipeline` go for all its parts."""
+    """Policies given for one run instead of its job's; those of a `pipeline` apply to all its parts."""
 
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     unique: Unique | bool | None = None
-    requirements: Requirements | None = msgspec.field(default=None, name="needs")  # as it is stored
+    requirements: Requirements | None = msgspec.field(default=None, name="needs")  # the stored name
     pipeline: bool | None = None
 
 
 class NewRun(msgspec.Struct, frozen=True, gc=False):
-    """A run about to be enqueued: everything decided, JSON already text, in the order its table wants it.
+    """Run about to be enqueued: everything decided, JSON already encoded, fields in the order of its table.
 
-    Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
-    all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
-    `after`: the runs that it follows. `staff`: who does it, if not anybody. `pipeline`: what it goes through.
-    `droppable`: its job is data, and might be dropped before the run is there: it is held meanwhile.
+    Due at `run_at`, or `delay` after the database's now, both in µs. `like`: another run that this one equals in all
+    but id and payload, which saves a bulk enqueue the comparison. `actor`: who asked for a retry. `after`: its
+    predecessors. `eligibility`: which workers may have it, None for any. `pipeline`: its parts. `droppable`: its job is
+    a data job that could be deleted before the run is inserted, so the job's row is locked meanwhile.
     """
 
     id: str
@@ -72,18 +72,18 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_special(self) -> bool:
-        """It takes more than one statement."""
-        known = self.holds or self.gates or self.retry_of or self.after or self.eligibility or self.pipeline
-        return bool(known) or self.droppable
+        """Return whether inserting it takes more than one statement."""
+        extras = self.holds or self.gates or self.retry_of or self.after or self.eligibility or self.pipeline
+        return bool(extras) or self.droppable
 
     @property
     def may_be_refused(self) -> bool:
-        """By the database: for what it follows, for a key, or for a limit."""
+        """Return whether the database may refuse it: because of a predecessor, a key or a limit."""
         return bool(self.after or self.holds) or any(gate.decides for gate in self.gates)
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):
-    """`created` is false when a unique or idempotency key led to a run that was there already."""
+    """Answer of an enqueue; `created` is false when a unique or idempotency key led to an existing run."""
 
     id: str
     created: bool
@@ -92,7 +92,7 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def created_at(self) -> datetime | None:
-        """Only known of a run that this enqueue created."""
+        """Time of creation; None unless this enqueue created the run."""
         return None if self.created_micros is None else instant(self.created_micros)
 
     @property
@@ -101,7 +101,7 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
 
 
 class MadeJob(msgspec.Struct, frozen=True):
-    """`new`: the job was not there before. `run`: the one that came with it, this time or the first time."""
+    """Result of defining a job. `new`: it did not exist before. `run`: the one created with it, now or before."""
 
     job: JobDefinition
     new: bool
@@ -109,7 +109,7 @@ class MadeJob(msgspec.Struct, frozen=True):
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An error of a run or an attempt. `core/runs/error_fingerprint.py` says which errors have one `fingerprint`."""
+    """Error of a run or an attempt. `core/runs/error_fingerprint.py` defines which errors share a `fingerprint`."""
 
     type: str
     message: str
@@ -154,7 +154,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """`outcome` and `ended_at` are empty while it goes on."""
+    """Attempt of a run; `outcome` and `ended_at` are None while it is running."""
 
     no: int
     fence: int
@@ -171,7 +171,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def measured(self) -> str:
-        """What it counted and used, for people."""
+        """Counters, CPU time and memory of the attempt in one line, for people."""
         used = [f"{name} {count:.15g}" for name, count in self.counters.items()]
         used += [] if self.cpu_time_ms is None else [f"cpu {self.cpu_time_ms}ms"]
         used += [] if self.memory_peak_mb is None else [f"memory peak {self.memory_peak_mb}MB"]
@@ -179,7 +179,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an attempt measured of itself."""
+    """Measurements that an attempt reports about itself."""
 
     cpu_time_ms: int | None = None
     memory_peak_mb: int | None = None
@@ -187,11 +187,12 @@ class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that are all of this.
+    """Filter of runs; all given conditions must hold.
 
-    `error` is a part of what their error says, `fingerprint` that of the error they ended with (their last attempt's,
-    if `states` are live), `retried` whether another repeats them; `worker` an id, or a name that several may have;
-    `parent` the run that they are replicas of; `payload` values in it: `{"url": "https://…", "options.depth": 2}`.
+    `error` is a part of the error's text; `fingerprint` that of the error they ended with (of their last attempt's, if
+    `states` are live); `retried` whether another run is a retry of them; `worker` an id, or a name that several may
+    share; `parent` the run that they are replicas of; `payload` values in it: `{"url": "https://…", "options.depth":
+    2}`.
     """
 
     states: tuple[RunState, ...] = ()

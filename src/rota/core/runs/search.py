@@ -1,4 +1,4 @@
-"""Looking for runs: values inside of payloads, how they are named and compared; and a page of what was found."""
+"""Search for runs by values in their payloads, without revealing redacted values."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ _UNSEARCHABLE = '"\\'
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """`next` is the `before` of the page after it; None: there is none. A page may be short, or empty, and not be the
-    last: it was looked for long enough."""
+    """Page of runs; `next` is the `before` of the next page, None after the last.
+
+    A page may be short or empty without being the last: a search stops after some time.
+    """
 
     runs: Sequence[Run]
     next: str | None
 
 
 class ShownFilter(RunFilter, frozen=True, kw_only=True):
-    """Of those who are not shown secrets: a run that matches only by what is hidden from them does not match. What they
-    find, how many, and where the next page begins must not tell what that is."""
+    """Filter of a reader who may not see secrets: a run that matches only by a redacted value does not match.
+
+    Otherwise the results, their number and the page boundaries would reveal the value.
+    """
 
 
-def shown_filter(wanted: RunFilter) -> RunFilter:
-    """Only what an error says, and values in a payload, can be hidden."""
-    if wanted.error is None and not wanted.payload:
-        return wanted
-    return ShownFilter(**msgspec.structs.asdict(wanted))
+def shown_filter(query: RunFilter) -> RunFilter:
+    """Return the filter for readers who may not see secrets; only `error` and `payload` can match redacted values."""
+    if query.error is None and not query.payload:
+        return query
+    return ShownFilter(**msgspec.structs.asdict(query))
 
 
 def checked_values(payload: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
-    """`{"a.b": 5}` asks for 5 as b of a: the text of each value, by its path. Dots are always between names."""
+    """Return the text of each value by its path: `{"a.b": 5}` means 5 at b of a. Dots always separate names."""
     if len(payload) > _MOST_VALUES:
-        raise Invalid(f"at most {_MOST_VALUES} values of a payload can be asked for at once")
+        raise Invalid(f"a search takes at most {_MOST_VALUES} payload values")
     return {_path(name): scalar_text(value, name) for name, value in payload.items()}
 
 
@@ -53,12 +57,12 @@ def _path(name: str) -> tuple[str, ...]:
     for key in keys:
         checked_name(key, f"a name in payload.{name:.80}")
         if any(sign in key for sign in _UNSEARCHABLE):
-            raise Invalid(f"payload.{name:.80} has a quote or a backslash in it, and cannot be searched for")
+            raise Invalid(f"payload.{name:.80} contains a quote or a backslash, and cannot be searched for")
     return keys
 
 
 def scalar_text(value: Any, name: str) -> str:
-    """A text as it is; anything else as JSON writes it."""
+    """Return a text as it is, and any other scalar as JSON."""
     if isinstance(value, str):
         if len(value) > LONGEST_VALUE or "\x00" in value or not _is_text(value):
             raise Invalid(f"the value of payload.{name:.80} must be text of up to {LONGEST_VALUE} characters")
@@ -73,21 +77,21 @@ def _is_text(value: str) -> bool:
 
 
 def require_no_secret(payload: Mapping[str, Any]) -> None:
-    """For those who are not shown secrets: they could try out what one is."""
+    """Refuse searches for redacted fields: a reader could find a secret by trying values."""
     for name in payload:
         if any(names_secret(key) for key in name.split(".")):
-            raise Forbidden(f"payload.{name:.80} names a secret, which only admins may look for")
+            raise Forbidden(f"payload.{name:.80} is a secret, which only admins may search for")
 
 
-def tells(run: Run, wanted: ShownFilter) -> bool:
-    """Whether what is shown of a run says the error and the values that it was looked for by."""
+def tells(run: Run, query: ShownFilter) -> bool:
+    """Return whether the redacted run still shows the error and the values that the filter asks for."""
     payload, error = Discreet(run).told()
-    if wanted.error is not None and (error is None or wanted.error not in f"{error.type}: {error.message}"):
+    if query.error is not None and (error is None or query.error not in f"{error.type}: {error.message}"):
         return False
-    return all(_text_at(payload, path) == text for path, text in checked_values(wanted.payload).items())
+    return all(_text_at(payload, path) == text for path, text in checked_values(query.payload).items())
 
 
 def _text_at(value: Any, path: Sequence[str]) -> str | None:
     for key in path:
-        value = value.get(key, UNSET) if isinstance(value, dict) else UNSET
+        value = value.get(key, UNSET) if isinstance(value, dict) else UNSET  # None is a value: JSON null
     return None if value is UNSET or isinstance(value, dict | list) else scalar_text(value, ".".join(path))

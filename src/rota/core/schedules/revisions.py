@@ -1,4 +1,4 @@
-"""Revisions of a schedule: what it names from an instant on, and what held it while it was not active."""
+"""Revisions of a schedule, and the reasons why some of them were not active."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rota.core.calendar.triggers import Once
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger
 from rota.values.durations import in_micros
 
 JOB_PAUSED, JOB_RESUMED, RESUMED = "job paused", "job resumed", "resumed"
-"""Notes of revisions. A pause of the schedule's own begins with `paused`, its end by max_runs with `ended`."""
+"""Notes of revisions. That of a pause of the schedule itself begins with `paused`, its end by max_runs with `ended`."""
 _CANCELLED = "job cancelled"
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """What a schedule names from `valid_from` on; while not `active`, that gets no runs. `note`: what was done."""
+    """Definition that is valid from `valid_from` on; while not `active`, its plan times get no runs.
+
+    `note` says what was done to the schedule.
+    """
 
     no: int
     valid_from: int
@@ -30,7 +32,10 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 class Inactivity(msgspec.Struct, frozen=True):
-    """What held a schedule, by whom and since when. `ended`: it had all its runs, and names no plan times any more."""
+    """Reason why a schedule was not active, by whom and since when.
+
+    `ended`: it had all its runs, and names no plan times any more.
+    """
 
     reason: str
     by: str | None
@@ -39,21 +44,20 @@ class Inactivity(msgspec.Struct, frozen=True):
 
 
 def rests(revisions: Iterable[Revision]) -> dict[int, Inactivity]:
-    """What held each revision that was not active, by its number.
+    """Return why each revision that was not active was so, by its number.
 
-    What was done to the schedule, such as an edit or a pause of its job, does not tell: something else may have held it
-    before, and still does.
+    The note of one revision, such as an edit or a pause of its job, is not enough: an earlier reason may still hold.
     """
-    holds, found = _Holds(), {}
+    holds, reasons = _Holds(), {}
     for revision in revisions:
-        holds.go_on(revision)
+        holds.update(revision)
         if not revision.active:
-            found[revision.no] = holds.strongest
-    return found
+            reasons[revision.no] = holds.strongest
+    return reasons
 
 
 class _Holds(msgspec.Struct):
-    """All that holds a schedule, as one revision follows the other; `spent` are the max_runs that it has had."""
+    """Reasons that hold a schedule, updated from revision to revision; `spent` are the max_runs that it has had."""
 
     job: str = ""
     off: Inactivity | None = None
@@ -64,12 +68,12 @@ class _Holds(msgspec.Struct):
 
     @property
     def strongest(self) -> Inactivity:
-        """In the order in which `explain` tells of them."""
-        found = self.end or self.off or self.own or self.by_job
-        assert found is not None
-        return found
+        """Return the reason that `explain` names first."""
+        reason = self.end or self.off or self.own or self.by_job
+        assert reason is not None
+        return reason
 
-    def go_on(self, revision: Revision) -> None:
+    def update(self, revision: Revision) -> None:
         definition, note = revision.definition, revision.note or ""
         if definition.max_runs is None or definition.max_runs > self.spent:
             self.end = None
@@ -85,43 +89,43 @@ class _Holds(msgspec.Struct):
         if revision.definition.enabled:
             self.off = None
         elif self.off is None:
-            self.off = _rest(revision, note if note == _CANCELLED else "disabled")
+            self.off = _inactivity(revision, note if note == _CANCELLED else "disabled")
         if note.startswith("paused"):
-            self.own = _rest(revision, note, self.own)
+            self.own = _inactivity(revision, note, self.own)
         elif note == RESUMED:
             self.own = None
         elif note == JOB_PAUSED:
-            self.by_job = _rest(revision, note, self.by_job)
+            self.by_job = _inactivity(revision, note, self.by_job)
         elif note == JOB_RESUMED:
             self.by_job = None
         if self.off is None and self.own is None and self.by_job is None and self.end is None:
-            self._last_resort(revision)
+            self._infer(revision)
 
-    def _last_resort(self, revision: Revision) -> None:
-        """Nothing that was noted holds it: it has had all its runs, or its job was paused when it became that one's."""
+    def _infer(self, revision: Revision) -> None:
+        """Infer a reason that no note gives: it had all its runs, or its job was paused when it was given that job."""
         most = revision.definition.max_runs
         if most is None or revision.definition.job != self.job:
-            self.by_job = _rest(revision, JOB_PAUSED)
+            self.by_job = _inactivity(revision, JOB_PAUSED)
         else:
             self.end = Inactivity(f"ended: its max_runs were {most}", revision.actor, revision.valid_from, ended=True)
             self.spent = most
 
 
-def _rest(revision: Revision, reason: str, before: Inactivity | None = None) -> Inactivity:
+def _inactivity(revision: Revision, reason: str, before: Inactivity | None = None) -> Inactivity:
     return Inactivity(reason, revision.actor, revision.valid_from if before is None else before.since)
 
 
 def first_cursor(definition: ScheduleDefinition, name: str, now: int) -> int:
-    """Of a new one: from now on, except that what should have run once, a while ago, is due at once.
+    """Return the cursor of a new schedule: now, or just before a single plan time in the past, which is due at once.
 
-    One that is over is refused: nothing would ever come of it.
+    A schedule that is over is refused: it would never make a run.
     """
-    trigger, cursor = definition.rule.trigger, now
-    if isinstance(trigger, Once) and trigger.at <= now:
-        if now - trigger.at > in_micros(definition.catch_up.window) or definition.catch_up.mode == "none":
+    only_at, cursor = definition.rule.trigger.only_at, now
+    if only_at is not None and only_at <= now:
+        if now - only_at > in_micros(definition.catch_up.window) or not definition.catch_up.runs_late:
             hint = "give a time to come"
             raise BadTrigger("it is over, longer ago than its catch-up allows", field="once", hint=hint)
-        cursor = trigger.at - 1
+        cursor = only_at - 1
     times = definition.times(name)
     if (times.next_allowed(cursor) if times.waits_for_ends else times.next(cursor)) is None:
         field = None if definition.rule.end_at is None else "end_at"

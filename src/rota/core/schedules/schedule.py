@@ -1,4 +1,4 @@
-"""Schedules as values: what one declares, what the database knows of it, and the checks before it is stored."""
+"""Schedules as values: their definition, what the database knows of them, and the checks before they are stored."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import msgspec
 from rota.core.alerts.expectations import Expectations, expectations_of
 from rota.core.calendar import rules
 from rota.core.calendar.rules import Rule, Times, Window
-from rota.core.calendar.triggers import After, Following, Trigger, started, validate
+from rota.core.calendar.triggers import Following, Trigger, validate
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import AfterRun, check_template, filled, is_open
 from rota.core.jobs.retry import backoff_of, written_backoff
 from rota.core.limits.limits import Gate, Limit, gates_of_schedule, limit_of_schedule, measure, rate_of
 from rota.core.runs.options import new_run, scope_of
-from rota.core.schedules.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
+from rota.core.schedules.policies import CatchUp, Failure, Overlap, OverlapMode, catch_up_of, failure_of, overlap_of
 from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
 from rota.values import json
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
@@ -36,7 +36,7 @@ _ONE_LANE = (GLOBAL,)
 
 
 class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """When to make runs of a job, with which payload, for whom, under which policies. `options` are the runs' own."""
+    """Definition of a schedule: a job, a rule, a payload, scopes and policies. `options` are those of its runs."""
 
     job: str
     rule: Rule
@@ -58,24 +58,24 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def follows(self) -> timedelta | None:
-        """How long after the end of its last run the next one is planned; None if a rule names the times."""
-        return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
+        """The time from the end of its last run to the next plan time; None if a rule names the times."""
+        return self.rule.trigger.repeats_after
 
     def gates(self, schedule_id: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
-        """Its own limits, as they apply to each of its runs; of one that is `unlimited`, the rate."""
+        """Return its own limits as they apply to each of its runs; only the rate if the run is `unlimited`."""
         return gates_of_schedule(schedule_id, None if unlimited else self.limit, self.rate)
 
     @property
     def awaited(self) -> Following | None:
-        """The ends of another job's runs that it waits for; None if it does not."""
-        return self.rule.trigger if isinstance(self.rule.trigger, Following) else None
+        """The ends of another job's runs that it waits for; None if it waits for none."""
+        return self.rule.trigger.awaited
 
     def times(self, name: str) -> Times:
         return self.shared_times or rules.compiled(self.rule, name)
 
     @property
     def shared_times(self) -> Times | None:
-        """Those of all schedules with this definition; None if they differ by name."""
+        """Plan times that all schedules with this definition share; None if they differ by name."""
         return None if rules.differs_by_salt(self.rule) else rules.compiled(self.rule, "")
 
     @property
@@ -88,9 +88,9 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def is_plain(self) -> bool:
-        """Whether a plan time with nothing before it in its way gets a run, whatever happened in the past."""
+        """Return whether a plan time with no live run before it gets a run, whatever happened in the past."""
         may_end = self.follows is not None or self.max_runs is not None
-        return not may_end and self.catch_up.mode == "latest" and self.failure.mode not in ("retry", "half_open")
+        return not may_end and self.catch_up.runs_only_newest and not self.failure.decides_without_failure
 
     @property
     def lanes(self) -> tuple[Scope, ...]:
@@ -98,7 +98,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """What `app.schedule(name, job, trigger, ...)` takes besides."""
+    """Options of `app.schedule(name, job, trigger, ...)`."""
 
     payload: dict[str, Any]
     scopes: str | list[Scope | tuple[str, str]]
@@ -142,7 +142,7 @@ def checked_state(state: str | None) -> str | None:
 
 
 class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a schedule, besides what people wrote."""
+    """Facts about a schedule, besides its definition."""
 
     id: str
     name: str
@@ -188,9 +188,9 @@ class Schedule(ScheduleFacts, frozen=True, kw_only=True):
 def define(
     job: JobDefinition, trigger: Trigger, options: Mapping[str, Any], *, name: str, now: int | None
 ) -> ScheduleDefinition:
-    """Everything checked, nothing stored: bad rules, contradictory policies, options that no run of the job takes.
+    """Build a checked definition; refuse bad rules, contradictory policies and options that no run of the job takes.
 
-    Without `now`: it stands already, and whether it ever fires is not asked again.
+    `now` None: the schedule exists already, so whether it ever fires is not checked again.
     """
     checked_name(name, "the name of a schedule")
     for option in options:
@@ -206,7 +206,7 @@ def define(
     definition = ScheduleDefinition(
         job=job.name,
         rule=rule,
-        payload=_payload(options.get("payload", {}), after=isinstance(trigger, Following)),
+        payload=_payload(options.get("payload", {}), after=trigger.awaited is not None),
         scopes=_scopes(options.get("scopes", ())),
         provider=options["scopes"] if isinstance(options.get("scopes"), str) else None,
         delay=_whole_seconds(options.get("delay", "0s"), "delay"),
@@ -229,18 +229,18 @@ def define(
 
 
 def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
-    """None of the ends that it waits for is to be lost: then they queue by default."""
-    if value is None and isinstance(trigger, Following):
-        return Overlap(mode="queue_all")
+    """Parse the overlap policy. A trigger that must lose no plan time queues by default."""
+    if value is None and trigger.loses_no_time:
+        return Overlap(mode=OverlapMode.QUEUE_ALL)
     return overlap_of(value, catch_up)
 
 
 def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
-    """A trigger with the options that bound it."""
-    zone = str(options.get("timezone") or getattr(trigger, "timezone", "UTC"))
+    """Build a rule from a trigger and the options that bound it."""
+    zone = str(options.get("timezone") or trigger.own_zone or "UTC")
     start_at = _micros(options.get("start_at"), "start_at")
     return Rule(
-        trigger=started(trigger, start_at),
+        trigger=trigger.started(start_at),
         start_at=start_at,
         end_at=_micros(options.get("end_at"), "end_at"),
         windows=tuple(rules.window_of(window) for window in _list(options.get("windows", ()), "windows")),
@@ -249,19 +249,19 @@ def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
     )
 
 
-def _list(value: object, what: str) -> tuple[Any, ...]:
+def _list(value: object, option: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise Invalid(f"{what} must be a list, not {value!r:.80}")
+        raise Invalid(f"{option} must be a list, not {value!r:.80}")
     return tuple(value)
 
 
-def _micros(at: object, what: str) -> int | None:
+def _micros(at: object, option: str) -> int | None:
     if at is None:
         return None
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
-    if at.year not in _YEARS:  # in UTC, it might be no date at all
-        raise Invalid(f"{what} must lie between {_YEARS.start} and {_YEARS.stop}, not in {at.year}")
+        raise Invalid(f"{option} must be a datetime with a zone, not {at!r}")
+    if at.year not in _YEARS:  # converted to UTC, it might be outside of datetime's range
+        raise Invalid(f"{option} must lie between {_YEARS.start} and {_YEARS.stop}, not in {at.year}")
     return micros_at(at)
 
 
@@ -283,19 +283,21 @@ def _scopes(value: object) -> tuple[Scope, ...]:
 
 
 def checked_scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
-    found = tuple(scope_of(scope) for scope in scopes)
-    if len(found) > _MOST_SCOPES:
-        raise Invalid(f"a schedule has at most {_MOST_SCOPES} scopes, not {len(found)}", hint="make several schedules")
-    twice, times = Counter(found).most_common(1)[0] if found else (GLOBAL, 1)
+    checked = tuple(scope_of(scope) for scope in scopes)
+    if len(checked) > _MOST_SCOPES:
+        raise Invalid(
+            f"a schedule has at most {_MOST_SCOPES} scopes, not {len(checked)}", hint="make several schedules"
+        )
+    twice, times = Counter(checked).most_common(1)[0] if checked else (GLOBAL, 1)
     if times > 1:
         raise Invalid(f"scope {twice.kind}/{twice.id} is named {times} times")
-    return found
+    return checked
 
 
-def _whole_seconds(value: Duration, what: str) -> timedelta:
-    span = parse_duration(value, what)
+def _whole_seconds(value: Duration, option: str) -> timedelta:
+    span = parse_duration(value, option)
     if span.microseconds:
-        raise Invalid(f"{what} must be whole seconds, not {value!r}")
+        raise Invalid(f"{option} must be whole seconds, not {value!r}")
     return span
 
 
@@ -312,14 +314,14 @@ def _flag(value: object) -> bool:
 
 
 def _run_options(job: JobDefinition, options: Mapping[str, Any]) -> dict[str, Json]:
-    """Stored as JSON, as people write them, so durations as text; what no run of the job could have is refused."""
-    given = {name: options[name] for name in _RUN_OPTIONS if name in options}
-    new_run(msgspec.structs.replace(job, enabled=True), "", "{}", given)
-    if "timeout" in given:
-        given["timeout"] = format_duration(parse_duration(given["timeout"]))
-    if "backoff" in given:
-        given["backoff"] = written_backoff(backoff_of(given["backoff"]))
-    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(given))
+    """Return the options of its runs as stored, with durations as text; refuse what no run of the job could have."""
+    run_options = {name: options[name] for name in _RUN_OPTIONS if name in options}
+    new_run(msgspec.structs.replace(job, enabled=True), "", "{}", run_options)
+    if "timeout" in run_options:
+        run_options["timeout"] = format_duration(parse_duration(run_options["timeout"]))
+    if "backoff" in run_options:
+        run_options["backoff"] = written_backoff(backoff_of(run_options["backoff"]))
+    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(run_options))
     return plain
 
 
@@ -331,21 +333,21 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
         if definition.provider or len(definition.scopes) > 1:
             raise Invalid("`after` follows one run: it cannot have several scopes", hint="one schedule for each scope")
     if definition.awaited is not None:
-        _refuse_unheard(definition, options)
+        _refuse_unused_when_awaiting(definition, options)
     rule = definition.rule
-    if rule.timezone != getattr(rule.trigger, "timezone", rule.timezone) and not rule.windows and not rule.exclude:
+    if rule.timezone != (rule.trigger.own_zone or rule.timezone) and not rule.windows and not rule.exclude:
         hint = f"it is that of windows and excluded dates; the expression has its own: cron(…, {rule.timezone!r})"
         raise Invalid("timezone means nothing to a cron expression", hint=hint)
-    if definition.overlap.mode == "cancel_previous" and not job.cancel.supported:
+    if definition.overlap.cancels and not job.cancel.supported:
         raise Invalid(f"overlap cancel_previous needs a job that can be cancelled, and {job.name!r} cannot")
-    if definition.failure.mode == "retry" and "max_attempts" in options:
+    if definition.failure.retries and "max_attempts" in options:
         raise Invalid("with failure retry, a run has one attempt", hint="failure = {mode = 'retry', max_attempts = …}")
-    if not job.repeatable and definition.max_runs != 1 and definition.rule.trigger.__class__.__name__ != "Once":
+    if not job.repeatable and definition.max_runs != 1 and rule.trigger.only_at is None:
         raise Invalid(f"job {job.name!r} is not repeatable", hint="a trigger `once`, or max_runs=1")
 
 
-def _refuse_unheard(definition: ScheduleDefinition, options: Mapping[str, Any]) -> None:
-    """What means nothing when the ends of another job's runs are followed."""
+def _refuse_unused_when_awaiting(definition: ScheduleDefinition, options: Mapping[str, Any]) -> None:
+    """Refuse options that mean nothing when the ends of another job's runs are followed."""
     if definition.provider is not None:
         raise Invalid("a provider of scopes is not asked when another job's run ends", hint="name the scopes")
     if "catch_up" in options:
@@ -353,7 +355,7 @@ def _refuse_unheard(definition: ScheduleDefinition, options: Mapping[str, Any]) 
 
 
 def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json] | None:
-    """A payload as its runs will have it, for the checks that need one; None if nobody knows what will be in it."""
+    """Return a payload as its runs will have it, for the checks that need one; None if it cannot be known yet."""
     if definition.awaited is not None and is_open(definition.payload):
         return None
     after = None if definition.awaited is None else AfterRun(_SAMPLE_ID, "succeeded", None)
@@ -361,10 +363,10 @@ def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json] | None:
 
 
 def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
-    """What `define` would be given for this definition, to change some of it."""
+    """Return the options with which `define` makes this definition, so that some can be changed."""
     rule, limit = definition.rule, definition.limit
     usual = _overlap(None, definition.catch_up, rule.trigger)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "payload": definition.payload,
         "scopes": definition.provider or list(definition.scopes),
         "delay": definition.delay,
@@ -382,9 +384,9 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
         "end_at": None if rule.end_at is None else instant(rule.end_at),
         "windows": list(rule.windows),
         "exclude": list(rule.exclude),
-        "timezone": None if rule.timezone == getattr(rule.trigger, "timezone", "UTC") else rule.timezone,
+        "timezone": None if rule.timezone == (rule.trigger.own_zone or "UTC") else rule.timezone,
         "enabled": definition.enabled,
         "description": definition.description,
         **definition.options,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,17 +1,17 @@
-"""Schedules as lists, screens and programs see them: plain facts, and policies in sentences."""
+"""Views of schedules for lists, screens and programs: plain facts, and policies in sentences."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
 from rota.core.calendar.describe import describe
-from rota.core.limits.limits import Limit
+from rota.core.limits.limits import Limit, WhenFull
 from rota.core.runs.run import Run
 from rota.core.schedules.documents import document_of
-from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.preview import zone_of
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.values.durations import format_duration
@@ -22,29 +22,10 @@ _FACTS = (
     "updated_at",
 )  # fmt: skip
 _LATE = timedelta(seconds=10)
-_OVERLAPS = {
-    "skip": "while a run is going on, plan times are skipped",
-    "allow": "runs may overlap",
-    "cancel_previous": "a new run stops the one before it",
-    "queue_one": "one run waits while another is going on; further plan times are skipped",
-    "queue_all": "runs wait for each other",
-}
-_FAILURES = {
-    "run_new": "after a failure the next plan time runs as usual",
-    "skip": "after a failure one plan time is skipped",
-    "backoff": "after failures plan times are skipped for a growing time",
-    "pause": "a failure pauses the schedule",
-}
-_TOO_MANY = {
-    "queue": "waits",
-    "skip": "is skipped",
-    "reject": "is refused",
-    "cancel_oldest": "stops the oldest",
-}
 
 
 def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = None) -> dict[str, Any]:
-    """`rule` is in words, `definition` the document that would make it; with `now`, being overdue is a trouble."""
+    """Return the facts of a schedule: `rule` in words, `definition` as a document. With `now`, overdue is a trouble."""
     facts = {name: getattr(schedule, name) for name in _FACTS}
     document = document_of(schedule.name, schedule.definition)
     return {
@@ -58,7 +39,7 @@ def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = 
 
 
 def trouble_of(schedule: Schedule, now: datetime) -> str | None:
-    """What was noted; or that it is due and none of the planners, which each know their own providers, takes it."""
+    """Return the trouble that was noted; or that it is overdue, because no planner knows its scope provider."""
     if schedule.trouble or schedule.state != "active" or schedule.next_plan is None:
         return schedule.trouble
     provider = schedule.definition.provider
@@ -77,44 +58,87 @@ def last_run(run: Run) -> dict[str, Any]:
 
 
 def policies(definition: ScheduleDefinition) -> list[tuple[str, str]]:
-    """Each in a sentence."""
-    said = []
+    """Describe each policy in a sentence."""
+    sentences = []
+    if definition.follows is None and definition.awaited is None:
+        sentences.append(("catch_up", _catch_up(definition.catch_up)))
     if definition.follows is None:
-        said = [("overlap", _overlap(definition.overlap))]
-        said = said if definition.awaited is not None else [("catch_up", _catch_up(definition.catch_up)), *said]
-    said.append(("failure", _failure(definition.failure)))
+        sentences.append(("overlap", _overlap(definition.overlap)))
+    sentences.append(("failure", _failure(definition.failure)))
     if definition.limit is not None:
-        said.append(("limit", _limit(definition.limit)))
-    return said
+        sentences.append(("limit", _limit(definition.limit)))
+    return sentences
 
 
 def _catch_up(policy: CatchUp) -> str:
-    if policy.mode == "none":
-        return f"a plan time that is more than {format_duration(policy.grace)} late is missed"
-    window = format_duration(policy.window)
-    if policy.mode == "latest":
-        return f"of several that are due, the newest runs and covers the others of the last {window}"
-    most = f"the newest {policy.keep} of the last {window}, {policy.per_tick} at a time"
-    return f"of several that are due, each runs, oldest first: {most}"
+    window, mode = format_duration(policy.window), policy.mode
+    match mode:
+        case CatchUpMode.NONE:
+            return f"a plan time that is more than {format_duration(policy.grace)} late is missed"
+        case CatchUpMode.LATEST:
+            return f"of several that are due, the newest runs and covers the others of the last {window}"
+        case CatchUpMode.ALL:
+            most = f"the newest {policy.keep} of the last {window}, {policy.per_tick} at a time"
+            return f"of several that are due, each runs, oldest first: {most}"
+        case _:
+            assert_never(mode)
 
 
 def _overlap(policy: Overlap) -> str:
-    if policy.mode == "parallel":
-        most = f", {policy.max_overlap} at most" if policy.max_overlap else ""
-        return f"runs overlap whatever the job's own limit is{most}"
-    return _OVERLAPS[policy.mode]
+    mode = policy.mode
+    match mode:
+        case OverlapMode.SKIP:
+            return "while a run is going on, plan times are skipped"
+        case OverlapMode.ALLOW:
+            return "runs may overlap"
+        case OverlapMode.CANCEL_PREVIOUS:
+            return "a new run stops the one before it"
+        case OverlapMode.PARALLEL:
+            most = f", {policy.max_overlap} at most" if policy.max_overlap else ""
+            return f"runs overlap whatever the job's own limit is{most}"
+        case OverlapMode.QUEUE_ONE:
+            return "one run waits while another is going on; further plan times are skipped"
+        case OverlapMode.QUEUE_ALL:
+            return "runs wait for each other"
+        case _:
+            assert_never(mode)
 
 
 def _failure(policy: Failure) -> str:
-    if policy.mode == "retry":
-        most = "as many as the job allows" if policy.max_attempts is None else f"{policy.max_attempts} at most"
-        return f"after a failure the next plan time is one more attempt, {most}"
-    if policy.mode == "half_open":
-        cooldown = format_duration(policy.cooldown)
-        return f"after {policy.threshold} failures in a row one probe runs per {cooldown}, the rest is skipped"
-    return _FAILURES[policy.mode]
+    mode = policy.mode
+    match mode:
+        case FailureMode.RUN_NEW:
+            return "after a failure the next plan time runs as usual"
+        case FailureMode.SKIP:
+            return "after a failure one plan time is skipped"
+        case FailureMode.RETRY:
+            most = "as many as the job allows" if policy.max_attempts is None else f"{policy.max_attempts} at most"
+            return f"after a failure the next plan time is one more attempt, {most}"
+        case FailureMode.BACKOFF:
+            return "after failures plan times are skipped for a growing time"
+        case FailureMode.HALF_OPEN:
+            cooldown = format_duration(policy.cooldown)
+            return f"after {policy.threshold} failures in a row one probe runs per {cooldown}, the rest is skipped"
+        case FailureMode.PAUSE:
+            return "a failure pauses the schedule"
+        case _:
+            assert_never(mode)
 
 
 def _limit(limit: Limit) -> str:
     waiting = "" if limit.max_queued is None else f", of those {limit.max_queued} at most"
-    return f"{limit.max} at once; one more {_TOO_MANY[limit.when_full]}{waiting}"
+    return f"{limit.max} at once; one more {_when_full(WhenFull(limit.when_full))}{waiting}"
+
+
+def _when_full(mode: WhenFull) -> str:
+    match mode:
+        case WhenFull.QUEUE:
+            return "waits"
+        case WhenFull.SKIP:
+            return "is skipped"
+        case WhenFull.REJECT:
+            return "is refused"
+        case WhenFull.CANCEL_OLDEST:
+            return "stops the oldest"
+        case _:
+            assert_never(mode)

@@ -1,4 +1,4 @@
-"""Replicas: a run that each of several workers must do, and what follows from how far they are."""
+"""Replicas: a run that several workers must each execute, and what follows from their states."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ABSENT_AFTER = timedelta(minutes=5)
 
 
 class Replicas(msgspec.Struct, frozen=True, omit_defaults=True):
-    """By `count` different workers, or by `all` that are alive when it is due; each must succeed.
+    """Replicas on `count` different workers, or on `all` that are alive when the run is due; each must succeed.
 
-    `allowed_failures`: so many may fail, and others do it in their place. `absent_after`: one whose worker was not
-    heard of for so long waits for it no more; it has failed if it is one of `all`, others may do it otherwise.
+    `allowed_failures`: so many may fail, and other workers replace them. `absent_after`: a replica stops waiting for a
+    worker that was silent for so long; with `all` it has failed, otherwise another worker may have it.
     """
 
     count: int | None = None
@@ -38,14 +38,14 @@ class Replicas(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.allowed_failures < 0:
             raise Invalid(f"replicas.allowed_failures must be a whole number from 0 up, not {self.allowed_failures}")
         if self.absent_after <= timedelta(0):
-            raise Invalid("replicas.absent_after must be longer than nothing")
+            raise Invalid("replicas.absent_after must be longer than zero")
 
 
 ReplicasOption = int | str | dict[str, Any] | Replicas | None
 
 
 def replicas_of(value: ReplicasOption) -> Replicas | None:
-    """What people write: a number, "all", or all of it in a dict."""
+    """Parse the `replicas` option: a number, "all", or a dict of its fields."""
     if value is None or isinstance(value, Replicas):
         return value
     if value == ALL:
@@ -65,8 +65,10 @@ def replicas_of(value: ReplicasOption) -> Replicas | None:
 
 
 class Replica(msgspec.Struct, frozen=True, kw_only=True):
-    """One of them, a run of its own. `worker` is the name of whose it is, None while anybody may have it; `cleared`:
-    it was published again, and counts no more."""
+    """Replica, a run of its own. `worker` is the name of its worker, None while any may have it.
+
+    `cleared`: the run was enqueued again, and this replica no longer counts.
+    """
 
     run_id: str
     worker: str | None
@@ -92,7 +94,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """However it ended, if it did not succeed."""
+        """Return whether it ended in any other way than success."""
         return not self.lives and not self.succeeded
 
 
@@ -101,14 +103,14 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class More(msgspec.Struct, frozen=True):
-    """Others are to do it: so many whoever they are, or just these."""
+    """Decision to add replicas: `count` for any workers, or one for each of `workers`."""
 
     count: int = 0
     workers: tuple[str, ...] = ()
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """These replicas are needless."""
+    """Decision to cancel these replicas."""
 
     run_ids: tuple[str, ...]
 
@@ -121,27 +123,29 @@ Decision = Wait | More | Stop | Finish
 
 
 def wanted(policy: Replicas, replicas: Sequence[Replica]) -> int:
+    """Return how many replicas must succeed."""
     return policy.count or len(_names(replicas))
 
 
 def _names(replicas: Sequence[Replica]) -> set[str]:
-    """Whose they are; one that is nobody's of `all` is not wanted any more."""
-    return {one.worker for one in replicas if one.worker is not None}
+    """Return the names of their workers; a replica of `all` without a worker is no longer needed."""
+    return {replica.worker for replica in replicas if replica.worker is not None}
 
 
 def decide(policy: Replicas, replicas: Sequence[Replica], *, cancelling: bool, stoppable: bool = True) -> Decision:
-    """Running and succeeded ones are never more than are wanted, failed ones not more than are allowed.
+    """Decide the next step of a run with replicas.
 
-    Beyond that it fails, once the others are stopped. One of `all` of which nobody is to do it any more is cancelled.
-    `stoppable`: its job lets running ones be cancelled.
+    There are never more running and succeeded replicas than required, nor more failed ones than allowed: beyond that
+    the run fails, once the others have stopped. A run for `all` workers none of which is left is cancelled.
+    `stoppable`: its job supports cancellation of running replicas.
     """
-    counted = [one for one in replicas if one.counts]
-    live = [one for one in replicas if one.lives]
-    succeeded = sum(one.succeeded for one in counted)
-    failed = sum(one.failed for one in counted)
+    counted = [replica for replica in replicas if replica.counts]
+    live = [replica for replica in replicas if replica.lives]
+    succeeded = sum(replica.succeeded for replica in counted)
+    failed = sum(replica.failed for replica in counted)
     if cancelling or failed > policy.allowed_failures:
         if live:
-            needless = tuple(one.run_id for one in live if _may_stop(one, stoppable))
+            needless = tuple(replica.run_id for replica in live if _may_stop(replica, stoppable))
             return Stop(needless) if needless else Wait()
         if not cancelling:
             return Finish(RunState.FAILED)
@@ -166,28 +170,30 @@ def _may_stop(replica: Replica, stoppable: bool) -> bool:
 
 
 def done_share(policy: Replicas, replicas: Sequence[Replica]) -> tuple[int, str]:
-    """How far it is, in hundredths of a percent, and in words."""
+    """Return the progress in hundredths of a percent, and in words."""
     whole = wanted(policy, replicas)
-    counted = [one for one in replicas if one.counts]
-    done = sum(one.succeeded for one in counted)
-    failed = sum(one.failed for one in counted)
+    counted = [replica for replica in replicas if replica.counts]
+    done = sum(replica.succeeded for replica in counted)
+    failed = sum(replica.failed for replica in counted)
     words = f"{done} of {whole} workers done" + (f", {failed} failed" if failed else "")
     over = done + failed if policy.all else done
     return (10_000 * over // whole if whole else 0), words
 
 
 def result_of(replicas: Sequence[Replica]) -> str:
-    """What each of them said. As much of it as is useful: the whole result of each is with its run."""
-    told: dict[str, dict[str, Any]] = {"replicas": {}, "failed": {}}
+    """Combine the results of the replicas, up to a size; the whole result of each is with its run."""
+    groups: dict[str, dict[str, Any]] = {"replicas": {}, "failed": {}}
     size = left_out = 0
-    for one in replicas:
-        if not one.counts or one.lives:
+    for replica in replicas:
+        if not replica.counts or replica.lives:
             continue
-        kind, said = ("replicas", one.result) if one.succeeded else ("failed", one.error or one.state.value)
-        size += len(msgspec.json.encode(said)) + len(one.worker or one.run_id) + 4
+        kind, content = (
+            ("replicas", replica.result) if replica.succeeded else ("failed", replica.error or replica.state.value)
+        )
+        size += len(msgspec.json.encode(content)) + len(replica.worker or replica.run_id) + 4
         if size > _LONGEST_RESULT:
             left_out += 1
         else:
-            told[kind][one.worker or one.run_id] = said
-    whole: dict[str, Any] = {name: said for name, said in told.items() if said or name == "replicas"}
+            groups[kind][replica.worker or replica.run_id] = content
+    whole: dict[str, Any] = {name: content for name, content in groups.items() if content or name == "replicas"}
     return msgspec.json.encode({**whole, "left_out": left_out} if left_out else whole).decode()

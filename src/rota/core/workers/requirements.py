@@ -1,4 +1,4 @@
-"""Requirements: which workers may have a run, by name, label and version; and which needs a worker meets."""
+"""Requirements: which workers may have a run, by name, label and version; and which requirements a worker meets."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rota.values.names import checked_name
 REQUIREMENT_OPTIONS = ("only_workers", "labels", "min_worker_version")
 
 CONDUCTS, REPLICA, OF_WORKER = "+", "*", "@"
-"""How a need is marked in the tables: that of a run which conducts, that of its replicas, and replicas that only the
-worker of this name may have. Without a mark it is the need of an ordinary run."""
+"""Prefixes of requirement ids in the tables: of a run that conducts replicas, of its replicas, and of replicas that
+only the worker of this name may have. An ordinary run's id has no prefix."""
 
 _MOST = 100
 _DOTTED = re.compile(r"\d{1,9}(\.\d{1,9})*")
 
 
 class Requirements(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker has to be: one of these names, with all of these labels, of this version or a newer one.
+    """Requirements on a worker: one of these names, all of these labels, at least this version.
 
-    `anyone`: a run may be done by workers of any name, whatever its job says.
+    `anyone`: workers of any name may have the run, whatever its job says.
     """
 
     only_workers: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ NOTHING = Requirements()
 
 
 class Eligibility(msgspec.Struct, frozen=True):
-    """Who does a run, if not anybody: workers that meet its needs; `conducts`: several, each a replica of it."""
+    """Requirements of a run; `conducts`: several workers each execute a replica of it."""
 
     requirements: Requirements
     conducts: bool = False
@@ -58,7 +58,7 @@ class Eligibility(msgspec.Struct, frozen=True):
 
 
 class WorkerTraits(Protocol):
-    """Whatever says of a worker what needs ask for."""
+    """Name, labels and version of a worker, which requirements are compared with."""
 
     @property
     def name(self) -> str: ...
@@ -71,38 +71,38 @@ class WorkerTraits(Protocol):
 
 
 def requirements_of(options: Mapping[str, Any]) -> Requirements:
-    """What people write, in an order of its own: the same needs are the same text."""
+    """Parse requirements from options, in canonical order: equal requirements have equal text and id."""
     if options.keys().isdisjoint(REQUIREMENT_OPTIONS):
         return NOTHING
-    given = {name: options.get(name) for name in REQUIREMENT_OPTIONS}
-    least = given["min_worker_version"]
+    values = {name: options.get(name) for name in REQUIREMENT_OPTIONS}
+    least = values["min_worker_version"]
     if least is not None and (not isinstance(least, str) or not _DOTTED.fullmatch(least)):
-        raise Invalid(f"min_worker_version must be numbers with dots between them, not {least!r:.80}", hint='"1.4"')
+        raise Invalid(f"min_worker_version must be numbers separated by dots, not {least!r:.80}", hint='"1.4"')
     return Requirements(
-        only_workers=_names(given["only_workers"], "only_workers"),
-        labels=labels_of(given["labels"]),
+        only_workers=_names(values["only_workers"], "only_workers"),
+        labels=labels_of(values["labels"]),
         min_worker_version=least,
     )
 
 
 def labels_of(value: object) -> tuple[str, ...]:
-    """`gpu`, or `zone=eu`; also several in one text, with commas between them."""
-    given = value.split(",") if isinstance(value, str) else value
-    if isinstance(given, list | tuple):
-        given = [label.strip() if isinstance(label, str) else label for label in given if label != ""]
-    found = _names(given, "labels")
-    for label in found:
+    """Parse labels, such as `gpu` or `zone=eu`; also several in one text, separated by commas."""
+    items = value.split(",") if isinstance(value, str) else value
+    if isinstance(items, list | tuple):
+        items = [label.strip() if isinstance(label, str) else label for label in items if label != ""]
+    labels = _names(items, "labels")
+    for label in labels:
         if not label.partition("=")[0]:
             raise Invalid(f"a label needs a name before its value: {label!r:.80}", hint="gpu, or zone=eu")
-    return found
+    return labels
 
 
 def restricted_to(names: object) -> tuple[str, ...]:
-    """None is anybody."""
-    found = _names(names, "only_workers")
-    if names is not None and not found:
-        raise Invalid("no worker is named", hint="None lets anybody have it")
-    return found
+    """Validate names of workers; None means any worker."""
+    workers = _names(names, "only_workers")
+    if names is not None and not workers:
+        raise Invalid("only_workers must name at least one worker", hint="None allows any worker")
+    return workers
 
 
 def _names(value: object, what: str) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _names(value: object, what: str) -> tuple[str, ...]:
 
 
 def merged(own: Requirements, job: Requirements) -> Requirements:
-    """Those of a run: what it says itself, else what its job says."""
+    """Return the requirements of a run: its own where given, else its job's."""
     return Requirements(
         () if own.anyone else own.only_workers or job.only_workers,
         own.labels or job.labels,
@@ -144,23 +144,25 @@ def meets(worker: WorkerTraits, requirements: Requirements) -> bool:
     )
 
 
-def _has(labels: Iterable[str], wanted: str) -> bool:
-    """One without a value is met by any value."""
-    return any(label == wanted or label.partition("=")[0] == wanted for label in labels)
+def _has(labels: Iterable[str], required: str) -> bool:
+    """Return whether the labels include `wanted`; one without a value matches any value."""
+    return any(label == required or label.partition("=")[0] == required for label in labels)
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """As numbers: 1.10 is newer than 1.9, and 1.4 is 1.4.0. What comes after the numbers is nobody's business."""
-    found = _DOTTED.match(text.removeprefix("v"))
-    numbers = [int(part) for part in found.group().split(".")] if found else []
+    """Parse a version as numbers: 1.10 is newer than 1.9, and 1.4 equals 1.4.0. A suffix is ignored."""
+    match = _DOTTED.match(text.removeprefix("v"))
+    numbers = [int(part) for part in match.group().split(".")] if match else []
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)
 
 
 class MetRequirements(msgspec.Struct, frozen=True):
-    """The needs that a worker meets, as it asks for them: `named` are those that name it, `open_to` those of replicas
-    which nobody has yet."""
+    """Ids of the requirements that a worker meets.
+
+    `named` are those that name it, `open_to` those of replicas that are not assigned to a worker yet.
+    """
 
     plain: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
@@ -175,12 +177,15 @@ class MetRequirements(msgspec.Struct, frozen=True):
 
     @property
     def under_limits(self) -> tuple[str, ...]:
-        """Limits are looked at key by key, not need by need: with replicas among them."""
+        """Requirements for claims under limits, which go by key, not by requirement: those of replicas are included."""
         return (*self.all, *self.open_to)
 
 
 def met_by(worker: WorkerTraits, known: Mapping[str, Requirements]) -> MetRequirements:
-    """Of all needs that there are, by id; the id of those of replicas that need nothing is their mark alone."""
+    """Select the `known` requirements (id → requirements) that the worker meets.
+
+    The id of replicas without requirements is their mark alone.
+    """
     met = [id for id, requirements in known.items() if id != REPLICA and meets(worker, requirements)]
     named = [id for id in met if known[id].only_workers]
     if REPLICA not in known:

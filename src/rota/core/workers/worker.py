@@ -1,4 +1,4 @@
-"""Workers as others see them: where they are, what they do, what operators ask of them."""
+"""Workers as others see them: their state, their settings, and what operators request of them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MOST_WEIGHT = 1_000
 SHORTEST_HEARTBEAT = timedelta(milliseconds=100)
 SHORTEST_POLL = timedelta(milliseconds=10)
 SILENCE = timedelta(days=1)
-"""A worker that was silent for so long is forgotten."""
-_LEASE = timedelta(seconds=30)  # of a worker too old to tell its own
+"""A worker that was silent for so long is deleted."""
+_LEASE = timedelta(seconds=30)  # of an older worker, which does not report its own
 
 Queues = Mapping[str, int] | Iterable[str]
-"""Names, or names and weights: a queue of weight 3 gets three places where one of weight 1 gets one."""
+"""Names, or names with weights: a queue of weight 3 gets three slots where one of weight 1 gets one."""
 
 
 class WorkerState(StrEnum):
-    """`gone` is never a worker's own word: it has not been heard of for longer than its lease."""
+    """State of a worker. A worker never reports `gone`: it follows from a silence longer than its lease."""
 
     WORKING = "working"
     DRAINING = "draining"
@@ -36,8 +36,8 @@ class WorkerState(StrEnum):
 WORKER_STATE_WORDS: dict[WorkerState, str] = {
     WorkerState.WORKING: "it claims runs",
     WorkerState.DRAINING: "it finishes what it has, and claims nothing new",
-    WorkerState.STOPPING: "it was told to stop: its handlers have `shutdown_grace` left",
-    WorkerState.GONE: "it was not heard of for longer than its lease",
+    WorkerState.STOPPING: "it is shutting down: its handlers have `shutdown_grace` to finish",
+    WorkerState.GONE: "it sent no heartbeat for longer than its lease",
 }
 
 
@@ -48,7 +48,7 @@ class Presence(StrEnum):
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a worker is heard of and looks for work, as it is in force."""
+    """Effective intervals of a worker: heartbeats, polls, and the length of its leases."""
 
     heartbeat: timedelta
     poll: timedelta
@@ -56,7 +56,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be changed while a worker works; None: as it was started."""
+    """Settings that may change while a worker runs; None: as it was started."""
 
     slots: int | None = None
     queues: dict[str, int] | None = None
@@ -65,14 +65,17 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class OperatorRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing."""
+    """Sum of all that operators request of a worker, not the last request only.
+
+    So it is idempotent: a worker may read it twice, or late.
+    """
 
     state: WorkerState = WorkerState.WORKING
     settings: WorkerSettings = WorkerSettings()
 
 
 class WorkerRun(msgspec.Struct, frozen=True):
-    """A run that a worker has claimed."""
+    """Run that a worker has claimed."""
 
     id: str
     job: str
@@ -81,7 +84,7 @@ class WorkerRun(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """`runs` are the oldest of those that it holds; `held` counts all of them."""
+    """Worker; `held` counts all runs that it holds, `runs` are the oldest of them."""
 
     id: str
     name: str
@@ -105,9 +108,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def presence(seen_at: int, now: int, lease: timedelta | None = None) -> Presence:
-    """`stale`: for a lease nobody heard of it, so its runs are taken away. `silent`: for so long that it is forgotten.
+    """Classify a worker by its last heartbeat; instants in microseconds.
 
-    Instants in microseconds.
+    `stale`: silent for longer than a lease, so its runs are taken away. `silent`: for so long that it is deleted.
     """
     quiet = timedelta(microseconds=now - seen_at)
     if quiet > SILENCE:
@@ -116,26 +119,26 @@ def presence(seen_at: int, now: int, lease: timedelta | None = None) -> Presence
 
 
 def name_of(worker_id: str) -> str:
-    """An id is a name and a boot."""
+    """Return the name in a worker's id, which is `name@boot`."""
     return worker_id.rpartition("@")[0] or worker_id
 
 
 def weights_of(queues: Queues) -> dict[str, int]:
-    """Every queue with its weight, which is 1 if only names are given."""
+    """Return every queue with its weight, which is 1 if only names are given."""
     if isinstance(queues, str):
         raise Invalid(f"queues must be a list of names, not {queues!r:.80}", hint=f"[{queues!r:.80}]")
-    given = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues, 1)
-    for queue, weight in given.items():
+    weights = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues, 1)
+    for queue, weight in weights.items():
         checked_name(queue, "queue")
         if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
             raise Invalid(f"the weight of queue {queue!r} must be 1 to {MOST_WEIGHT}, not {weight!r:.80}")
-    if not given:
+    if not weights:
         raise Invalid("a worker needs at least one queue")
-    return given
+    return weights
 
 
 def uneven(weights: Mapping[str, int]) -> dict[str, int]:
-    """Empty if all are alike: then nothing has to be weighed."""
+    """Return the weights, or nothing if all are equal: then there is nothing to weigh."""
     return dict(weights) if len(set(weights.values())) > 1 else {}
 
 
@@ -155,70 +158,77 @@ def checked_settings(
         poll=_at_least(SHORTEST_POLL, "poll", poll),
     )
     if settings == WorkerSettings():
-        raise Invalid("nothing is to be set", hint="slots, queues, heartbeat or poll")
+        raise Invalid("no setting was given", hint="give slots, queues, heartbeat or poll")
     return settings
 
 
-def _at_least(least: timedelta, what: str, given: Duration | None) -> timedelta | None:
-    if given is None:
+def _at_least(least: timedelta, what: str, value: Duration | None) -> timedelta | None:
+    if value is None:
         return None
-    span = parse_duration(given)
+    span = parse_duration(value)
     if span < least:
         raise Invalid(f"{what} must be at least {format_duration(least)}, not {format_duration(span)}")
     return span
 
 
 def require_heartbeat_within(lease: timedelta | None, settings: WorkerSettings) -> None:
+    """Refuse a heartbeat that is too slow for the lease: a single lost heartbeat must not cost the lease."""
     lease = lease or _LEASE
     if settings.heartbeat is not None and lease < 3 * settings.heartbeat:
-        told = (
+        problem = (
             f"lease ({format_duration(lease)}) must be at least 3 × heartbeat ({format_duration(settings.heartbeat)})"
         )
-        raise Invalid(told, hint="one lost heartbeat must not cost a lease")
+        raise Invalid(problem, hint="one lost heartbeat must not cost a lease")
 
 
 def also_asked(
     before: OperatorRequest, state: WorkerState | None = None, settings: WorkerSettings | None = None
 ) -> OperatorRequest:
-    """What is asked now, beside what was asked before. Who was asked to stop may have begun to: that is not undone."""
+    """Merge a new request into the earlier ones.
+
+    A request to stop cannot be undone: the worker may have begun to stop.
+    """
     if state is not None and before.state is not WorkerState.STOPPING:
         before = msgspec.structs.replace(before, state=state)
     if settings is not None:
-        given = {name: value for name, value in msgspec.structs.asdict(settings).items() if value is not None}
-        before = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **given))
+        changes = {name: value for name, value in msgspec.structs.asdict(settings).items() if value is not None}
+        before = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **changes))
     return before
 
 
-def require_one_to_resume(asked: Sequence[tuple[str, OperatorRequest]]) -> None:
-    if asked and all(one.state is WorkerState.STOPPING for _, one in asked):
+def require_one_to_resume(requests: Sequence[tuple[str, OperatorRequest]]) -> None:
+    if requests and all(request.state is WorkerState.STOPPING for _, request in requests):
         hint = "start another one"
-        raise Conflict(f"worker {asked[0][0]} was asked to stop, which cannot be taken back", hint=hint)
+        raise Conflict(f"worker {requests[0][0]} was asked to stop, which cannot be undone", hint=hint)
 
 
 def read_asked(text: str | None) -> OperatorRequest:
     return OperatorRequest() if text is None else msgspec.json.decode(text, type=OperatorRequest)
 
 
-def write_asked(asked: OperatorRequest) -> str:
-    return msgspec.json.encode(asked, order="deterministic").decode()
+def write_asked(request: OperatorRequest) -> str:
+    return msgspec.json.encode(request, order="deterministic").decode()
 
 
 def matching(who: str, workers: Iterable[tuple[str, str]]) -> list[str]:
-    """Ids by an id, by a name that several may have, or by the beginning of one id; `workers` are (id, name)."""
-    known = list(workers)
-    exact = [id for id, _ in known if id == who] or [id for id, name in known if name == who]
+    """Return the ids of workers by id, by a name that several may share, or by the beginning of one id.
+
+    `workers` are (id, name).
+    """
+    pairs = list(workers)
+    exact = [id for id, _ in pairs if id == who] or [id for id, name in pairs if name == who]
     if exact:
         return exact
-    begun = [id for id, _ in known if who and id.startswith(who)]
+    begun = [id for id, _ in pairs if who and id.startswith(who)]
     if len(begun) > 1:
         raise AmbiguousWorker(who, begun)
     if not begun:
-        raise UnknownWorker(who, {name for _, name in known})
+        raise UnknownWorker(who, {name for _, name in pairs})
     return begun
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says of itself with each heartbeat; `weights` only if they differ, `asked` as it heard it."""
+    """Heartbeat of a worker; `weights` only if they differ, `asked` is the request of operators that it read last."""
 
     id: str
     name: str

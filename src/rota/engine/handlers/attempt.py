@@ -1,4 +1,4 @@
-"""One attempt: call the handler where it belongs, watch its time, and turn what happens into a report."""
+"""State of one attempt, and the report that its outcome becomes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 
 class UnreadablePayload(Fail):
-    """What was enqueued does not fit the handler, and no retry would make it fit."""
+    """The payload does not fit the handler's signature; no retry would make it fit."""
 
     def __init__(self, error: BadPayload) -> None:
         super().__init__(str(error))
 
 
 class RaisedElsewhere(Exception):
-    """An exception of a handler in a child process, told by its description."""
+    """An exception of a handler in a child process, known only by its description."""
 
     def __init__(self, error: RunError) -> None:
         super().__init__(error.message)
@@ -58,7 +58,10 @@ class RaisedElsewhere(Exception):
 
 
 class Attempt(Standing):
-    """`stopped` is why the worker interrupts it, if it does: that decides the outcome, not the exception."""
+    """State of one attempt.
+
+    `stopped` is the reason if the worker interrupts it: that decides the outcome, not the exception.
+    """
 
     __slots__ = (
         "backend",
@@ -89,7 +92,7 @@ class Attempt(Standing):
         self.measures: Measures | None = None
 
     def after(self, seconds: float, act: Callable[..., None], *arguments: object) -> None:
-        """Call `act(attempt, …)` in a while, unless the attempt is over by then."""
+        """Call `act(attempt, …)` after `seconds`, unless the attempt is over by then."""
         timer = asyncio.get_running_loop().call_later(seconds, act, self, *arguments)
         self.timers = [*(self.timers or ()), timer]
 
@@ -100,7 +103,7 @@ class Attempt(Standing):
             self.backend.close()
 
     def finish(self) -> None:
-        """Its end is in the database already: it was committed with the handler's own work."""
+        """Mark the end as committed: it was written in the handler's own transaction."""
         self.finished = True
 
     @property
@@ -126,7 +129,7 @@ class Attempt(Standing):
 
 
 class Reports:
-    """Builds reports for attempts; draws the jitter."""
+    """Builder of reports for attempts; draws the jitter of retries."""
 
     def __init__(self, clock: Clock, limits: Limits, jitter: Callable[[], float] = random.random) -> None:
         self._clock = clock
@@ -144,7 +147,7 @@ class Reports:
         return self.succeeded(attempt, text)
 
     def succeeded(self, attempt: Attempt, result: str | None) -> Report:
-        """With a result that is JSON already."""
+        """Report success with a result that is JSON already."""
         claim = attempt.claim
         return Report(
             claim.run_id,
@@ -158,12 +161,12 @@ class Reports:
         )
 
     def _unusable_result(self, attempt: Attempt, error: BadPayload) -> Report:
-        """Done, but the result cannot be kept: doing it again would not help, and saying nothing would mislead."""
+        """Report a failure that is not retried: the work is done, only its result cannot be stored."""
         problem = RunError(type="BadResult", message=f"the result cannot be stored: {error.problem}", code="bad_result")
         return self._report(attempt, Outcome.FAILED, problem)
 
     def failure(self, attempt: Attempt, error: BaseException) -> Report | None:
-        """None when there is nobody to report to: the lease is gone."""
+        """Report an exception. Return None if the lease is gone: then nobody may be told."""
         if attempt.lost or isinstance(error, LeaseLost):
             return None
         if attempt.stopped is not None:
@@ -189,13 +192,13 @@ class Reports:
                 return self._retryable(attempt, Outcome.FAILED, error_of(error))
 
     def _asked_again(self, attempt: Attempt, error: NotBefore | Retry) -> Report:
-        """A handler says when; or only what is too soon, and its policy decides."""
+        """Report a retry that the handler requested: at a time it named, or not before one, with the policy's delay."""
         if isinstance(error, NotBefore):
             return self._retryable(attempt, Outcome.FAILED, error_of(error), at_least=error.after)
         return self._retryable(attempt, Outcome.FAILED, error_of(error), error.after)
 
     def indescribable(self, attempt: Attempt, error: Exception) -> Report | None:
-        """What the handler returned, raised or counted broke the report of it: say that much, without its objects."""
+        """Report a failure without the handler's own objects: one of them broke the ordinary report."""
         if attempt.lost:
             return None
         attempt.counters = None
@@ -210,7 +213,7 @@ class Reports:
         return self._report(attempt, outcome, None)
 
     def hand_back(self, claim: Claim) -> Report:
-        """Of a run that never began here."""
+        """Report that a claimed run never began here."""
         return Report(claim.run_id, claim.fence, Outcome.HANDED_BACK, began=False)
 
     def _retryable(
@@ -248,7 +251,10 @@ class Reports:
 
 
 def _stored(error: RunError, payload: str) -> str:
-    """A fingerprint is seen by those who may not see secrets, and must not let them try out what they could be."""
+    """Encode `error` with a fingerprint free of secrets.
+
+    People who may not see secrets see the fingerprint, and could test guesses against it.
+    """
     return stored_error(error, telling=without_secrets(error.message, payload))
 
 
@@ -260,7 +266,7 @@ def _timed_out(attempt: Attempt) -> RunError:
 
 
 def describe(attempt: Attempt, report: Report) -> str:
-    """One line for the log of a worker."""
+    """Return one line about a failed attempt for the worker's log."""
     claim = attempt.claim
     error = msgspec.json.decode(report.error or "null", type=RunError | None)
     what = without_secrets(f"{error.type}: {error.message.partition(chr(10))[0]:.300}", claim.payload) if error else ""

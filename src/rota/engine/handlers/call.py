@@ -1,4 +1,4 @@
-"""Where handlers run: coroutines on the loop, functions in threads, isolated ones in child processes."""
+"""Call handlers: coroutines on the event loop, functions in threads, isolated ones in child processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CLOSING = timedelta(seconds=1)
 
 
 class Host(Guard, Protocol):
-    """Who has the calls made."""
+    """The executor on whose behalf handlers are called."""
 
     def began(self, attempt: Attempt) -> None: ...
 
@@ -51,6 +51,8 @@ class Host(Guard, Protocol):
 
 
 class Calls:
+    """Threads, child processes and backends of one worker's handlers."""
+
     def __init__(self, store: Store, worker: WorkerInfo, limits: Limits, note_buffer: NoteBuffer, host: Host) -> None:
         self.store = store
         self.limits = limits
@@ -71,11 +73,11 @@ class Calls:
 
     @property
     def zombies(self) -> int:
-        """Handlers that were given up but still run, and still take a slot."""
+        """Return how many abandoned handlers still run, and still take a slot."""
         return len(self._abandoned)
 
     def grow(self, worker: WorkerInfo) -> None:
-        """Threads and processes for more slots; with fewer, the worker begins less, and those too many rest."""
+        """Allow more threads and processes. With fewer slots the worker begins fewer runs, and the surplus idles."""
         self._worker = worker
         for pool in (self._threads, self._processes):
             if pool:
@@ -98,23 +100,26 @@ class Calls:
             arguments[handler.payload.wants_context] = kind(
                 attempt.claim, self._worker.id, attempt, backend, self._host.renew
             )
-        speaker.set((self, attempt))  # in this attempt's own context
+        speaker.set((self, attempt))  # this task has a context of its own, so no reset is needed
         current_run.set(attempt.claim)
         if handler.is_async:
             return await handler.call(**arguments)
         return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.call, arguments)))
 
     def backend(self, attempt: Attempt) -> WorkerBackend:
-        """Made when it is first needed, perhaps by two threads at once: most handlers say nothing."""
+        """Return the attempt's backend, created on first use: most handlers write no notes.
+
+        Safe from several threads.
+        """
         if attempt.backend is None:
             with self._making:
                 attempt.backend = attempt.backend or WorkerBackend(attempt, self)
-            if attempt.reported:  # by what it left behind
+            if attempt.reported:  # a thread or task that the handler left behind asks for it
                 attempt.backend.close()
         return attempt.backend
 
     def say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:
-        if not attempt.reported:  # what comes later is not the handler's, or nobody's any more
+        if not attempt.reported:  # lines of what a handler leaves behind belong to no attempt
             self.backend(attempt).say(level, logger, text)
 
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
@@ -167,7 +172,7 @@ class Calls:
             self._processes.reply(key, no, told)
 
     def tell(self, attempt: Attempt) -> None:
-        """A cooperative request to stop; coroutines and threads see it in their context already."""
+        """Request a cooperative stop from a child process. Coroutines and threads see it in their context already."""
         if self._processes:
             self._processes.request_cancel(attempt.key)
 
@@ -179,7 +184,7 @@ class Calls:
         return attempt.handler.is_async or attempt.handler.definition.isolation == "process"
 
     def interrupt(self, attempt: Attempt) -> bool:
-        """False when it cannot be stopped: a thread."""
+        """Interrupt a handler; return False if that is impossible, as it is for a thread."""
         if attempt.handler.definition.isolation == "process":
             assert self._processes is not None or attempt.task is not None
             if self._processes:
@@ -197,7 +202,7 @@ class Calls:
             self._leave(attempt.task)
 
     def _leave(self, left: asyncio.Future[Any]) -> None:
-        """If it goes on, its slot stays taken."""
+        """Keep the slot of a call that goes on after its attempt taken, until it returns."""
         if not left.done() and left not in self._abandoned:
             self._abandoned.add(left)
             left.add_done_callback(self._returned)
@@ -205,7 +210,7 @@ class Calls:
     def _returned(self, future: asyncio.Future[Any]) -> None:
         self._abandoned.discard(future)
         if not future.cancelled():
-            future.exception()  # nobody waits for it; without a look at it, asyncio would complain
+            future.exception()  # retrieve it, or asyncio logs "exception was never retrieved"
         self._host.freed()
 
     async def close(self) -> None:
@@ -223,6 +228,6 @@ def _arguments(attempt: Attempt) -> dict[str, Any]:
 
 
 def _complete(fn: Callable[..., Any], arguments: dict[str, Any]) -> object:
-    """A plain function may still hand out a coroutine: a decorator did it. It gets an event loop of its own."""
+    """Call a plain function. If it returns a coroutine, as some decorators do, run that on an event loop of its own."""
     value = fn(**arguments)
     return asyncio.run(value) if inspect.iscoroutine(value) else value

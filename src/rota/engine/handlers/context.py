@@ -1,4 +1,4 @@
-"""What a handler is given: who it is, whether it should stop, and what it may say while it works."""
+"""The context of a handler: identity of the run, requests to stop, progress, steps and transactions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Standing:
-    """How a run in progress stands, as its worker hears it; read by the handler, written by the worker."""
+    """Requests and losses that concern a run in progress: written by the worker, read by the handler."""
 
     __slots__ = ("cancelled", "counters", "lost", "shields", "shutting_down")
 
@@ -47,7 +47,7 @@ class Standing:
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A step about to be done, or, with `is_done`, what it gave when it was done before."""
+    """An open step or, with `is_done`, its recorded result."""
 
     is_done: bool
     result: Any = None
@@ -56,7 +56,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class ContextBackend(Protocol):
-    """Where a handler's words arrive, wherever it runs. `stops_threads`: with the whole process, if need be."""
+    """The receiver of what a handler tells its context; `stops_threads` if it can stop one, by ending the process."""
 
     stops_threads: bool
 
@@ -65,23 +65,23 @@ class ContextBackend(Protocol):
     def skip_step(self, id: str, reason: str | None) -> None: ...
 
     async def open_step(self, id: str, *, interruptible: bool) -> Opened:
-        """`interruptible`: its timeout is watched by the handler itself."""
+        """Open a step. `interruptible`: the handler itself enforces the timeout."""
 
     async def close_step(self, id: str, result: object) -> Any:
-        """The result as later attempts will get it."""
+        """Store the result and return it as later attempts will get it."""
 
     async def leave_step(self, id: str, error: BaseException | None) -> None:
-        """Without a result; with no error, it will be begun again."""
+        """Leave a step without a result. Without an error it will be opened again."""
 
     def give_up_step(self, id: str) -> None:
-        """Likewise, without waiting for it."""
+        """Leave a step without a result and without waiting."""
 
     async def parents(self) -> Sequence[RelatedRun]: ...
 
     async def in_thread(self, call: Callable[[], Any]) -> Any: ...
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
-        """For a handler that is no coroutine, from its own thread."""
+        """Run `act` for a handler that is not a coroutine, and block its thread meanwhile."""
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]: ...
 
@@ -89,7 +89,7 @@ class ContextBackend(Protocol):
 
 
 class RunContext:
-    """What both kinds of context have in common."""
+    """The common part of both kinds of context."""
 
     __slots__ = ("_backend", "_claim", "_renew", "_standing", "worker_id")
 
@@ -117,7 +117,7 @@ class RunContext:
 
     @property
     def attempt(self) -> int:
-        """Counts from 1."""
+        """Number of this attempt, counted from 1."""
         return self._claim.attempt
 
     @property
@@ -126,7 +126,7 @@ class RunContext:
 
     @property
     def fence(self) -> int:
-        """Grows with every claim: pass it to systems that can refuse an older one."""
+        """Number that grows with every claim. Pass it to systems that can refuse an older one."""
         return self._claim.fence
 
     @property
@@ -147,48 +147,48 @@ class RunContext:
 
     @property
     def plan_time(self) -> datetime | None:
-        """The instant that a schedule named; None if the run was enqueued or triggered by hand."""
+        """The instant that a schedule planned; None if the run was enqueued or triggered by hand."""
         return maybe_instant(self._claim.plan_time)
 
     @property
     def covers_from(self) -> datetime | None:
-        """The first of the plan times that this run stands for, besides its own, after an outage."""
+        """The first plan time that this run stands for besides its own, after an outage."""
         return maybe_instant(self._claim.covers_from)
 
     @property
     def missed_count(self) -> int:
-        """How many plan times it stands for, besides its own."""
+        """Number of plan times that this run stands for besides its own."""
         return self._claim.missed_count or 0
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt, and for every manual retry of the same work."""
+        """Key that is the same for every attempt, and for every manual retry of the same work."""
         return self._claim.idempotency_key
 
     @property
     def cancelled(self) -> bool:
-        """Somebody asked for the run to stop."""
+        """True once somebody has asked to cancel the run."""
         return self._standing.cancelled
 
     @property
     def shutting_down(self) -> bool:
-        """The worker is stopping: finish soon, or be handed back to another one."""
+        """True once the worker is stopping: finish soon, or the run is handed back to another worker."""
         return self._standing.shutting_down
 
     @property
     def log(self) -> logging.Logger:
-        """What it says is kept with the attempt; so is what any other logger says in this handler."""
+        """Logger whose lines are stored with the attempt, as are those of any other logger in this handler."""
         return job_logger(self._claim.job)
 
     def checkpoint(self) -> None:
-        """A good place to stop: raises if the run is cancelled, or its lease is lost."""
+        """Raise if the run is cancelled or its lease is lost: call it where it is safe to stop."""
         if self._standing.lost:
             raise LeaseLost(self.run_id, self.fence)
         if self._standing.cancelled and not self._standing.shields:
             raise Cancelled(f"run {self.run_id} was cancelled")
 
     def heartbeat(self) -> None:
-        """Renew the lease now, without waiting for the worker's own rhythm; also a checkpoint."""
+        """Renew the lease now instead of at the worker's next heartbeat. Also a checkpoint."""
         if self._renew:
             self._renew()
         self.checkpoint()
@@ -204,15 +204,15 @@ class RunContext:
     def track(
         self, items: Items[T], *, total: int | None = None, summary: str | None = None, step: str | None = None
     ) -> Tracked[T]:
-        """The items, one after the other, with progress after each: `for page in ctx.track(pages): …`."""
+        """Iterate over `items` and report progress after each: `for page in ctx.track(pages): …`."""
         return Tracked(items, total, summary, partial(self._progress, step=step))
 
     def skip_step(self, id: str, reason: str | None = None) -> None:
-        """Say that a step is not needed this time."""
+        """Record that a step is not needed this time."""
         self._backend.skip_step(id, None if reason is None else storable(reason, LONGEST_SUMMARY))
 
     def count(self, name: str, n: float = 1) -> None:
-        """Add to a counter that is kept with the attempt: `ctx.count("items", 25)`."""
+        """Add to a counter that is stored with the attempt: `ctx.count("items", 25)`."""
         if not isinstance(n, int | float) or isinstance(n, bool) or not math.isfinite(n):
             raise Invalid(f"a counter grows by a number, not {n!r}")
         counters = self._standing.counters
@@ -227,16 +227,16 @@ class RunContext:
 
 
 class Context(RunContext):
-    """Declare a parameter of this type (or call it `ctx`) and the worker passes it in."""
+    """Context of an async handler: declare a parameter of this type, or name it `ctx`."""
 
     __slots__ = ()
 
     def progress(
         self, percentage: float | None = None, summary: str | None = None, *, step: str | None = None
     ) -> Breath:
-        """How far it is, from 0 to 100, and with what; of the run, or of one of its open steps. Also a checkpoint.
+        """Report progress from 0 to 100 of the run, or of one of its open steps. Also a checkpoint.
 
-        Costs next to nothing: it is written twice a second at most. May be awaited, and need not be.
+        It is cheap: at most two writes a second reach the database. Awaiting it is optional.
         """
         return self._progress(percentage, summary, step=step)
 
@@ -247,9 +247,9 @@ class Context(RunContext):
     async def step(self, id: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     async def step(self, id: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Do a part of the work once: later attempts get the recorded result instead. A plain function gets a thread.
+        """Do a part of the work once: later attempts get the recorded result. A plain function gets a thread.
 
-        The result is given as JSON makes it, the first time as well.
+        The result is what JSON makes of it, also the first time.
         """
         _require_callable(fn)
         self.checkpoint()
@@ -269,7 +269,7 @@ class Context(RunContext):
             if failure is error:
                 raise
             raise failure from error
-        except BaseException:  # interrupted; if that is not the end of the attempt, it may be opened again
+        except BaseException:  # interrupted: if the attempt goes on nevertheless, the step may be opened again
             self._backend.give_up_step(id)
             raise
         result = await self._backend.close_step(id, value)
@@ -281,7 +281,7 @@ class Context(RunContext):
         return await value if inspect.isawaitable(value) else value
 
     async def parents(self) -> Sequence[RelatedRun]:
-        """The runs that this one was to come after, in the order given: id, job, state, result."""
+        """Return the runs that this one depends on, in the order given: id, job, state, result."""
         return await self._backend.parents()
 
     @overload
@@ -291,10 +291,10 @@ class Context(RunContext):
     async def wait_for_external(self, timeout: Duration, *, step: str) -> Any: ...
 
     async def wait_for_external(self, timeout: Duration, *, step: str | None = None) -> Any:
-        """Hand the run over to somebody who knows its id and its fence: the handler ends here.
+        """Hand the run over to an external party that knows its id and fence. The handler ends here.
 
-        They end the run, within `timeout`; with `step` they end that step, and the handler is called again: then this
-        returns the step's result.
+        They must end the run within `timeout`. With `step` they end that step, and the handler is called again: then
+        this returns the step's result.
         """
         self.checkpoint()
         leaving = HandedOver(timeout, step)
@@ -306,20 +306,17 @@ class Context(RunContext):
         raise leaving
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """`async with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
+        """Open a transaction: your SQL and `tx.finish(result)` are committed together, or neither is."""
         return self._backend.transaction()
 
 
 class SyncContext(RunContext):
-    """The same for handlers that are no coroutines; nothing of it is awaited."""
+    """Context of a handler that is not a coroutine; nothing of it is awaited."""
 
     __slots__ = ()
 
     def progress(self, percentage: float | None = None, summary: str | None = None, *, step: str | None = None) -> None:
-        """How far it is, from 0 to 100, and with what; of the run, or of one of its open steps. Also a checkpoint.
-
-        Costs next to nothing: it is written twice a second at most.
-        """
+        """Report progress from 0 to 100 of the run, or of one of its open steps. Also a checkpoint."""
         self._progress(percentage, summary, step=step)
 
     @overload
@@ -329,10 +326,7 @@ class SyncContext(RunContext):
     def step(self, id: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
     def step(self, id: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Do a part of the work once: later attempts get the recorded result instead. A coroutine gets its own loop.
-
-        The result is given as JSON makes it, the first time as well.
-        """
+        """Do a part of the work once; the result is as JSON makes it. A coroutine gets an event loop of its own."""
         _require_callable(fn)
         self.checkpoint()
         opened = self._backend.wait(self._backend.open_step(id, interruptible=False))
@@ -351,7 +345,7 @@ class SyncContext(RunContext):
         return result
 
     def parents(self) -> Sequence[RelatedRun]:
-        """The runs that this one was to come after, in the order given: id, job, state, result."""
+        """Return the runs that this one depends on, in the order given: id, job, state, result."""
         return self._backend.wait(self._backend.parents())
 
     @overload
@@ -361,10 +355,10 @@ class SyncContext(RunContext):
     def wait_for_external(self, timeout: Duration, *, step: str) -> Any: ...
 
     def wait_for_external(self, timeout: Duration, *, step: str | None = None) -> Any:
-        """Hand the run over to somebody who knows its id and its fence: the handler ends here.
+        """Hand the run over to an external party that knows its id and fence. The handler ends here.
 
-        They end the run, within `timeout`; with `step` they end that step, and the handler is called again: then this
-        returns the step's result.
+        They must end the run within `timeout`. With `step` they end that step, and the handler is called again: then
+        this returns the step's result.
         """
         self.checkpoint()
         leaving = HandedOver(timeout, step)
@@ -376,7 +370,7 @@ class SyncContext(RunContext):
         raise leaving
 
     def transaction(self) -> AbstractContextManager[SyncTransaction]:
-        """`with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
+        """Open a transaction: your SQL and `tx.finish(result)` are committed together, or neither is."""
         return self._backend.sync_transaction()
 
 
@@ -390,7 +384,7 @@ def _require_callable(fn: object) -> None:
 
 
 def stored(step: str, result: object, limits: Limits) -> str:
-    """The result of a step as JSON. What cannot be kept would be done again and again: that is no way out."""
+    """Encode a step's result, or fail the run: a retry would only repeat the step in vain."""
     try:
         return json.encode(result, limits)
     except BadPayload as error:

@@ -1,4 +1,4 @@
-"""A handler's words as its worker takes them: notes on its page, steps and shields under its fence."""
+"""Backend of a handler's context inside the worker: it buffers notes and writes steps and shields under the fence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REST_AFTER_TROUBLE = 0.5
 
 
 class BackendHost(Guard, Protocol):
-    """What a desk needs of the worker that it stands in."""
+    """The part of a worker that a backend uses."""
 
     store: Store
     note_buffer: NoteBuffer
@@ -43,13 +43,15 @@ class BackendHost(Guard, Protocol):
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> Any: ...
 
     def overdue(self, attempt: Attempt, step: StepDefinition) -> None:
-        """A step took too long, and nobody but the worker can stop it."""
+        """Stop a step that took too long and that only the worker can stop."""
 
     def success(self, attempt: Attempt, result: str | None) -> Report:
-        """What a worker says of an attempt that has just succeeded; `result` is JSON."""
+        """Return the report of an attempt that has just succeeded; `result` is JSON."""
 
 
 class _Open(msgspec.Struct):
+    """A step that is open; `over` is set when it is closed or left."""
+
     definition: StepDefinition
     no: int
     begun: float
@@ -60,7 +62,10 @@ class _Open(msgspec.Struct):
 
 
 class WorkerBackend:
-    """Lives on its worker's event loop; only `progress`, `skip_step`, `say` and `wait` are for other threads."""
+    """Backend on the worker's event loop.
+
+    Only `progress`, `skip_step`, `say` and `wait` may be called in other threads.
+    """
 
     stops_threads = False
 
@@ -110,13 +115,13 @@ class WorkerBackend:
         definition = self._first_time(id)
         try:
             return await self._open_step(definition, interruptible)
-        except BaseException:  # it was not opened, and may be
+        except BaseException:  # the step was not opened, so it may be opened later
             self._seen.discard(id)
             raise
 
     async def _open_step(self, definition: StepDefinition, interruptible: bool) -> Opened:
         id = definition.id
-        if id in self._open:  # left behind by the handler's last call, and still at work
+        if id in self._open:  # the handler's previous call (a local retry) left it open, and it is still being closed
             await self._open[id].over.wait()
         results = await self._results_before()
         if id in results:
@@ -137,7 +142,8 @@ class WorkerBackend:
         return Opened(False, timeout=definition.timeout, shielded=not definition.cancelable)
 
     async def _raise_shield(self, opened: _Open) -> None:
-        """If the handler is interrupted meanwhile, it is taken down as soon as it is up."""
+        """Raise the shield of a step. If the handler is interrupted meanwhile, lower it as soon as it is up."""
+        # A task of its own: a cancellation must not leave the database unaware whether the shield is up.
         rising = self._floor.note_buffer.see_to(self._shield.up())
         try:
             await asyncio.shield(rising)
@@ -150,7 +156,7 @@ class WorkerBackend:
         await self._shield.down(self._note(opened, StepState.RUNNING))
 
     def begin_again(self) -> None:
-        """The handler is called once more in the same attempt: its steps may be opened once more."""
+        """Allow all steps to be opened again, for another call of the handler in the same attempt."""
         self._seen.clear()
 
     def _first_time(self, id: str) -> StepDefinition:
@@ -167,7 +173,7 @@ class WorkerBackend:
         return number_of(self._claim.fence, self._opened)
 
     async def _results_before(self) -> dict[str, str | None]:
-        """Of steps that are done, by earlier attempts, by the run that this one is a retry of, or by this attempt."""
+        """Return the results of steps done by earlier attempts, by the run that this one retries, or by this one."""
         if self._results is None:
             recorded = []
             if self._claim.fence > 1 or self._claim.origin_id is not None:
@@ -186,7 +192,7 @@ class WorkerBackend:
         return msgspec.json.decode(text)
 
     async def keep_result(self, id: str, text: str) -> None:
-        """Of a step that is done, as JSON."""
+        """Store the result of a step, given as JSON."""
         opened = self._open[id]
         self._page.forget_step(within(self._claim.part, id))
         try:
@@ -200,18 +206,18 @@ class WorkerBackend:
         await self.keep_error(id, None if error is None or begun_again else error_of(error))
 
     async def keep_error(self, id: str, error: RunError | None) -> None:
-        """It may be opened again, in this attempt or the next."""
+        """Leave a step with an error. It may be opened again, in this attempt or the next."""
         if leaving := self._left(id, error):
             await asyncio.shield(leaving)
 
     def give_up_step(self, id: str) -> None:
         if id in self._open:
             self._left(id, None)
-        elif id in self._seen:  # by a child that does not wait for it to be open
+        elif id in self._seen:  # race: a child process gave up while its request to open the step was under way
             self._unwanted.add(id)
 
     def _left(self, id: str, error: RunError | None) -> asyncio.Task[None] | None:
-        """Under way still, if its shield has to be lowered."""
+        """Leave a step; return the task that lowers its shield, if it has one."""
         opened = self._open[id]
         self._seen.discard(id)
         text = None if error is None else msgspec.json.encode(error).decode()
@@ -235,7 +241,7 @@ class WorkerBackend:
             opened.timer.cancel()
 
     async def _record(self, opened: _Open, note: StepNote) -> None:
-        """At once, and to the end even if the handler is interrupted: what it did is done."""
+        """Write the end of a step at once, and to completion even if the handler is interrupted: its work is done."""
         if opened.definition.cancelable:
             writing = self._surely(lambda: self._floor.note_buffer.write_step(note))
         else:
@@ -264,7 +270,7 @@ class WorkerBackend:
         return self._floor.store.clock.monotonic()
 
     async def _surely(self, act: Callable[[], Awaitable[T]]) -> T:
-        """Again while the database is away, for as long as the attempt goes on."""
+        """Repeat `act` while the database is unavailable, for as long as the attempt goes on."""
         while True:
             try:
                 return await act()
@@ -290,15 +296,18 @@ class WorkerBackend:
             self._transacting = False
 
     async def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
-        """What is committed with the handler's own work: that it succeeded, and what it said meanwhile."""
+        """Return what is committed with the handler's own work: its success, and its notes."""
         return self._floor.success(self._attempt, result), self.last_words()
 
     def last_words(self) -> Notes:
-        """What is not known to be written; until the end is committed, it is still to be."""
+        """Return the notes that are not known to be written.
+
+        They stay pending until the end of the run is committed.
+        """
         return self._page.last_words()
 
     def finish(self) -> None:
-        """The run has ended, by its handler's own transaction, with all that it said."""
+        """Mark the run as ended by its handler's own transaction, together with its notes."""
         self._attempt.finish()
         self._page.written(self._page.take())
         self.close()
@@ -310,7 +319,7 @@ class WorkerBackend:
         await self._surely(self._floor.note_buffer.flush)
 
     def close(self) -> None:
-        """The attempt is over: nothing that it left behind has anything more to say."""
+        """Ignore further notes: the attempt is over, though its threads may go on."""
         self._page.close()
         for opened in self._open.values():
             if opened.timer is not None:

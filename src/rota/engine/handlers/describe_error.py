@@ -15,12 +15,12 @@ _LONGEST_TRACEBACK = 8_000
 
 
 def error_of(error: BaseException) -> RunError:
-    """Capped, and safe to store whatever the exception's text holds."""
+    """Describe an exception, limited in length and safe to store whatever its text contains."""
     try:
         message = str(error)
     except Exception:
         message = "(its message cannot be shown)"
-    if isinstance(error, Signal) and error.code is not None:  # it says what went wrong; where is no help
+    if isinstance(error, Signal) and error.code is not None:  # rota's own: a traceback would not help
         kind = error.code.title().replace("_", "")
         return RunError(type=kind, message=_storable(message)[:_LONGEST_MESSAGE], code=error.code)
     frames = "".join(traceback.format_exception(type(error), error, _own_frames(error)))
@@ -32,7 +32,7 @@ def error_of(error: BaseException) -> RunError:
 
 
 def _own_frames(error: BaseException) -> Any:
-    """The traceback without the worker's own frames at its head."""
+    """Return the traceback without the worker's frames at its head."""
     frames = error.__traceback__
     while frames and frames.tb_frame.f_globals.get("__name__", "").startswith(OWN):
         frames = frames.tb_next

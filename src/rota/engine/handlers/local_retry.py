@@ -1,4 +1,4 @@
-"""Local retries: a handler that raises is called again inside the same attempt, as often as its job allows."""
+"""Local retries: call a handler that raised again inside the same attempt, as often as its job allows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTER = "local_retries"
 
 
 async def repeated(attempt: Attempt, call: Callable[[Attempt], Awaitable[object]]) -> object:
-    """At once, under the attempt's one timeout; what it measured is that of all its calls together."""
+    """Call until it succeeds, without delay and under the attempt's one timeout; measures are summed over all calls."""
     left = attempt.handler.definition.local_retries
     spent: Measures | None = None
     while True:
@@ -37,7 +37,10 @@ async def repeated(attempt: Attempt, call: Callable[[Attempt], Awaitable[object]
 
 
 def _worth_repeating(attempt: Attempt, error: Exception) -> bool:
-    """Not what asks for something, not the death of a process or its limits, and not if it is asked to stop."""
+    """Return whether a local retry makes sense.
+
+    It does not for control flow (`Retry`, `Snooze`), a dead process or a limit, nor if the run must stop.
+    """
     if attempt.stopped is not None or attempt.cancelled or attempt.lost or attempt.shutting_down or attempt.finished:
         return False
     if isinstance(error, RaisedElsewhere):
@@ -57,7 +60,7 @@ def _note(attempt: Attempt, error: Exception, left: int) -> None:
 
 
 def _together(before: Measures | None, now: Measures | None) -> Measures | None:
-    """A call that was given up half-way has measured nothing."""
+    """Add the measures of two calls. A call that was interrupted has none."""
     if before is None or now is None or before is now:
         return now or before
     counters = {
@@ -68,12 +71,12 @@ def _together(before: Measures | None, now: Measures | None) -> Measures | None:
 
 
 def _sum(before: int | None, now: int | None) -> int | None:
-    """The sum of a part would look like that of the whole."""
+    """Add two numbers; None if one is unknown, since a partial sum would look complete."""
     return None if before is None or now is None else before + now
 
 
 def timed(attempt: Attempt, call: Callable[[], Any]) -> Any:
-    """In the handler's thread, which nobody else uses meanwhile: its CPU time is the handler's."""
+    """Call and measure CPU time, in the handler's thread, which nobody else uses meanwhile."""
     before = time.thread_time()
     try:
         return call()

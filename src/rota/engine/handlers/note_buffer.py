@@ -1,4 +1,4 @@
-"""What a worker's runs say while they work: gathered per attempt, written together twice a second."""
+"""Buffer of notes (progress, steps, log lines) that a worker's runs write, flushed together twice a second."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ _PER_LINE = 40  # bytes that a line costs besides its words
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
+    """One log line; `at` is monotonic."""
+
     at: float
     level: int
     logger: str
@@ -50,7 +52,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Sheet(msgspec.Struct, frozen=True):
-    """Lines that were given their number; written again under it until the database has answered."""
+    """Log lines under a number. They are written again under it until the database has answered: idempotent."""
 
     no: int
     lines: tuple[Line, ...]
@@ -58,7 +60,7 @@ class _Sheet(msgspec.Struct, frozen=True):
 
 
 class Log:
-    """The log of an attempt: of all it says, the first quarter of its limit and the last three quarters are kept."""
+    """Log of one attempt. It keeps the first quarter of its limit and the last three quarters."""
 
     def __init__(self, limit: int) -> None:
         self._head_left = limit // 4
@@ -84,7 +86,7 @@ class Log:
             self._lost = True
 
     def sheets(self) -> list[_Sheet]:
-        """What was said since the last time."""
+        """Return the lines since the last call, as numbered sheets."""
         sheets = []
         if self._first:
             self._no += 1
@@ -98,7 +100,7 @@ class Log:
         return sheets
 
     def _make_room(self) -> tuple[int, ...]:
-        """The numbers of earlier sheets that go, since this one comes."""
+        """Return the numbers of earlier sheets that this one displaces."""
         self._kept.append((self._no, self._last_size))
         self._kept_size += self._last_size
         drops = []
@@ -110,7 +112,7 @@ class Log:
 
 
 class AttemptNotes:
-    """One attempt's. Handlers write on it from any thread."""
+    """Notes of one attempt. Handlers write from any thread, hence the lock."""
 
     def __init__(self, claim: Claim, log_limit: int, clock: Clock, changed: Callable[[AttemptNotes], None]) -> None:
         self.run_id, self.fence, self.attempt = claim.run_id, claim.fence, claim.attempt
@@ -128,7 +130,7 @@ class AttemptNotes:
         self._is_closed = False
 
     def close(self) -> None:
-        """What was said is written still, and nothing more."""
+        """Accept nothing more. What was written before still reaches the database."""
         self._is_closed = True
 
     def progress(self, done: int | None, summary: str | None) -> None:
@@ -150,7 +152,7 @@ class AttemptNotes:
         self._changed(self)
 
     def step(self, note: StepNote, begun: float | None) -> None:
-        """Replaces what is still to be written of that step."""
+        """Replace the pending note of that step."""
         if self._is_closed:
             return
         with self._lock:
@@ -160,20 +162,20 @@ class AttemptNotes:
         self._changed(self)
 
     def forget_step(self, id: str) -> None:
-        """Its end is being written by itself."""
+        """Drop the pending note of a step whose end is written separately."""
         with self._lock:
             self._steps.pop(id, None)
             self._taken = Notes(self._taken.progress, tuple(note for note in self._taken.steps if note.id != id))
 
     def take(self) -> Notes:
-        """Everything that is to be written now."""
+        """Take everything that is to be written now."""
         with self._lock:
             notes = self._taken = self._told(Notes())
             self._progressed, self._steps = False, {}
         return notes
 
     def last_words(self) -> Notes:
-        """Everything that is not known to be written. What is on its way may come after the end of the run."""
+        """Return everything not known to be written. A write in flight may arrive after the end of the run."""
         with self._lock:
             return self._told(self._taken)
 
@@ -204,7 +206,7 @@ class AttemptNotes:
             self._unsent = [sheet for sheet in self._unsent if sheet.no not in sent]
 
     def give_back(self, notes: Notes) -> None:
-        """They were not written; what was said since then counts more."""
+        """Take back notes that were not written; newer ones have precedence."""
         with self._lock:
             self._taken = Notes()
             self._progressed = self._progressed or bool(notes.progress)
@@ -213,7 +215,7 @@ class AttemptNotes:
 
 
 class NoteBuffer:
-    """All pages of a worker. `lost` is told of attempts whose lease is gone."""
+    """Notes of all attempts of a worker. `lost` is called for attempts whose lease is gone."""
 
     def __init__(self, store: Store, log_limit: int, lost: Callable[[str, int], None]) -> None:
         self.refused = 0
@@ -232,7 +234,7 @@ class NoteBuffer:
         return AttemptNotes(claim, self._log_limit, self._store.clock, self._changed)
 
     async def write_step(self, note: StepNote) -> bool:
-        """At once, together with those that come at the same time. False: its lease is gone."""
+        """Write a step at once, batched with others of the same moment. Return False if the lease is gone."""
         return await self._ends.add(note)
 
     async def _write_steps(self, notes: Sequence[StepNote]) -> Sequence[bool]:
@@ -240,7 +242,7 @@ class NoteBuffer:
         return [(note.run_id, note.fence) not in gone for note in notes]
 
     def see_to(self, writing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Goes on whatever becomes of whoever began it; reports wait for it."""
+        """Run `writing` in a task that outlives its caller; reports wait for it."""
         task = asyncio.create_task(writing)
         self._seen_to.add(task)
         task.add_done_callback(self._seen_to.discard)
@@ -267,7 +269,7 @@ class NoteBuffer:
                 await asyncio.sleep(_REST_AFTER_TROUBLE)
 
     async def flush(self) -> None:
-        """Write all that is pending, and wait for what is being written. What cannot be now, will be written again."""
+        """Write everything pending and wait for writes in flight. What fails now is written again later."""
         if self._dirty or self._writing.locked():
             await self._write_dirty()
         if self._seen_to:
@@ -286,7 +288,7 @@ class NoteBuffer:
                     self._changed(page)
 
     async def _write_some(self, pages: Sequence[AttemptNotes]) -> int:
-        """As many as one statement can take well; how many that were."""
+        """Write as many as fit well into one statement; return how many attempts were covered."""
         taken: dict[AttemptNotes, Notes] = {}
         size = 0
         for page in pages:
@@ -307,7 +309,7 @@ class NoteBuffer:
             gone = await self._store.notes.write(_together(taken.values()))
         except Unavailable:
             raise
-        except Exception as error:  # one of them spoils it for all: each on its own
+        except Exception as error:  # one bad note fails the whole batch: write each on its own to find it
             gone = set()
             for page, notes in taken.items() if len(taken) > 1 else ():
                 await self._write({page: notes})
@@ -321,7 +323,7 @@ class NoteBuffer:
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """Perhaps nobody waits for it any more; without a look at it, asyncio would complain."""
+    """Retrieve the exception of a task that perhaps nobody awaits, or asyncio logs a complaint."""
     if not task.cancelled():
         task.exception()
 

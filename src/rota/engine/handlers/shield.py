@@ -1,4 +1,7 @@
-"""Cancels wait while steps are open that must not be cancelled: one word to the database for all of them."""
+"""Shield a run from cancellation while steps are open that must not be cancelled.
+
+All open steps of an attempt share one shield in the database.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,20 @@ if TYPE_CHECKING:
 
 
 class Guard(Protocol):
-    """Who stops attempts."""
+    """The executor, which stops attempts."""
 
     def cancel(self, attempt: Attempt) -> None: ...
 
     def unshielded(self, attempt: Attempt) -> None:
-        """A cancel that had to wait need not wait any longer."""
+        """Carry out a cancel that had to wait for the shield."""
 
 
 class Shield:
-    """`surely` repeats what the database could not do at once. One change at a time: the last one down says so."""
+    """Counter of open steps that must not be cancelled.
+
+    `surely` repeats what the database could not do at once. The lock admits one change at a time, so that exactly the
+    last step to end lowers the shield in the database.
+    """
 
     def __init__(
         self, attempt: Attempt, store: Store, guard: Guard, surely: Callable[[Callable[[], Awaitable[Any]]], Any]
@@ -39,7 +46,10 @@ class Shield:
         self._no = 0
 
     async def up(self) -> None:
-        """Not if the run was asked to stop, or is no longer ours."""
+        """Raise the shield, unless the run is asked to cancel or its lease is lost.
+
+        The database decides the race between cancel and shield: both lock the run's row.
+        """
         claim = self._attempt.claim
         async with self._changing:
             self._no += 1
@@ -53,7 +63,10 @@ class Shield:
             self._attempt.shields += 1
 
     async def down(self, note: StepNote) -> bool:
-        """With what is to be said of the step that it was for. False: the lease is gone."""
+        """Write `note` of the step that ends and lower the shield if it was the last.
+
+        Return False if the lease is gone.
+        """
         attempt, notes = self._attempt, Notes(steps=(note,))
         grace = in_micros(attempt.handler.definition.cancel.grace)
         async with self._changing:

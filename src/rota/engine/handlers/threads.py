@@ -1,4 +1,4 @@
-"""Daemon threads for sync handlers: one that never returns must not keep the process from exiting."""
+"""Daemon threads for sync handlers: a handler that never returns must not keep the process from exiting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Work = tuple[Future[Any], contextvars.Context, Callable[[], Any]]
 
 
 class HandlerThreads:
-    """Grows on demand up to `size`, and keeps its threads."""
+    """Thread pool that grows on demand up to `size` and keeps its threads."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -39,7 +39,7 @@ class HandlerThreads:
             if future.set_running_or_notify_cancel():
                 try:
                     result = context.run(call)
-                except StopIteration as error:  # asyncio refuses to carry it, and the attempt would never end
+                except StopIteration as error:  # a future cannot carry it, and the attempt would never end
                     future.set_exception(RuntimeError(f"the handler raised {error!r}"))
                 except BaseException as error:
                     future.set_exception(error)

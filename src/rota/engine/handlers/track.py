@@ -1,4 +1,4 @@
-"""Progress without words: an iterable that tells how far it is."""
+"""Iterable that reports progress as it is consumed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TURN = 16
 
 
 class Breath:
-    """What may be awaited where nothing has to be waited for: now and then it lets others on the event loop go on."""
+    """An awaitable that mostly returns at once; every 16th time it yields to the event loop."""
 
     __slots__ = ("_taken",)
 
@@ -29,7 +29,7 @@ BREATH = Breath()
 
 
 class Tracked(Generic[T]):
-    """To be gone through once, by `for` or by `async for`."""
+    """Iterable to be consumed once, with `for` or `async for`."""
 
     def __init__(
         self, items: Items[T], total: int | None, summary: str | None, progress: Callable[..., Breath]

@@ -1,4 +1,4 @@
-"""`ctx.transaction()`: a handler's own SQL and the end of its run, committed together under the fence or not at all."""
+"""`ctx.transaction()`: commit a handler's own SQL and the end of its run together, under the fence, or neither."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ _CONTROL = re.compile(r"\s*(begin|start\s+transaction|commit|end|rollback|abort)
 
 
 class Transaction:
+    """The transaction as an async handler sees it."""
+
     def __init__(self, session: Session, limits: Limits) -> None:
         self._session = session
         self._limits = limits
@@ -33,17 +35,20 @@ class Transaction:
 
     @property
     def connection(self) -> Any:
-        """The driver's own, in the open transaction: asyncpg's on PostgreSQL, apsw's on SQLite."""
+        """The driver's connection inside the open transaction: asyncpg's on PostgreSQL, apsw's on SQLite."""
         return self._session.connection
 
     async def execute(self, sql: str, *values: object) -> Rows:
-        """The rows, if it has any. Values as the database writes them: `$1` on PostgreSQL, `?` on SQLite."""
+        """Execute SQL and return its rows, if any.
+
+        Placeholders are the database's: `$1` on PostgreSQL, `?` on SQLite.
+        """
         if _CONTROL.match(sql):
             raise Invalid("the transaction is committed when its block is left", hint="an exception rolls it back")
         return await self._session.execute(sql, values)
 
     def finish(self, result: object = None) -> None:
-        """The run will have succeeded, with this result, in the moment that all else here is committed."""
+        """End the run as succeeded, with this result, when the transaction commits."""
         if self.is_finished:
             raise Invalid("this transaction finishes its run already")
         try:
@@ -54,7 +59,7 @@ class Transaction:
 
 
 class SyncTransaction:
-    """The same for handlers that are no coroutines."""
+    """The transaction as a handler sees it that is not a coroutine."""
 
     def __init__(self, transaction: Transaction, wait: _Wait) -> None:
         self._transaction = transaction
@@ -62,7 +67,7 @@ class SyncTransaction:
 
     @property
     def connection(self) -> Any:
-        """The driver's own: apsw's can be used here; asyncpg's belongs to an event loop, use `execute`."""
+        """The driver's connection. apsw's can be used here; asyncpg's belongs to an event loop: use `execute`."""
         return self._transaction.connection
 
     def execute(self, sql: str, *values: object) -> Rows:
@@ -80,11 +85,13 @@ class _Wait(Protocol):
 async def transaction(
     store: Store, claim: Claim, limits: Limits, end: Callable[[str | None], Awaitable[tuple[Report, Notes]]]
 ) -> AsyncIterator[Transaction]:
-    """`end` tells, of a result, what is to be committed with the handler's own work if it finishes the run."""
+    """Open a transaction. `end` returns what is committed with it if the handler finishes the run."""
     async with store.database.session() as session:
         tx = Transaction(session, limits)
         yield tx
         report, notes = await end(tx.result) if tx.is_finished else (None, None)
+        # `seal` checks the fence and writes the report last, in the same transaction: a worker that lost its lease
+        # rolls everything back.
         queues = await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))
     store.database.notify(queues)
 
@@ -93,7 +100,7 @@ async def transaction(
 def sync_transaction(
     opening: contextlib.AbstractAsyncContextManager[Transaction], wait: _Wait
 ) -> Iterator[SyncTransaction]:
-    """Entered and left by `wait`, which does what is awaited elsewhere."""
+    """Enter and leave `opening` through `wait`, which runs coroutines on another event loop."""
     inner = wait(_entered(opening))
     try:
         yield SyncTransaction(inner, wait)

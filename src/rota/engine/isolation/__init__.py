@@ -1,1 +1,1 @@
-"""Handlers in child processes."""
+"""Isolation: handlers in child processes."""

@@ -1,4 +1,4 @@
-"""What handlers in child processes say and ask, put to their desks in the worker."""
+"""Answer requests and notes from child processes through the attempts' backends, in the worker."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ log = logging.getLogger("rota.worker")
 
 
 def take_words(backend: WorkerBackend, body: bytes) -> None:
+    """Pass the notes in `body` to the backend."""
     said = msgspec.json.decode(body, type=ChildNotes)
     for age, level, logger, text in said.lines:
         backend.say(level, logger, text, age=age / 1_000_000)
@@ -29,16 +30,17 @@ def take_words(backend: WorkerBackend, body: bytes) -> None:
         try:
             backend.progress(done, summary, step)
         except Invalid as error:
-            backend.say(30, "rota", str(error))  # told too late for its handler to hear
+            backend.say(30, "rota", str(error))  # too late to raise it in the handler
 
 
 async def answer(backend: WorkerBackend, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
+    """Carry out one request; return its number and the encoded answer."""
     ask = msgspec.json.decode(body, type=ChildRequest)
     try:
         told = await _answer(backend, attempt, ask)
     except (RotaError, Cancelled) as error:
         told = refusal_of(error)
-    except Exception as error:  # whatever it is, somebody waits for an answer
+    except Exception as error:  # the child waits for an answer, whatever went wrong
         log.exception("what run %s asked could not be done", attempt.claim.run_id)
         told = refusal_of(error)
     return ask.no, msgspec.json.encode(told)

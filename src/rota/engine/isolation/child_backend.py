@@ -1,4 +1,4 @@
-"""A handler's words in a child process, on their way to its worker: gathered, or asked one at a time."""
+"""Backend of a handler's context inside a child process: it batches notes and sends requests to the worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_THREADS = 100
 
 
 class ChildNotes(msgspec.Struct, omit_defaults=True):
-    """What a handler said since the last time; of its steps and itself, only the last word. Ages in microseconds."""
+    """Notes since the last message; only the latest progress of the run and of each step. Ages are in microseconds."""
 
     progress: tuple[int | None, str | None] | None = None
     steps: dict[str, tuple[int | None, str | None]] = {}
@@ -45,7 +45,7 @@ class ChildNotes(msgspec.Struct, omit_defaults=True):
 
 
 class ChildRequest(msgspec.Struct):
-    """Something that a handler waits for. `text` is JSON: a result, or an error."""
+    """A request whose answer the handler awaits. `text` is JSON: a result, or an error."""
 
     no: int
     verb: str
@@ -55,7 +55,7 @@ class ChildRequest(msgspec.Struct):
 
 
 class ChildAnswer(msgspec.Struct):
-    """The answer, or why there is none."""
+    """The worker's answer to a request, or the reason for a refusal."""
 
     opened: Opened | None = None
     notes: Notes | None = None
@@ -65,6 +65,8 @@ class ChildAnswer(msgspec.Struct):
 
 
 class ChildBackend:
+    """Backend that talks to the worker through a `Link`. Notes may come from any thread."""
+
     stops_threads = True
 
     def __init__(self, link: Link, claim: Claim, standing: Standing, limits: Limits, database_url: str | None) -> None:
@@ -104,7 +106,10 @@ class ChildBackend:
         self._send_soon(at_once=level >= _WARNING)
 
     def _send_soon(self, *, at_once: bool = False) -> None:
-        """The first word after a silence goes out at once, and warnings always do: they may be the last ones."""
+        """Send notes now or within 0.2 s.
+
+        The first note after a silence and warnings go at once: they may be the last.
+        """
         if at_once or time.monotonic() - self._sent_at > _EVERY:
             self._send()
             return
@@ -121,7 +126,7 @@ class ChildBackend:
             time.sleep(_EVERY)
 
     def _send(self) -> None:
-        """One at a time, and whoever has something new to say need not wait for it."""
+        """Send all pending notes. The outer lock keeps messages in order; handlers only ever wait for the inner one."""
         with self._sending_now:
             self._sent_at = time.monotonic()
             with self._lock:
@@ -133,7 +138,7 @@ class ChildBackend:
                 self._link.send("said", msgspec.json.encode(said))
 
     def close(self) -> None:
-        """What was said is on its way before the answer is."""
+        """Send the last notes, before the call's answer is sent."""
         self._closed = True
         self._send()
         self._wake.set()
@@ -170,7 +175,7 @@ class ChildBackend:
         await self._ask_and_lower(id, "leave_step", text)
 
     def give_up_step(self, id: str) -> None:
-        """The answer is nobody's."""
+        """Leave a step without waiting for the answer."""
         self._send()
         self._link.send("ask", msgspec.json.encode(ChildRequest(0, "give_up_step", id)))
         self._lower(id)
@@ -189,7 +194,7 @@ class ChildBackend:
     async def _ask(
         self, verb: str, id: str = "", text: str | None = None, *, interruptible: bool = False
     ) -> ChildAnswer:
-        self._send()  # what was said before comes first
+        self._send()  # notes written before the request must arrive before it
         ask = ChildRequest(self._link.next_no(), verb, id, text, interruptible)
         body = msgspec.json.encode(ask)
         try:
@@ -263,13 +268,13 @@ class ChildBackend:
 
     @contextmanager
     def sync_transaction(self) -> Iterator[SyncTransaction]:
-        """On an event loop for as long as it lasts."""
+        """Open a transaction on an event loop that lives as long as it does."""
         with asyncio.Runner() as runner, sync_transaction(self.transaction(), runner.run) as tx:
             yield tx
 
 
 def refusal_of(error: BaseException) -> ChildAnswer:
-    """In the parent: as the child can raise it again."""
+    """Encode an exception, in the parent, so that the child can raise it again."""
     kinds = (LeaseLost, Cancelled, Invalid, Unavailable)
     kind = next((kind.__name__ for kind in kinds if isinstance(error, kind)), "")
     return ChildAnswer(refusal=str(error), kind=kind)

@@ -1,4 +1,4 @@
-"""What runs inside a child process: it takes one call at a time from its socket, runs the handler and answers."""
+"""Main program of a child process: take one call at a time from its socket, run the handler and answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 class Link:
-    """A running call's way to its parent: messages go up, the wish to cancel comes down."""
+    """The connection of one call to the parent: notes and requests go up, cancel and shutdown come down."""
 
     def __init__(self, serial: int, send: Callable[[Upward], None]) -> None:
         self.serial = serial
@@ -72,7 +72,7 @@ class Link:
             return self._asked
 
     def ask(self, no: int, body: bytes) -> bytes:
-        """Waits for the parent's reply."""
+        """Send a request and block until the parent replies."""
         self.send("ask", body)
         reply = self._replies[no].get()
         del self._replies[no]
@@ -86,7 +86,7 @@ class Link:
         self._send(Note(self.serial, kind, body))
 
     def on_cancel(self, callback: Callable[[], None]) -> None:
-        """`callback` runs in the reading thread; at once and here if the call is cancelled already."""
+        """Register `callback`, which runs in the reading thread; call it at once if the call is cancelled already."""
         with self._lock:
             if not self.cancelled:
                 self._callbacks.append(callback)
@@ -104,13 +104,13 @@ class Link:
                 logger.exception("a callback for cancelling failed")
 
     def close(self) -> None:
-        """The call is over: a late wish to cancel must not reach what it left behind, such as a closed event loop."""
+        """Drop the callbacks: a late cancel must not reach what the call left behind, such as a closed event loop."""
         with self._lock:
             self._callbacks = []
 
 
 class ParentSocket:
-    """The socket to the parent, read by a thread of its own so that a busy handler can be told to stop."""
+    """The socket to the parent, read by a thread of its own, so that a busy handler can be told to stop."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.calls: SimpleQueue[tuple[Link, ProcessCall]] = SimpleQueue()
@@ -124,7 +124,7 @@ class ParentSocket:
             self._sock.sendall(data)
 
     def read(self) -> None:
-        """Ends the process when the parent hangs up or dies; whatever is running has nobody to answer to."""
+        """Read until the parent hangs up or dies, then end the process: nobody would take an answer."""
         try:
             self._read_all()
         finally:
@@ -161,7 +161,7 @@ class ParentSocket:
 
 
 class Usage:
-    """What this process has used since the call began."""
+    """Resources that this process has used since the call began."""
 
     def __init__(self, serial: int) -> None:
         self.memory_fresh = _reset_memory_peak() or serial == 1
@@ -191,7 +191,7 @@ _preparations: list[str] = []
 
 
 def _prepare() -> None:
-    """Here, and not when they arrive: what goes wrong is told as the call's own failure, and the next tries again."""
+    """Call the preparations at the first call, not at setup: an error is then the call's own, and is retried."""
     while _preparations:
         prepare = cast("Callable[[], object]", find(*_preparations[0].split(":")))
         prepare()
@@ -248,7 +248,7 @@ def find(module: str, qualname: str, main_path: str | None = None) -> object:
 
 
 def _callable(target: Any) -> object:
-    """Of a job, its function with what its app puts around it; also if the job has another name than the function."""
+    """Return the job's function with its app's middleware around it, also if job and function have different names."""
     if _is_job(target):
         return target.handler.call
     module = sys.modules.get(getattr(target, "__module__", None) or "")
@@ -257,12 +257,12 @@ def _callable(target: Any) -> object:
 
 
 def _is_job(found: object) -> bool:
-    """By its class alone: what else a module has may not be asked, as a proxy without a request."""
+    """Return whether an object is a job, by its class alone: attribute access may fail, as on a proxy."""
     return type(found).__module__ == "rota.job"
 
 
 def _main_module(path: str | None) -> ModuleType:
-    """The parent's script under another name, so that its `if __name__ == "__main__"` part stays out."""
+    """Import the parent's script under another name, so that its `if __name__ == "__main__"` block does not run."""
     if path is None:
         raise BadConfig("a handler defined in an interactive session cannot run in its own process")
     if MAIN_NAME in sys.modules:
@@ -283,9 +283,11 @@ def _main_module(path: str | None) -> ModuleType:
 
 
 def describe(error: BaseException, instead: Mapping[str, str]) -> bytes:
-    """An exception with a `__rota_signal__` (a JSON-able dict) passes it on: it asks for something, such as a retry.
+    """Describe an exception as JSON.
 
-    `instead` has what is known better than the exception says it.
+    A `__rota_signal__` (a JSON-able dict) is control flow, such as a retry; pass it on.
+
+    `instead` replaces what is known better than the exception says it.
     """
     kind = type(error)
     lines = traceback.format_exception(kind, error, _without_own_frames(error.__traceback__))
@@ -313,7 +315,7 @@ def _text(error: BaseException) -> str:
 
 
 def _last_part(text: str) -> str:
-    """The end of a traceback tells most. File names in messages may hold what UTF-8 refuses."""
+    """Return the end of a text, which tells most in a traceback. File names in messages may contain invalid UTF-8."""
     return text.encode("utf-8", "backslashreplace")[-_TEXT_LIMIT:].decode("utf-8", "ignore")
 
 
@@ -330,18 +332,21 @@ def end_group() -> None:
 
 
 def _keep_running(_signal: int, _frame: object) -> None:
-    """A service manager may tell the whole control group to end; when this child ends is its parent's to say."""
+    """Ignore the signal.
+
+    A service manager may signal the whole control group, but the parent decides when a child ends.
+    """
 
 
 class Forking:
-    """Makes a process forked by a handler an ordinary one: signals end it, and it holds no end of our socket."""
+    """Fork hooks that make a process forked by a handler an ordinary one: signals end it, and it closes our socket."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._mask = threading.local()
 
     def before(self) -> None:
-        """Signals wait until the fork is over, or one sent to the new process at once would be swallowed there."""
+        """Block signals during the fork: one sent to the new process at once would be swallowed by our handler."""
         self._mask.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
 
     def in_parent(self) -> None:
@@ -372,7 +377,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # The imported module, not this copy of it, so that everybody means the same `Link`.
+    # Run the imported module, not this copy named `__main__`: otherwise there would be two `Link` classes.
     from rota.engine.isolation.child_main import main as imported_main
 
     imported_main()

@@ -1,4 +1,4 @@
-"""A handler's call inside a child process, and the crossing of contexts, results and signals between the two."""
+"""Call a handler inside a child process, and carry contexts, results and control-flow exceptions across."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIGNALS = (Retry, Fail, Snooze, Cancelled, StepTimedOut, HandedOver)
 
 
 class CallInfo(msgspec.Struct, frozen=True):
-    """What the child needs to know to build the handler's context."""
+    """Facts from which the child builds the handler's context."""
 
     claim: Claim
     worker_id: str
@@ -69,7 +69,7 @@ def _payload_type(fn: Callable[..., Any]) -> PayloadType:
 
 
 def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
-    """Runs in the child: the result as JSON."""
+    """Call the handler, in the child; return its result as JSON."""
     assert callable(target)
     passport = msgspec.json.decode(context, type=CallInfo)
     standing = Standing()
@@ -130,7 +130,7 @@ def _signal(error: BaseException) -> dict[str, Any]:
 
 
 def raised(value: bytes) -> BaseException:
-    """In the parent: the exception that the child described, as something the worker understands."""
+    """Rebuild, in the parent, the exception that the child described."""
     report = msgspec.json.decode(value)
     error = RunError(
         type=report["type"].rpartition(".")[2],

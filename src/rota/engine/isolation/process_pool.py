@@ -1,4 +1,4 @@
-"""The warm pool of child processes in which `isolation="process"` handlers run, and can really be killed."""
+"""Warm pool of child processes in which `isolation="process"` handlers run, and can really be killed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProcessOutcome:
-    """`value` is JSON: a result, or type, message, traceback and signal, or exit code and signal number."""
+    """Outcome of a call.
+
+    `value` is JSON: a result; or type, message, traceback and signal; or exit code and signal number.
+    """
 
     status: Literal["returned", "raised", "died"]
     value: bytes
@@ -55,7 +58,7 @@ class ProcessOutcome:
 
 
 class _Child(asyncio.Protocol):
-    """One child process, the parent's end of its socket, and the call it is busy with."""
+    """One child process, the parent's end of its socket, and its current call."""
 
     def __init__(self, popen: subprocess.Popen[bytes], executor: ThreadPoolExecutor) -> None:
         self.pid = popen.pid
@@ -110,10 +113,10 @@ class _Child(asyncio.Protocol):
         if self.began is not None and self.began.memory_fresh:
             self._peak = memory_peak_mb(self.pid)
         self._kill_group()
-        self._transport.abort()  # a process that left the group may hold the other end open for ever
+        self._transport.abort()  # a process that left the group may keep the other end open for ever
 
     def end(self) -> None:
-        """The child sees the end of the stream and ends itself and what it started."""
+        """Close the stream: the child then ends itself and all that it started."""
         if self.usable:
             self._ended = True
             self._transport.write_eof()
@@ -133,7 +136,7 @@ class _Child(asyncio.Protocol):
 
     def _receive(self, message: Upward) -> None:
         if message.serial != self.calls or self._answer is None or self._answer.done():
-            return  # from a thread that an earlier call left behind
+            return  # late message from a thread that an earlier call left behind
         match message:
             case Began():
                 self.began = message
@@ -154,7 +157,7 @@ class _Child(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
-        self._kill_group()  # before it is reaped: until then its number cannot belong to another group
+        self._kill_group()  # before reaping: until then the kernel cannot give its pid to another process group
         reaping = asyncio.get_running_loop().run_in_executor(self._executor, reap, self._popen)
         reaping.add_done_callback(self._reaped)
 
@@ -177,7 +180,7 @@ class _Child(asyncio.Protocol):
 
 @dataclass(slots=True)
 class _Run:
-    """One call on its way; what is asked of it before a child has it is remembered here."""
+    """One call; remembers a cancel or kill that comes before a child has taken it."""
 
     child: _Child | None = None
     cancelled: bool = False
@@ -185,7 +188,7 @@ class _Run:
 
 
 class ProcessPool:
-    """At most `size` calls at a time; children are started when needed and kept for later calls.
+    """Pool of at most `size` concurrent calls. Children are started on demand and kept for later calls.
 
     `on_message(key, kind, body)` gets what a handler sends up, and the kind `began` when the handler is about to run.
     """
@@ -228,7 +231,7 @@ class ProcessPool:
             del self._runs[key]
 
     def request_cancel(self, key: str) -> None:
-        """Tells the handler; it ends when it likes. An unknown key, or a call that has ended, is no error."""
+        """Ask a handler to stop. An unknown key, or a call that has ended, is no error."""
         if run := self._runs.get(key):
             run.cancelled = True
             if run.child is not None:
@@ -240,20 +243,20 @@ class ProcessPool:
             run.child.tell_of_shutdown()
 
     def reply(self, key: str, no: int, body: bytes) -> None:
-        """To what the handler asked; nobody waits for it any more once the call has ended."""
+        """Send the answer to a handler's request; ignored once the call has ended."""
         run = self._runs.get(key)
         if run is not None and run.child is not None:
             run.child.reply(no, body)
 
     def kill(self, key: str) -> None:
-        """Kills the child and all that its handler started; `run()` then gives `died`, or once it would have begun."""
+        """Kill the child and all that its handler started; `run()` then returns `died`, or never begins the call."""
         if run := self._runs.get(key):
             run.killed = True
             if run.child is not None and run.child.busy:
                 run.child.kill()
 
     async def close(self, grace: timedelta) -> None:
-        """Ends every child, whatever it is doing, and waits until all are reaped."""
+        """End every child, whatever it is doing, and wait until all are reaped."""
         self._closed = True
         await asyncio.gather(*self._starting, return_exceptions=True)
         for child in self._children:
@@ -301,11 +304,11 @@ class ProcessPool:
     async def _take(self, memory_limit: int | None) -> _Child:
         self._refuse_if_closed()
         while self._idle:
-            child = self._idle.pop()  # the last used, so that the ones too many grow old and end
+            child = self._idle.pop()  # the most recently used, so that surplus children reach their idle limit
             assert child.rest is not None
             child.rest.cancel()
             if memory_limit is not None and (data_size(child.pid) or 0) > memory_limit // 2:
-                child.end()  # what earlier calls left behind is not this one's to pay for
+                child.end()  # memory leaked by earlier calls must not count against this one's limit
             if child.usable:
                 return child
         return await self._start_unless_cancelled()
@@ -339,7 +342,7 @@ class ProcessPool:
         return child
 
     def _keep(self, starting: asyncio.Task[_Child]) -> None:
-        """The child came too late for the call that asked for it, and serves the next one."""
+        """Keep a child that started after its call was cancelled, for the next call."""
         if not starting.cancelled() and starting.exception() is None:
             self._give_back(starting.result())
 

@@ -1,4 +1,4 @@
-"""What a worker and its child processes share: the messages on their socket, and how a process's memory is read."""
+"""Protocol between a worker and its child processes: messages on their socket, and how memory is measured."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class ProcessCall(msgspec.Struct, frozen=True):
 
 
 class Setup(msgspec.Struct, frozen=True, tag=True):
-    """The first message to a child: what makes its imports behave like its parent's."""
+    """The first message to a child: settings that make its imports behave like its parent's."""
 
     sys_path: list[str]
     argv: list[str]
     pythonpath: str | None
     logs: tuple[str, str] | None = None
-    """The level and the format of the parent's log, if that is rota's own."""
+    """Level and format of the parent's log, if rota set it up."""
     preparations: tuple[str, ...] = ()
-    """Functions, as MODULE:NAME, to be called before the first import of a handler."""
+    """Functions, as MODULE:NAME, to call before the first import of a handler."""
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
@@ -50,13 +50,13 @@ class Cancel(msgspec.Struct, frozen=True, tag=True):
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag=True):
-    """The worker is stopping: the handler has its grace to end by itself."""
+    """Announcement that the worker is stopping: the handler has its grace to end by itself."""
 
     serial: int
 
 
 class Reply(msgspec.Struct, frozen=True, tag=True):
-    """To what a handler asked under this number."""
+    """The answer to the handler's request of this number."""
 
     serial: int
     no: int
@@ -64,7 +64,7 @@ class Reply(msgspec.Struct, frozen=True, tag=True):
 
 
 class Began(msgspec.Struct, frozen=True, tag=True):
-    """The handler is found and about to run. `memory_fresh`: the peak from here on is this call's own."""
+    """Announcement that the handler was imported and is about to run. `memory_fresh`: the memory peak was reset."""
 
     serial: int
     cpu_ms: int
@@ -86,7 +86,7 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Death(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a process ended instead of answering; `ours`: this worker killed it."""
+    """End of a process without an answer; `ours`: this worker killed it."""
 
     exit_code: int | None
     signal: int | None
@@ -107,7 +107,7 @@ def frame(message: Downward | Upward) -> bytes:
 
 
 class Frames(Generic[Message]):
-    """Cuts a stream of bytes into messages."""
+    """Decoder of a byte stream into length-prefixed messages."""
 
     def __init__(self, decoder: msgspec.msgpack.Decoder[Message]) -> None:
         self._decoder = decoder
@@ -125,13 +125,16 @@ class Frames(Generic[Message]):
 
 
 def memory_peak_mb(pid: int) -> int | None:
-    """From VmHWM: `ru_maxrss` would count what the parent held when it forked. None where there is no /proc."""
+    """Return the peak memory from VmHWM; None where there is no /proc.
+
+    `ru_maxrss` would include what the parent held when it forked.
+    """
     peak = _kilobytes(pid, "VmHWM:")
     return None if peak is None else -(-peak // 1024)
 
 
 def data_size(pid: int | str) -> int | None:
-    """What RLIMIT_DATA counts, in bytes."""
+    """Return the memory that RLIMIT_DATA counts, in bytes."""
     size = _kilobytes(pid, "VmData:")
     return None if size is None else size * 1024
 

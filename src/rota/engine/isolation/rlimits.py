@@ -1,4 +1,4 @@
-"""The limits of one call in a child process: how they are set and lifted, and what is said when one is exceeded."""
+"""Resource limits of one call in a child process: set them, lift them, and explain an exceeded one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CPU_LIMIT, MEMORY_LIMIT, PROCESS_DIED = "cpu_limit", "memory_limit", "process_di
 
 @contextmanager
 def confined(cpu_limit: float | None, memory_limit: int | None) -> Iterator[None]:
-    """Only soft limits are set, and put back: the next call in this process has its own.
+    """Set soft limits for the duration of the block: the next call in this process has its own.
 
-    Memory is what RLIMIT_DATA counts, private and writable. RLIMIT_AS would count what is only reserved: 70 MB for each
-    thread, and the code of all libraries.
+    Memory is what RLIMIT_DATA counts, private and writable. RLIMIT_AS would also count reserved addresses: 70 MB for
+    each thread, and the code of all libraries.
     """
     with ExitStack() as limits:
         if cpu_limit is not None:
@@ -46,7 +46,7 @@ def _soft(kind: int, limit: int) -> Iterator[None]:
 
 
 def out_of_memory(error: BaseException, limit: int | None, peak_mb: int | None) -> dict[str, str]:
-    """What to say instead of an exception that the memory limit caused: an empty message helps nobody."""
+    """Return a better description of an exception that the memory limit caused: its own message is often empty."""
     refused = isinstance(error, OSError) and error.errno == errno.ENOMEM
     if limit is None or not (isinstance(error, MemoryError) or refused):
         return {}
@@ -56,7 +56,7 @@ def out_of_memory(error: BaseException, limit: int | None, peak_mb: int | None) 
 
 
 def told(death: Death) -> RunError:
-    """How a process died, in words."""
+    """Describe how a process died."""
     if death.signal == signal.SIGXCPU and death.cpu_limit is not None:
         used = "" if death.cpu_time_ms is None else f"; it used {death.cpu_time_ms / 1000:.3g}s"
         message = f"more CPU time than its limit of {death.cpu_limit:g}s{used}"

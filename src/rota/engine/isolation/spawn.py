@@ -1,4 +1,4 @@
-"""A child process from outside: how it is started, reaped, and how it ended."""
+"""Start and reap child processes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import msgspec
 from rota.engine.isolation.protocol import Death, ProcessCall
 
 preparations: dict[str, None] = {}
-"""Functions, as MODULE:NAME, that children call before they import a handler: what a framework needs to be there."""
+"""Functions, as MODULE:NAME, that children call before they import a handler, such as Django's setup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended; all None if somebody else in this process has reaped it."""
+    """End of a process; all None if other code in this process reaped it."""
 
     code: int | None = None
     signal: int | None = None
@@ -26,7 +26,7 @@ class Exit:
 
 
 def spawn(invoke: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    # The parent's sys.path serves from the first import on; the child then puts its PYTHONPATH back as it was.
+    # The child needs the parent's sys.path for its first import; it then restores the original PYTHONPATH.
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
     ours, theirs = socket.socketpair()
     with theirs:

@@ -1,1 +1,1 @@
-"""The handlers that rota ships: HTTP requests, commands, webhooks, e-mail."""
+"""Handlers that rota ships: HTTP requests, commands, webhooks, e-mail."""

@@ -1,4 +1,4 @@
-"""Command jobs at work: a program in a process group of its own, its output as the run's log, its end as the run's."""
+"""Command jobs: run a program in its own process group, log its output, and turn its exit status into an outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEATH = 2.0
 
 
 class CommandJob:
-    """`execute` is its handler. `grace`: seconds that a run has to end when it is asked to."""
+    """Handler of one command job. `grace` is the time in seconds that a run has to end when it is cancelled."""
 
     def __init__(self, command: CommandLine, grace: float) -> None:
         self._command = command
@@ -82,7 +82,7 @@ class CommandJob:
             raise Fail(f"{command.argv[0]} cannot be run: {error.strerror}: {what}", code="no_command") from None
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
-        """Nothing of it is left. If it has ended by itself, this is for what it left behind."""
+        """Kill the process group. If the program ended by itself, this is for processes that it left behind."""
         if process.returncode is None:
             courtesy = _COURTESY_AT_SHUTDOWN if _is_shutting_down() else min(self._grace / 2, _LONGEST_COURTESY)
             _kill(process.pid, signal.SIGTERM)
@@ -103,8 +103,10 @@ class CommandJob:
 
 
 class _Heard:
-    """One stream, by a pipe of ours: with asyncio's own, a child of the program that keeps it open would be waited
-    for."""
+    """One output stream, read through a pipe of our own.
+
+    With asyncio's pipe we would wait for every descendant of the program that keeps it open.
+    """
 
     def __init__(self, level: int, files: contextlib.ExitStack) -> None:
         read, written = os.pipe()
@@ -120,13 +122,13 @@ class _Heard:
         try:
             while chunk := await reader.read(_CHUNK):
                 self.output.feed(chunk)
-                await asyncio.sleep(0)  # a full pipe is always ready: others have their turn, too
+                await asyncio.sleep(0)  # a full pipe is always ready: yield, or it would block the event loop
         finally:
             transport.close()
 
 
 def _saying(level: int) -> Callable[[str], None]:
-    """Straight to the log of the run: it is not the worker that says it."""
+    """Return a function that writes to the run's log directly, not through the worker's `logging`."""
     speaking = speaker.get()
     if speaking is None:
         return lambda _: None
@@ -140,7 +142,7 @@ def _is_shutting_down() -> bool:
 
 
 def _stdin(payload: str, files: contextlib.ExitStack) -> IO[bytes]:
-    """In a file: a program that does not read it must not keep us from writing it."""
+    """Return a file with the payload. A pipe would block us if the program does not read it."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the others
     files.callback(file.close)
     file.write(payload.encode())
@@ -149,7 +151,7 @@ def _stdin(payload: str, files: contextlib.ExitStack) -> IO[bytes]:
 
 
 def _environment(command: CommandLine, claim: Claim, payload: str) -> Mapping[str, str]:
-    """Little of the worker's own: what is secret there is not the program's business."""
+    """Return the program's environment, with few of the worker's variables: the others may be secret."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     own = {
         "ROTA_RUN_ID": claim.run_id,
@@ -170,7 +172,7 @@ def _kill(group: int, how: signal.Signals) -> None:
 
 
 async def _wait(process: asyncio.subprocess.Process, seconds: float) -> None:
-    """Interrupted once already, it is not to be interrupted again."""
+    """Wait for the process, shielded: a second interruption must not stop the cleanup."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(asyncio.shield(process.wait()), seconds)
 

@@ -1,4 +1,4 @@
-"""What a program prints, on its way to the log of its run: in lines, cut, and not more than anybody would read."""
+"""Split a program's output into log lines, cut long ones, and drop most of a flood."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ _TAIL_BYTES = 4_000
 
 
 class Output:
-    """One stream of a program. Of a flood, its beginning in each half second and its end are said, the rest counted:
-    a program that prints without end costs no more than reading it."""
+    """One stream of a program.
+
+    Of a flood, the beginning of each half second and its end are logged; lines between are counted. A program that
+    prints without end costs no more than reading its output.
+    """
 
     def __init__(self, say: Callable[[str], None], now: Callable[[], float]) -> None:
         self._say = say
@@ -68,7 +71,7 @@ class Output:
         for line in whole:
             self._line(line)
         self._rest = rest
-        if len(rest) > _LONGEST:  # a line without end is cut as it comes
+        if len(rest) > _LONGEST:  # cut an endless line now, to bound memory
             if not self._cut:
                 self._line(rest, ended=False)
             self._rest = b" "

@@ -1,4 +1,4 @@
-"""Handlers for jobs that are data: what runs them is ours."""
+"""Build handlers for data jobs."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def _call_of(definition: JobDefinition) -> Callable[..., Any]:
 
 
 def _done_outside(payload: str) -> None:
-    """Where handlers are called without a worker, in tests, nothing is done."""
+    """Do nothing: without a worker, as in tests, nobody executes an external job."""

@@ -1,4 +1,4 @@
-"""HTTP jobs at work: one request for each attempt, and what its answer means for the run."""
+"""HTTP jobs: send one request per attempt and turn the response into an outcome."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOVED = (301, 302, 303, 307, 308)
 
 
 class HttpJob:
-    """`send` is its handler."""
+    """Handler of one HTTP job."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
@@ -123,7 +123,7 @@ def _result(answer: Answer, elapsed_ms: int, room: int) -> dict[str, Any]:
         "truncated": answer.truncated,
         "elapsed_ms": elapsed_ms,
     }
-    if len(answer.content) * 6 + _AROUND_BODY > room:  # written as JSON, it may be as much longer
+    if len(answer.content) * 6 + _AROUND_BODY > room:  # JSON escapes a byte as up to six characters
         while len(msgspec.json.encode(result)) > room:
             text = result["body"] if isinstance(result["body"], str) else answer.text
             result |= {"body": text[: len(text) // 2], "truncated": True}
@@ -131,7 +131,7 @@ def _result(answer: Answer, elapsed_ms: int, room: int) -> dict[str, Any]:
 
 
 def facts_of(claim: Claim, payload: str) -> Facts:
-    """What the places of a job's texts are filled with."""
+    """Return the values for the placeholders in a job's texts."""
     planned = maybe_instant(claim.plan_time)
     return {
         "payload": msgspec.json.decode(payload),

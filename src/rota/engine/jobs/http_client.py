@@ -1,4 +1,4 @@
-"""The way out: the HTTP client of one worker, which connects to nothing but addresses that it may."""
+"""HTTP client of one worker, which connects only to allowed addresses (protection against SSRF)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNSHOWN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127], "\N{REPLACEME
 
 
 class NotSent(Exception):
-    """It never says more of where it should have gone than the host: the rest may be a secret."""
+    """A request failed. The message names no more of the URL than the host: the rest may be a secret."""
 
     def __init__(self, why: str, code: str = CONNECTION_FAILED) -> None:
         super().__init__(why)
@@ -41,6 +41,8 @@ class NotSent(Exception):
 
 
 class Answer(msgspec.Struct):
+    """A response, with as much of its body as may be stored."""
+
     status: int
     headers: dict[str, str]
     content: bytes
@@ -57,7 +59,7 @@ class Answer(msgspec.Struct):
         return text.translate(_UNSHOWN)
 
     def body(self, limits: Limits) -> Any:
-        """JSON if it says so, and can be kept as such; else text."""
+        """Return the body as JSON if the response declares it and it can be stored, else as text."""
         if not self.content:
             return None
         if "json" in self.headers.get("content-type", "") and not self.truncated:
@@ -69,12 +71,12 @@ class Answer(msgspec.Struct):
 
 
 def can_send() -> bool:
-    """`aiohttp` is for HTTP only, and may be missing."""
+    """Return whether `aiohttp` is installed; it is an optional dependency."""
     return importlib.util.find_spec("aiohttp") is not None
 
 
 class HttpClient:
-    """Made when it is first used. `room`: the largest answer that can be kept, in bytes."""
+    """Client whose session is created on first use. `room` is the largest response that can be stored, in bytes."""
 
     def __init__(self, allowed: Sequence[Network], room: int) -> None:
         self.room = room
@@ -90,7 +92,10 @@ class HttpClient:
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, most_read: int
     ) -> Answer:
-        """One request, whatever it is answered: a redirect is an answer. Of its body, no more than `most_read`."""
+        """Send one request and return the response, also if it is a redirect.
+
+        Read at most `most_read` bytes of its body.
+        """
         import aiohttp
 
         try:
@@ -100,7 +105,7 @@ class HttpClient:
                 return _answer(response, content, truncated=truncated)
             finally:
                 response.release()
-        except ValueError as error:  # a host that no name can be, found out late
+        except ValueError as error:  # an impossible host name, which aiohttp detects late
             why = "the URL cannot be used" if isinstance(error, aiohttp.InvalidURL) else str(error)
             raise NotSent(why, BAD_REQUEST) from None
         except (aiohttp.ClientError, OSError, zlib.error) as error:
@@ -109,7 +114,7 @@ class HttpClient:
             raise NotSent(str(error) or type(error).__name__) from None
 
     def _open(self) -> aiohttp.ClientSession:
-        """Without what would make one run's request another's business: cookies, proxies of the environment."""
+        """Create a session without state shared between runs: no cookies, no proxies from the environment."""
         import aiohttp
 
         return aiohttp.ClientSession(
@@ -122,8 +127,10 @@ class HttpClient:
         )
 
     def _socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """Asked for each connection, with the very address that it is made to: what a name meant before, or means
-        now, does not matter."""
+        """Create a socket, or refuse the address.
+
+        Called for each connection with the address actually used, after name resolution: DNS rebinding cannot evade it.
+        """
         family, kind, protocol, _, address = info
         if (why := refusal(str(address[0]), self._allowed)) is not None:
             raise OSError(_REFUSED, why)
@@ -136,12 +143,12 @@ class HttpClient:
 
 
 outlet: ContextVar[HttpClient | None] = ContextVar("rota_outlet", default=None)
-"""That of the worker, in the context that all its attempts are begun with."""
+"""The worker's client, in the context that all its attempts begin with."""
 
 
 @asynccontextmanager
 async def way_out(allowed: Sequence[Network] = ()) -> AsyncIterator[HttpClient]:
-    """The worker's; where there is none, one of our own, to these networks besides public addresses."""
+    """Yield the worker's client. Without a worker, yield one that may also connect to the `allowed` networks."""
     way = outlet.get()
     if way is not None:
         yield way
@@ -159,7 +166,7 @@ def _refused(error: OSError) -> str:
 
 
 async def _read(response: aiohttp.ClientResponse, cap: int) -> tuple[bytes, bool]:
-    """As much as may be kept, and whether that was all. What goes on after that is cut off with its connection."""
+    """Return at most `cap` bytes of the body and whether it was longer. The connection is closed if it was."""
     unpacked = _unpacker(response.headers.get("Content-Encoding", ""))
     kept = bytearray()
     while chunk := await response.content.readany():
@@ -171,7 +178,7 @@ async def _read(response: aiohttp.ClientResponse, cap: int) -> tuple[bytes, bool
 
 
 def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
-    """A small answer may unpack to an endless one: no more of it than asked for is ever unpacked."""
+    """Return a function that decompresses at most a given number of bytes: protection against decompression bombs."""
     if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
         return lambda chunk, most: chunk[:most]
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress

@@ -1,4 +1,4 @@
-"""E-mail: a server named by a URL, and a message that nobody's text can add headers to."""
+"""Send e-mail over SMTP. No text can add headers to a message."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _PORTS = {"smtp": 25, "smtps": 465}
 
 
 class Server(msgspec.Struct, frozen=True):
+    """An SMTP server and its credentials."""
+
     host: str
     port: int
     tls: bool = False
@@ -30,7 +32,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 def server_of(url: str) -> Server:
-    """`smtp://user:password@host:587?starttls=1`, or `smtps://…`. What is wrong is told without the password."""
+    """Parse `smtp://user:password@host:587?starttls=1` or `smtps://…`. Errors never contain the password."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme, 0)

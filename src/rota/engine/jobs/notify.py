@@ -1,4 +1,4 @@
-"""The jobs by which notifications are sent: ordinary runs, with retries and a history like any other."""
+"""Jobs that send notifications: ordinary runs, with retries and history."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _MOST_READ = 2_048
 
 
 class Deliveries:
-    """Where to, and with which secret, is looked up when it is sent: what was corrected meanwhile counts."""
+    """Handlers of the notification jobs.
+
+    Recipient and secret are read at the time of sending, so that a correction applies to runs already enqueued.
+    """
 
     def __init__(self, store: Store, config: Config) -> None:
         self._store = store
@@ -52,14 +55,14 @@ class Deliveries:
         return await self.deliver(found, event)
 
     async def deliver(self, to: Notification, event: dict[str, Any]) -> Json:
-        """What came of it, for whoever looks; `NotSent` if it did not go well."""
+        """Send a notification and return the run's result; raise `NotSent` if it failed."""
         return await (self._mail(to, event) if to.is_mail else self._post(to, event))
 
     async def _post(self, to: Notification, event: dict[str, Any]) -> Json:
         body, now = msgspec.json.encode(event), self._store.clock.micros() // 1_000_000
         try:
             headers = signing_headers(secret_of(to.secret), event["id"], now, body)
-        except Invalid as error:  # one of the environment is seen here first
+        except Invalid as error:  # a secret from the environment is validated only here
             raise NotSent(str(error)) from None
         answer = await self._ask(to.to, {**headers, "content-type": "application/json"}, body)
         if 200 <= answer.status < 300:
@@ -69,7 +72,7 @@ class Deliveries:
         raise NotSent(f"the receiver answered {answer.status}")
 
     async def _ask(self, url: str, headers: dict[str, str], body: bytes) -> Answer:
-        """Errors name no more of the URL than its host: the rest may be a secret."""
+        """Send a request. Errors name no more of the URL than its host: the rest may be a secret."""
         host = urlsplit(url).hostname
         try:
             async with asyncio.timeout(_TIMEOUT), way_out(self._allowed) as way:

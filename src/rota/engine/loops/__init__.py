@@ -1,1 +1,1 @@
-"""The loops of a process, each a `step()`: planner, promoter, reaper, janitor and others."""
+"""The loops of a process, each with a `step()`: planner, promoter, reaper, janitor and others."""

@@ -1,4 +1,4 @@
-"""Keeps for charts what this process has counted, and how full the queues are. Safe in any number of processes."""
+"""Store this process's counters and the queues' depths for charts. Safe in any number of processes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ _LAST_WORDS = 1.0
 
 
 class ChartRecorder:
-    """What it writes is all that was counted of a minute and of an hour, under a name that no other process has: it may
-    be written again and again. Who counted nothing writes nothing."""
+    """Loop that writes totals for the current minute and hour under a source name of its own.
+
+    Writing totals rather than increments makes it idempotent. A process that counted nothing writes nothing.
+    """
 
     def __init__(self, store: Store, meters: Meters, source: str, interval: timedelta = _INTERVAL) -> None:
         self._store = store
@@ -31,7 +33,7 @@ class ChartRecorder:
         self._measure_at = self._looked_at + interval.total_seconds()
 
     def troubled(self) -> None:
-        """What could not be written is written with the next step."""
+        """Do nothing: what could not be written is written with the next step."""
 
     async def step(self) -> timedelta:
         await self.flush()
@@ -45,7 +47,7 @@ class ChartRecorder:
         total = self._meters.counted()
         more, steady = since(total, self._seen), self._store.clock.monotonic()
         if more:
-            # When it was counted is decided here, once: what is written again says the same.
+            # The instant is fixed here, once: a repeated write must carry the same rows.
             passed = min(timedelta(seconds=max(0.0, steady - self._looked_at)), self._interval)
             at = await self._store.now() - passed // timedelta(microseconds=2)
             self._rows, self._seen = added(self._rows, more, at), total
@@ -56,7 +58,7 @@ class ChartRecorder:
             self._rows = self._written = newest(self._rows)
 
     async def close(self) -> None:
-        """The last seconds of an orderly end, if the database lets us."""
+        """Write the last seconds at shutdown, if the database answers in time."""
         with contextlib.suppress(RotaError, TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 await self.flush()

@@ -1,4 +1,7 @@
-"""What code declares reaches the database: once, however many processes start with it."""
+"""Write to the database what code declares: schedules, quotas and notifications.
+
+Idempotent for any number of processes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ CODE = "code"
 async def declare_schedules(
     store: Store, declared: Iterable[DeclaredSchedule], providers: Mapping[str, ScopeProvider] | None = None
 ) -> None:
-    """New ones are made, changed declarations are applied. What an operator changed since, or paused, stays so."""
+    """Create new schedules and apply changed declarations. Keep what an operator changed or paused since."""
     wanted = {one.name: one for one in declared}
     known = await store.schedules.declared(list(wanted))
     for name, one in wanted.items():
@@ -31,7 +34,7 @@ async def declare_schedules(
         if name in known and known[name][0] == one.fingerprint:
             continue
         if one.definition.provider is not None and providers is not None:
-            # It is not asked: no start waits for a provider, or fails by it.
+            # The provider is not called here: a slow or failing one must not delay the start of the process.
             warn_of_unknown(name, one.definition.provider, providers)
         if name not in known:
             await _create(store, one)
@@ -41,7 +44,7 @@ async def declare_schedules(
 
 
 async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:
-    """What a person set instead stays so."""
+    """Write quotas from code. A quota that a person set has precedence."""
     for kind, quota in declared.items():
         await store.quotas.update(kind, "", quota, CODE)
 
@@ -51,7 +54,7 @@ async def _change(store: Store, one: DeclaredSchedule, change: Change) -> None:
         await store.schedules.declare(one.name, one.definition, change)
     except FollowingRing as error:
         log.error("%s; the one in code is not applied", error)
-    except UnknownSchedule:  # deleted just now; it is declared, so it is made
+    except UnknownSchedule:  # race: deleted just now; it is declared, so create it again
         await _create(store, one)
 
 
@@ -60,13 +63,13 @@ async def _create(store: Store, one: DeclaredSchedule) -> None:
         await store.schedules.create(one.name, one.definition, CODE, declared=one.fingerprint, actor=CODE)
     except DuplicateSchedule:
         log.debug("schedule %r was made by another process just now", one.name)
-    except FollowingRing as error:  # with schedules of others; nobody else has to wait for them to be changed
+    except FollowingRing as error:  # a cycle with schedules that are not code's must not stop this process
         log.error("%s; the one in code is not applied", error)
-    except BadTrigger as error:  # it is over; the same program started while it was not, and has to start again
+    except BadTrigger as error:  # the trigger has expired; the program started before, so it must start now, too
         log.error("%s; the one in code is not applied", error.within(f"schedule {one.name!r}"))
 
 
 async def declare_notifications(store: Store, declared: Iterable[tuple[str, Notification]]) -> None:
-    """What a person made or changed stays so: code changes only what is code's."""
+    """Write notifications from code. Those that a person created or changed stay as they are."""
     for name, one in declared:
         await store.notifications.save(name, one, CODE, CODE, new=False)

@@ -1,4 +1,4 @@
-"""Looks whether what is expected happens. Safe in any number of processes: a breach begins and ends once."""
+"""Check expectations. Safe in any number of processes: each breach begins and ends once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ log = logging.getLogger("rota.watchman")
 
 
 class ExpectationWatcher:
-    """All that it goes by is in the database: what it did not see itself is noticed at the next look."""
+    """Loop without state of its own: everything it decides by is in the database."""
 
     def __init__(self, store: Store, interval: timedelta) -> None:
         self._store = store
         self._interval = interval
 
     def troubled(self) -> None:
-        """Nothing is remembered between steps."""
+        """Do nothing: no state is kept between steps."""
 
     async def step(self) -> timedelta:
         for change in await self._store.expectations.watch():

@@ -1,4 +1,4 @@
-"""Asks the database how full it is, for whoever watches: not too often, not for long, and never in vain."""
+"""Read gauges from the database, cached for two seconds and limited in time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE = 3.0
 
 
 class GaugeReader:
-    """An answer serves everybody who asks within two seconds; None when the database did not answer in time."""
+    """Cache of the last answer. `read` returns None when the database did not answer in time."""
 
     def __init__(self, store: Store, lease: timedelta) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Prunes what retention no longer keeps. Safe in any number of processes."""
+"""Delete what retention no longer keeps. Safe in any number of processes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ _BETWEEN_THOROUGH = 3_600.0
 
 
 class Janitor:
+    """Loop that prunes at every interval, and thoroughly once an hour."""
+
     def __init__(self, store: Store, interval: timedelta, meters: Meters | None = None) -> None:
         self._store = store
         self._meters = meters or Meters()
@@ -23,12 +25,12 @@ class Janitor:
         self._thorough_at = 0.0
 
     def troubled(self) -> None:
-        """Nothing is remembered between steps that could be wrong now."""
+        """Do nothing: no state between steps could be wrong now."""
 
     async def step(self) -> timedelta:
         now = self._store.clock.monotonic()
         thorough = now >= self._thorough_at
-        if thorough:  # before it is done: what fails is not begun anew every second
+        if thorough:  # set before pruning, so that a failing thorough pass is not repeated in every step
             self._thorough_at = now + _BETWEEN_THOROUGH
         try:
             pruned = await prune(self._store, thorough=thorough)
@@ -42,6 +44,6 @@ class Janitor:
 
 
 async def prune(store: Store, *, thorough: bool = True) -> int:
-    """By the retention that each job's stored definition declares; an unknown job's runs get the default."""
+    """Delete runs by the retention of each job's stored definition. Runs of unknown jobs get the default."""
     declared = {definition.name: definition.retention for definition in await store.jobs()}
     return await store.prune(lambda job: declared.get(job, Retention()), thorough=thorough)

@@ -1,4 +1,4 @@
-"""Takes up signals: schedules that follow ends fire, notifications are enqueued. Safe in any number of processes."""
+"""Process signals: fire schedules that follow others, enqueue notifications. Safe in any number of processes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ASIDE = 10.0
 
 
 class Messenger:
-    """Idle, it is one look at an empty table. After trouble it takes signals one by one; the one that is the cause is
-    set aside, tried again later, and dropped after a few tries.
+    """Loop over the table of signals; when idle, one query of an empty table.
 
-    `noticed` is called when there are notifications to send, at least once.
+    After an error it takes signals one by one. The one that causes the error is set aside, tried again later, and
+    dropped after a few tries. `noticed` is called at least once when there are notifications to send.
     """
 
     def __init__(self, store: Store, poll: timedelta, noticed: Callable[[], None] = lambda: None) -> None:
@@ -34,7 +34,7 @@ class Messenger:
         self._aside: dict[tuple[int, int], tuple[int, float]] = {}
 
     def troubled(self) -> None:
-        """What is set aside stays so."""
+        """Keep the signals that are set aside."""
 
     async def step(self) -> timedelta:
         look = await self._store.signals.look()
@@ -46,7 +46,7 @@ class Messenger:
         return timedelta(0) if await self._deliver() else self._poll
 
     async def _deliver(self) -> bool:
-        """Whether there may be more."""
+        """Process one batch; return whether there may be more."""
         now = self._clock.monotonic()
         besides = [no for (no, _), (_, until) in self._aside.items() if until > now]
         try:

@@ -1,4 +1,4 @@
-"""Turns due schedules into runs. Safe in any number of processes: there is no leader."""
+"""Turn due schedules into runs. Safe in any number of processes: there is no leader."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from rota.values.scope import Scope
 
 log = logging.getLogger("rota.planner")
 
-_SMALLEST, _LARGEST = 500, 4_000
+_SMALLEST, _LARGEST = 500, 4_000  # schedules in a batch
 _FOLLOWERS = 1_000
-_PATIENCE = 0.5
-_AHEAD, _SPARE, _MOST_BITES = timedelta(seconds=1), timedelta(milliseconds=20), 20
+_PATIENCE = 0.5  # seconds to wait for scope providers before planning without them
+_AHEAD, _SPARE, _MOST_BITES = timedelta(seconds=1), timedelta(milliseconds=20), 20  # of reading ahead
 _PROVIDER_REST = 10.0
 _LONGEST_UNSEEN = 5.0
 
 
 class Planner:
-    """Rests until the next schedule is due; woken by changes. Providers of scopes are asked anew each time."""
+    """Loop that rests until the next schedule is due, or is woken by a change. Scope providers are called each time."""
 
     def __init__(
         self, store: Store, providers: Mapping[str, ScopeProvider], poll: timedelta, meters: Meters | None = None
@@ -48,6 +48,7 @@ class Planner:
         self.runs = 0
 
     def troubled(self) -> None:
+        """Plan smaller batches after an error, to find the schedule that causes it."""
         self._full = 0
         self._troubles += 1
 
@@ -65,15 +66,16 @@ class Planner:
         if self._full:
             return timedelta(0)
         look = await self._store.schedules.look(self._usable(), followers=False)
-        # What is due and was not planned waits for another planner, which holds its row.
+        # A schedule that is due and was not planned is locked by another planner: do not spin.
         stuck = looked_at == 0 and look.next_in is not None and look.next_in <= 0
         return self._poll if stuck else await self._until_due(look)
 
     async def _plan(self, scopes: dict[str, tuple[Scope, ...]]) -> int:
-        """A batch. After a full one larger ones, which wait for the disk fewer times; and two at a time, where one can
-        be decided while the database writes the other.
+        """Plan one batch; return how many schedules were looked at.
 
-        After trouble smaller ones, down to a single schedule, which is set aside if it is the cause.
+        After a full batch the next ones are larger, to wait for the disk less often, and two run at a time, so that one
+        is decided while the database writes the other. After an error batches shrink to a single schedule, which is set
+        aside if it is the cause.
         """
         full, self._full, self._bites = self._full, 0, 0
         batch, width = max(1, _SMALLEST >> 2 * self._troubles), 1
@@ -100,8 +102,10 @@ class Planner:
         return sum(one.schedules for one in planned)
 
     async def _look(self) -> Look:
-        """However many wait for their runs to end, looking for those that did takes a twentieth of the time at most;
-        unless the database was but slow to answer, once.
+        """Read when the next schedule is due.
+
+        The search for schedules whose runs have ended takes at most a twentieth of the time, however many wait, and is
+        delayed at most `_LONGEST_UNSEEN` if the database was slow once.
         """
         began = self._clock.monotonic()
         followers = began >= self._followers_at
@@ -111,7 +115,7 @@ class Planner:
         return look
 
     async def _until_due(self, look: Look) -> timedelta:
-        """What will be due then, it reads before it rests: a bite at a time, as far as there is time and room."""
+        """Return how long to rest, after reading ahead the schedules due then, in small batches while there is time."""
         rest = self._poll
         if look.next_in is not None:
             rest = min(rest, max(timedelta(0), timedelta(microseconds=look.next_in)))
@@ -124,13 +128,13 @@ class Planner:
         self._bites += 1
         try:
             if await self._store.schedules.read_ahead(until, _SMALLEST):
-                return timedelta(0)  # to see first whether anything changed
-        except Exception:  # it only helps: whatever is wrong is told when it is planned
+                return timedelta(0)  # check first whether anything changed
+        except Exception:  # only an optimization: an error that matters is raised again by planning
             log.debug("could not read ahead", exc_info=True)
         return max(timedelta(0), rest - timedelta(seconds=self._clock.monotonic() - began))
 
     async def _scopes(self) -> dict[str, tuple[Scope, ...]]:
-        """Asked before the transaction: nobody waits for a provider while rows are locked, nor long for a slow one."""
+        """Call the scope providers that are due, before the transaction: a slow provider must not hold row locks."""
         usable = self._usable()
         due = await self._store.schedules.due_providers(usable) if usable else []
         asked = {name: asyncio.create_task(self._ask(name)) for name in due if name not in self._asking}
@@ -146,7 +150,10 @@ class Planner:
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
 
     def _usable(self) -> list[str]:
-        """Providers that are known here and not in trouble: the schedules of others make nobody look again."""
+        """Return the providers known here that did not fail lately.
+
+        Schedules of other providers must not wake this loop.
+        """
         now = self._clock.monotonic()
         return [name for name in self._providers if self._resting.get(name, 0.0) <= now]
 

@@ -1,4 +1,4 @@
-"""Lets runs be claimed when their time has come, or that of a rate they are under. Safe in any number of processes."""
+"""Make runs claimable when they are due or their rate opens again. Safe in any number of processes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from rota.engine.observability.meters import Meters
 from rota.store import Store
 
 _BATCH = 1_000
-_HELD = timedelta(milliseconds=5)  # what is due, and not to be had: somebody else has it
+_HELD = timedelta(milliseconds=5)  # rest when a due run is locked by another promoter
 
 
 class Promoter:
-    """Rests until the next run is due; woken by hints, since a new one may be due sooner."""
+    """Loop that rests until the next run is due. It is woken by hints: a new run may be due sooner."""
 
     def __init__(
         self, store: Store, poll: timedelta, meters: Meters | None = None, opened: Callable[[], None] = lambda: None
     ) -> None:
-        """`opened` is called when a rate was: sooner than a hint arrives."""
+        """`opened` is called when a rate has opened, which is sooner than a hint from the database arrives."""
         self._store = store
         self._opened = opened
         self._meters = meters or Meters()
         self._poll = poll
 
     def troubled(self) -> None:
-        """Nothing is remembered between steps."""
+        """Do nothing: no state is kept between steps."""
 
     async def step(self) -> timedelta:
         promoted = await self._store.promote(_BATCH)

@@ -1,4 +1,4 @@
-"""Takes expired leases away from their holders, and lets go on what was forgotten. Safe in any number of processes."""
+"""Take expired leases from their holders and tidy up forgotten state. Safe in any number of processes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from rota.store import Store
 log = logging.getLogger("rota.reaper")
 
 _BATCH = 500
-_SKEW = 2.0
+_SKEW = 2.0  # seconds by which the wall clock and the monotonic clock may disagree between two steps
 
 
 class Reaper:
-    """Cautious after any gap in its own knowledge.
+    """Reaper that is cautious after a gap in its own knowledge.
 
-    When it has just started, lost the database, or slept too long itself, the holders may have been cut off as it
-    was: it first waits one heartbeat, or an outage longer than a lease would run everything again.
+    When it has just started, lost the database, or was suspended itself, the lease holders may have been cut off in the
+    same way. It first waits one heartbeat, so that they can renew. Otherwise an outage longer than a lease would run
+    every active run again.
     """
 
     def __init__(self, store: Store, interval: timedelta, heartbeat: timedelta, meters: Meters | None = None) -> None:
@@ -48,13 +49,17 @@ class Reaper:
         return await self._reap()
 
     def _knows_nothing(self, wall: int, steady: float) -> bool:
+        """Return whether this is the first step after a start or an error, or whether the database's clock jumped."""
         if self._seen is None:
             return True
         wall_passed, steady_passed = (wall - self._seen[0]) / 1_000_000, steady - self._seen[1]
         return abs(wall_passed - steady_passed) > _SKEW
 
     def _slept(self, steady: float) -> bool:
-        """Not while a caution goes on: a process that is always late would never reap."""
+        """Return whether this process was suspended since the last step.
+
+        It is not asked while the reaper waits already: a process that is always late would never reap.
+        """
         return self._seen is not None and steady - self._seen[1] > 2 * self._interval.total_seconds() + _SKEW
 
     async def _reap(self) -> timedelta:

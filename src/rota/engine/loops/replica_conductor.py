@@ -1,4 +1,4 @@
-"""Looks after runs with replicas. Safe in any number of processes."""
+"""Start, watch and end runs with replicas. Safe in any number of processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WATCHING = 1.0
 
 
 class ReplicaConductor:
-    """Rests until the next run is due; woken by hints, since a replica's end may be what another waits for."""
+    """Loop that rests until the next run is due. It is woken by hints: the end of a replica may let another begin."""
 
     def __init__(self, store: Store, poll: timedelta, meters: Meters | None = None) -> None:
         self._store = store
@@ -21,7 +21,7 @@ class ReplicaConductor:
         self._absent_at = 0.0
 
     def troubled(self) -> None:
-        """Nothing is remembered between steps but when to look for absent workers."""
+        """Do nothing: only the time of the next look for absent workers is kept between steps."""
 
     async def step(self) -> timedelta:
         now = self._clock.monotonic()

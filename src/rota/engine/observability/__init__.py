@@ -1,1 +1,1 @@
-"""Logs, meters and observers of the engine."""
+"""Logs, metrics and observers of the engine."""

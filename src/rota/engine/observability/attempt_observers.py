@@ -1,4 +1,4 @@
-"""Those who want to see every attempt: a line in the log, a span of a trace. Nobody pays who did not ask for it."""
+"""Observers of attempts: a log line, a trace span. They cost nothing unless configured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Call = Callable[[Attempt], Awaitable[object]]
 
 
 def watched(call: Call, store: Store, config: Config) -> Call:
-    """The same call, with what the configuration adds to it."""
+    """Return `call`, wrapped in the observers that the configuration enables."""
     if config.log_runs:
         call = _logged(call, store.clock.monotonic)
     if config.tracing and tracing.turn_on():
@@ -40,7 +40,7 @@ def _logged(call: Call, monotonic: Callable[[], float]) -> Call:
         try:
             result = await call(attempt)
             how = "is done"
-        finally:  # what becomes of it, the worker tells
+        finally:  # the worker logs the outcome
             seconds = monotonic() - begins
             more = {**fields, "duration_ms": round(seconds * 1_000, 3)}
             log.info("run %s of %s %s after %.3fs", claim.run_id, claim.job, how, seconds, extra=more)
@@ -60,7 +60,7 @@ def _traced(call: Call, metadata: Batcher[str, str | None]) -> Call:
 
 
 async def _traceparent(run_id: str, metadata: Batcher[str, str | None]) -> str | None:
-    """Left by whoever enqueued the run, if that was traced. An attempt does not fail for want of it."""
+    """Return the trace context that the enqueuing code stored, if any. Its absence never fails an attempt."""
     try:
         text = await metadata.add(run_id)
     except RotaError:

@@ -1,4 +1,4 @@
-"""Log lines of handlers on their way to their runs: whatever they say through `logging`, by whichever logger."""
+"""Capture what handlers write through `logging`, by any logger, as the log of their runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Listener(Protocol):
 
 
 speaker: ContextVar[tuple[Listener, Any] | None] = ContextVar("rota_speaker", default=None)
-"""Who listens, and to whom: set in the context that a handler runs in."""
+"""The listener and the attempt it listens to, set in the context that a handler runs in."""
 
 
 class Capture(logging.Handler):
-    """Stands at the root, beside the program's own handlers, and passes on what is said inside a handler."""
+    """Handler at the root logger that forwards records written inside a handler to its run."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -27,23 +27,23 @@ class Capture(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         speaking = None if _is_our_own(record.name) else speaker.get()
-        if speaking is not None and os.getpid() == self._process:  # not in what a handler forked
+        if speaking is not None and os.getpid() == self._process:  # not in a process that a handler forked
             try:
                 listener, attempt = speaking
                 listener.say(attempt, record.levelno, record.name, self.format(record))
             except Exception:
                 self.handleError(record)
         if logging.root.handlers == [self] and logging.lastResort and record.levelno >= logging.lastResort.level:
-            logging.lastResort.handle(record)  # which Python leaves alone now that there is a handler
+            logging.lastResort.handle(record)  # Python skips it because of our handler: keep warnings visible
 
     def install(self) -> None:
-        """Once for all workers of the process."""
+        """Install the handler, once for all workers of the process."""
         self._users += 1
         self._process = os.getpid()
         self.put_back()
 
     def put_back(self) -> None:
-        """A program that configures its logging anew takes all handlers away."""
+        """Install the handler again: a program that reconfigures logging removes all handlers."""
         if self._users and self not in logging.root.handlers:
             logging.root.addHandler(self)
 
@@ -54,7 +54,7 @@ class Capture(logging.Handler):
 
 
 def _is_our_own(logger: str) -> bool:
-    """What the worker says of a run is not what the run says."""
+    """Return whether `logger` is rota's own: the worker's lines about a run are not part of the run's log."""
     return logger.startswith("rota.") and not logger.startswith("rota.job.")
 
 

@@ -1,4 +1,4 @@
-"""Log lines for people, or for programs: one JSON object each, with the fields of the run that they are about."""
+"""Log formatters: text for people, or one JSON object per line with the fields of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) i
 
 
 class JsonLines(logging.Formatter):
-    """`time`, `level`, `logger`, `message`; then whatever `extra` says, and the run that is being worked for."""
+    """Formatter of JSON lines: `time`, `level`, `logger`, `message`, then the fields of `extra` and of the run."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def _one_line(line: dict[str, object]) -> str:
-    """Whatever an application logs, its line is written."""
+    """Encode `line`; fall back to ASCII representations for values that JSON cannot hold."""
     try:
         text = msgspec.json.encode(line, enc_hook=str).decode()
     except Exception:
@@ -45,7 +45,7 @@ def _one_line(line: dict[str, object]) -> str:
 
 
 class _Visible(logging.Formatter):
-    """What a handler's error says is anybody's text: it may not command the terminal that it is read on."""
+    """Formatter that escapes control characters: text from a handler must not control the terminal it is read on."""
 
     def format(self, record: logging.LogRecord) -> str:
         return super().format(record).translate(_CONTROLS)
@@ -58,7 +58,7 @@ def text_lines() -> logging.Formatter:
 
 
 set_up: tuple[str, str] | None = None
-"""The level and format of this process's log, if it was set up here: its children log alike."""
+"""Level and format of this process's log, if it was set up here; child processes use the same."""
 
 
 def log_to_stderr(level: str, log_format: str) -> None:
@@ -67,5 +67,5 @@ def log_to_stderr(level: str, log_format: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else text_lines())
     logging.basicConfig(level=level.upper(), handlers=[handler])
-    # Its "Started server process" under the name "uvicorn.error" alarms people for nothing.
+    # Its "Started server process" under the name "uvicorn.error" looks like an error.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.root.level))

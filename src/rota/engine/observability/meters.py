@@ -1,4 +1,4 @@
-"""What the loops of one process count, and what is read of the database when somebody asks. docs/metrics.md has all."""
+"""Metrics of the loops of one process, and gauges read from the database on request; docs/metrics.md lists them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FINER = bucket_bounds(100, 10**11)
 _LOOPS = ("planner", "promoter", "conductor", "messenger", "reaper", "janitor", "watchman", "recorder")
 _REPORTED: list[Outcome] = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
 _RETRIED = (Outcome.FAILED, Outcome.TIMED_OUT)
-_SUCCEEDED = Outcome.SUCCEEDED  # looked up in its enum, a member costs as much as all the rest of counting a run
+_SUCCEEDED = Outcome.SUCCEEDED  # an enum lookup costs as much as everything else that counting a run does
 
 
 class Meters:
-    """One for each app, of its own registry. Batches are counted, not runs, wherever there are batches."""
+    """Metrics of one app. Where work comes in batches, batches are counted, not runs."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()
@@ -123,7 +123,7 @@ class Meters:
         )
 
     def learn_time(self, wall: int, steady: float) -> None:
-        """What the database's clock said when this host's monotonic one was at `steady`: lag is measured with it."""
+        """Relate the database's clock (`wall`, microseconds) to this host's monotonic clock, to measure lag with."""
         self._offset = wall - steady * 1_000_000
 
     def claimed(self, claims: Sequence[Claim], steady: float) -> None:
@@ -136,7 +136,7 @@ class Meters:
             self.lag.observe_since([claim.run_at for claim in claims], int(self._offset + steady * 1_000_000))
 
     def reported(self, batch: Sequence[Report], answer: Reported) -> None:
-        """Most often all of them succeeded: that is told by their number."""
+        """Count a batch of reports. Most runs succeed, so these are counted by number alone."""
         done = [report.busy for report in batch if report.outcome is _SUCCEEDED]
         self._durations[_SUCCEEDED].observe_all(done)
         accepted = len(done)
@@ -187,7 +187,7 @@ class Meters:
             self._missed[kind].add(count)
 
     def counted(self) -> Counted:
-        """Of runs, since the beginning: what charts are made of."""
+        """Return the totals of runs since the start, from which charts are made."""
         durations: dict[int, int] = {}
         for of_outcome in self._durations.values():
             for low, count in of_outcome.counted().items():
@@ -196,7 +196,7 @@ class Meters:
         return Counted(runs=runs, durations=durations, lag=self.lag.counted())
 
     def text(self, levels: Gauges | None) -> str:
-        """With the gauges of the database, or with word that it did not answer."""
+        """Return all metrics as text. `levels` is None if the database did not answer."""
         for family in (
             self._depth,
             self._age,

@@ -1,4 +1,4 @@
-"""What goes wrong again and again: told at once, then once a minute, and when it is over."""
+"""Log a repeated error at once, then once a minute, and when it is over."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _MOST = 20
 
 
 class RepeatedErrors:
-    """Of one thing that is tried until it works. A database away for an hour must not fill the disk with logs."""
+    """Errors of one operation that is repeated until it works.
+
+    An hour without a database must not fill the disk with logs.
+    """
 
     def __init__(self, log: logging.Logger, what: str, clock: Clock) -> None:
         self._log = log
@@ -24,7 +27,7 @@ class RepeatedErrors:
         self._told: dict[str, float] = {}
 
     def tell(self, error: Exception, words: str = "") -> None:
-        """A warning, unless the same was told within the last minute; an error with its traceback if it is a bug."""
+        """Log a warning, unless the same text was logged within the last minute; log a bug with its traceback."""
         words = words or str(error) or type(error).__name__
         now = self._clock.monotonic()
         if self._began_at is None:
@@ -39,7 +42,7 @@ class RepeatedErrors:
         self._log.log(level, "%s: %s; trying again", self._what, words, exc_info=trace)
 
     def over(self) -> None:
-        """It worked. Cheap while nothing was wrong."""
+        """Log that the operation works again. Cheap if nothing was wrong."""
         if self._began_at is None:
             return
         lasted = timedelta(seconds=round(self._clock.monotonic() - self._began_at, 1))

@@ -1,4 +1,4 @@
-"""How much a worker should claim: enough that no slot idles, never more than it will start soon."""
+"""Decide how much a worker claims: enough that no slot idles, never more than it will start soon."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from rota.core.runs.claim import START, Claim, QueueRequest, Watermark, busy_of,
 
 _MOST_BUFFERED = 3_000
 LARGEST_CLAIM = 2_000
-_HORIZON = 0.1
+_HORIZON = 0.1  # seconds of work to hold in the buffer
 _RESCAN = 0.5
 _SOLO_EVERY = 0.5
-_SOLO_BY_OTHERS = 5.0  # suspects, and runs that were solo by an older declaration of their job
+# Without an at-most-once job there are still suspects, and runs that an older declaration of their job made solo.
+_SOLO_BY_OTHERS = 5.0
 
 
 class Rate:
-    """Runs finished per second, lately."""
+    """Moving average of runs finished per second."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -39,17 +40,23 @@ class Rate:
 
 
 def buffer_target(rate: float) -> int:
-    """What will be started within the horizon; nothing for slow work, which another worker might take sooner."""
+    """Return how many runs will start within the horizon.
+
+    It is 0 for slow jobs: another worker may start such a run before this one would.
+    """
     return min(_MOST_BUFFERED, int(rate * _HORIZON))
 
 
 def solo_every(definitions: Iterable[JobDefinition]) -> float:
-    """How often the buffer is let run dry to look for runs that never go there."""
+    """Return how many seconds pass before the buffer may drain to look for solo runs, which never go into it."""
     return _SOLO_EVERY if any(definition.on_lost == "fail" for definition in definitions) else _SOLO_BY_OTHERS
 
 
 class ClaimPositions:
-    """Where in each queue to look next, and which queues had something lately; `weights` only if they differ."""
+    """Position in each queue from which to claim next, and which queues had runs lately.
+
+    `weights` is given only if the queues' weights differ.
+    """
 
     def __init__(self, queues: list[str], weights: Mapping[str, int] | None = None) -> None:
         self.queues = queues
@@ -63,21 +70,26 @@ class ClaimPositions:
         self._rescan_every = _RESCAN
 
     def asks(self, wanted: int, now: float) -> tuple[QueueRequest, ...]:
-        """A higher priority enqueued meanwhile is seen at the next rescan from the start."""
+        """Divide `wanted` runs among the queues and return one request for each.
+
+        A request continues after the queue's watermark. A run of higher priority that was enqueued since is seen at the
+        next rescan from the head.
+        """
         if now >= self._rescan_at:
             self._marks.clear()
             self._hungry.clear()
         if not self._marks:
             self._rescan_at = now + self._rescan_every
         in_turn = self.queues[self._turn :] + self.queues[: self._turn]
-        self._turn = (self._turn + 1) % max(1, len(self.queues))  # with fewer places than queues, each has its turn
+        # The order rotates: with fewer free slots than queues, each queue gets its turn.
+        self._turn = (self._turn + 1) % max(1, len(self.queues))
         split = shares(wanted, in_turn, self._hungry, self._weights, self._owed)
         if self._weights:
             self._owed = still_owed(split, busy_of(in_turn, self._hungry), self._weights, self._owed)
         return tuple(QueueRequest(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
     def looks(self, free: int) -> tuple[QueueRequest, ...]:
-        """One place in each queue, from its start; with fewer places than queues, each has its turn."""
+        """Return requests for one run each, from the head of at most `free` queues, taking turns between queues."""
         if free <= 0:
             return ()
         queues = self.queues[self._turn :] + self.queues[: self._turn]
@@ -85,7 +97,10 @@ class ClaimPositions:
         return tuple(QueueRequest(queue, 1) for queue in queues[:free])
 
     def learn(self, asks: tuple[QueueRequest, ...], claims: list[Claim], took: float) -> bool:
-        """True when all queues were looked through from their start and had no more."""
+        """Move the watermarks past `claims`; return whether every queue was scanned from its head and is exhausted.
+
+        `took` is the duration of the claim, in seconds.
+        """
         from_start = all(ask.after == START for ask in asks)
         short = True
         for ask in asks:
@@ -97,7 +112,7 @@ class ClaimPositions:
             if found:
                 last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in found))
                 self._marks[ask.queue] = max(last, ask.after)
-        if from_start:  # a scan over a long head of work for others costs: look from the start less often
+        if from_start:  # passing over many runs that other workers must take is expensive: rescan less often
             self._rescan_every = max(_RESCAN, 10 * took)
         if short:
             self._marks.clear()

@@ -1,4 +1,4 @@
-"""What a worker has claimed and not begun yet, in the order in which it will."""
+"""Claims that a worker holds but has not begun yet, in the order in which they will begin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.core.runs.claim import Claim
 
 class Buffer(deque[Claim]):
     def take(self, run_id: str) -> bool:
-        """Out of turn, because it is not to begin; whether it was there."""
+        """Remove the claim of `run_id`, which must not begin; return whether it was in the buffer."""
         for place, claim in enumerate(self):
             if claim.run_id == run_id:
                 del self[place]

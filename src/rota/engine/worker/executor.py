@@ -1,4 +1,4 @@
-"""The attempts that a worker has under way: begun, interrupted, given up, and how each of them ended."""
+"""Run attempts on behalf of a worker: begin, interrupt, abandon and finish them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ from rota.registry.jobs import Handler
 from rota.store import Store
 from rota.values.json import Limits
 
-_LONGEST_COURTESY = 5.0
-_LAST_WORDS = 1.0
+_LONGEST_COURTESY = 5.0  # seconds that a cancelled handler has to stop by itself
+_LAST_WORDS = 1.0  # seconds that an interrupted handler has to return before it is abandoned
 
 
 class Employer(Protocol):
-    """The worker that has them executed."""
+    """The worker on whose behalf attempts run."""
 
     def ended(self, attempt: Attempt, report: Report | None) -> None:
-        """It is no longer under way; without a report there is nobody to report to, or nothing left to say."""
+        """Handle the end of `attempt`. `report` is None if the lease is gone or the end is committed already."""
 
     def freed(self) -> None:
-        """A slot may be free."""
+        """Handle a slot that may have become free."""
 
     def renew(self) -> None:
-        """Its leases, now."""
+        """Renew all leases now."""
 
 
 class Executor:
+    """The attempts that are active, and the timers that interrupt them."""
+
     def __init__(
         self,
         store: Store,
@@ -71,7 +73,7 @@ class Executor:
 
     def begin(self, claim: Claim, handler: Handler) -> None:
         attempt = self.active[claim.run_id] = Attempt(claim, handler)
-        # Begun perhaps by the end of another attempt, whose context variables are not this one's business.
+        # The end of another attempt may be what begins this one: it must not inherit that attempt's context variables.
         attempt.task = self._loop.create_task(self._run(attempt), context=self._context.copy())
 
     async def _run(self, attempt: Attempt) -> None:
@@ -88,8 +90,11 @@ class Executor:
         self._finish(attempt, report)
 
     def began(self, attempt: Attempt) -> None:
-        """The handler's own time begins, not that of the process it had to wait for."""
-        if attempt.began_at is not None:  # a local retry
+        """Start the handler's timeout.
+
+        In a child process this is when the handler begins, not when it waits for a process.
+        """
+        if attempt.began_at is not None:  # a local retry runs under the timeout of the first call
             return
         attempt.began_at = self._clock.monotonic()
         if (timeout := attempt.timeout) is not None:
@@ -105,7 +110,7 @@ class Executor:
         self._employer.ended(attempt, None if attempt.finished else report)
 
     def _interrupt(self, attempt: Attempt, outcome: Outcome) -> None:
-        """Stop an attempt now, by the hardest means its isolation has; what resists is abandoned."""
+        """Stop an attempt now, by the strongest means that its isolation offers. Abandon it if it does not stop."""
         if attempt.reported or attempt.stopped is not None:
             return
         attempt.stopped = outcome
@@ -116,7 +121,7 @@ class Executor:
             self._abandon(attempt)
 
     def _abandon(self, attempt: Attempt) -> None:
-        """Report without waiting any longer. Its slot stays taken until the handler really returns."""
+        """Report the attempt without waiting for its handler. The slot stays taken until the handler really returns."""
         if attempt.reported:
             return
         self._calls.abandon(attempt)
@@ -124,7 +129,10 @@ class Executor:
         self._finish(attempt, report)
 
     def lose(self, attempt: Attempt) -> None:
-        """Its lease is gone: whatever it does now, nobody wants to know. Unless it gave it up itself."""
+        """Interrupt an attempt whose lease is lost; nothing is reported.
+
+        An attempt that finished its run itself goes on.
+        """
         if attempt.finished:
             return
         attempt.lost = True
@@ -135,7 +143,7 @@ class Executor:
         self._interrupt(attempt, Outcome.TIMED_OUT)
 
     def cancel(self, attempt: Attempt) -> None:
-        """Told first; a handler that takes the context has a part of the grace to stop by itself."""
+        """Request a cooperative stop. A handler that takes a context has part of its grace before it is interrupted."""
         if attempt.cancelled:
             return
         attempt.cancelled = True
@@ -151,13 +159,13 @@ class Executor:
             self._interrupt(attempt, Outcome.CANCELLED)
 
     async def wait(self, seconds: float | None) -> None:
-        """For all that is under way, but not longer."""
+        """Wait for all active attempts, at most `seconds`; None waits without limit."""
         tasks = [attempt.task for attempt in self.active.values() if attempt.task]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def end(self, grace: float) -> None:
-        """Everything is told, has its grace, and is given up."""
+        """Shut down: announce it to all handlers, wait for `grace` seconds, interrupt the rest, then abandon it."""
         for attempt in self.active.values():
             attempt.shutting_down = True
             self._calls.tell_of_shutdown(attempt)

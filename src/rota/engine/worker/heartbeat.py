@@ -1,4 +1,4 @@
-"""Renews a worker's leases from a thread and a connection of its own, so that no handler can starve it."""
+"""Renew a worker's leases from a thread and a connection of its own, so that no handler can delay it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Answer = Callable[["Beat"], None]
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """One renewal: the leases it was for, and what became of them. They are good from `began_at` on, not longer."""
+    """One renewal: the leases it covered and what became of them.
+
+    The leases are valid for a lease time counted from `began_at` (monotonic): the database may have answered later.
+    """
 
     began_at: float
     held: dict[str, int]
@@ -31,7 +34,7 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 class Heartbeat:
-    """`held` is the worker's own dict of run id → fence; a snapshot of it is renewed in one statement."""
+    """Renewal of all leases in one statement. `held` is the worker's own dict of run id → fence."""
 
     def __init__(self, store: Store, worker: WorkerInfo, held: Mapping[str, int], lease: timedelta) -> None:
         self._store = store
@@ -40,12 +43,15 @@ class Heartbeat:
         self._lease = lease
 
     async def step(self) -> Beat:
+        """Renew a snapshot of `held` and return the answer."""
         began_at, held = self._store.clock.monotonic(), dict(self._held)
         extended = await self._store.extend(self._worker, list(held.items()), in_micros(self._lease))
         return Beat(began_at, held, extended)
 
 
 class HeartbeatThread:
+    """Daemon thread that repeats `Heartbeat.step` every `interval`."""
+
     def __init__(
         self,
         store: Store,
@@ -67,7 +73,7 @@ class HeartbeatThread:
         self._thread: threading.Thread | None = None
 
     def start(self, answer: Answer) -> None:
-        """`answer` is called on the event loop that starts it."""
+        """Start the thread. `answer` is called on the event loop that is running now, not in the thread."""
         home = asyncio.get_running_loop()
 
         def deliver(beat: Beat) -> None:
@@ -80,14 +86,14 @@ class HeartbeatThread:
         self._thread.start()
 
     def change(self, worker: WorkerInfo, interval: timedelta, *, at_once: bool) -> None:
-        """From the next heartbeat on, which may come at once: then everybody sees what the worker does."""
+        """Use `worker` and `interval` from the next heartbeat on; with `at_once`, send one now for others to see."""
         self._worker = worker
         self._interval = interval.total_seconds()
         if at_once:
             self.renew_now()
 
     def renew_now(self) -> None:
-        """From any thread."""
+        """Request a heartbeat now. Safe from any thread."""
         if self._loop and self._now:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._now.set)
@@ -99,14 +105,15 @@ class HeartbeatThread:
             await asyncio.to_thread(self._thread.join, 2.0)
 
     async def beat(self, deliver: Answer) -> None:
-        """Until it is stopped, on the event loop that is to do it."""
+        """Send heartbeats on the running event loop until stopped."""
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
         store = self._parent.twin()
         complaints = RepeatedErrors(log, "heartbeat", store.clock)
         while not self._stopping:
             rest = self._interval
             try:
-                async with asyncio.timeout(self._interval):  # a half-open socket must not cost the lease
+                # A half-open socket answers nothing for minutes; without a timeout every lease would expire meanwhile.
+                async with asyncio.timeout(self._interval):
                     deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
                 self._meters.beats_ok.add()
                 complaints.over()

@@ -1,4 +1,4 @@
-"""What a worker can run: the jobs of its code, and those that are data, which come and change while it works."""
+"""Jobs that a worker can run: those of its code, and data jobs, which may change while it works."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ log = logging.getLogger("rota.worker")
 
 
 class KnownJobs:
-    """`known` is always the same mapping of jobs to their newest versions: whoever claims with it sees it grow."""
+    """Mapping of job names to their newest versions, kept up to date.
+
+    `known` stays the same dict object for the worker's whole life: claims hold a reference to it and see changes.
+    """
 
     def __init__(self, store: Store, registry: Registry, config: Config) -> None:
         self._store = store
@@ -38,7 +41,7 @@ class KnownJobs:
         self._list()
 
     def also(self, jobs: Mapping[str, int]) -> None:
-        """Some of our own, that nobody declares."""
+        """Add built-in jobs that no code declares."""
         self._more.update(jobs)
         self._list()
 
@@ -46,7 +49,7 @@ class KnownJobs:
         return now >= self._look_at
 
     async def refresh(self, now: float) -> bool:
-        """Whether there are others now. Mostly this is one small question."""
+        """Read changes of data jobs; return whether `known` changed. Usually this is one cheap query."""
         self._look_at = now + self._every
         held = {(name, version) for name, versions in self._handlers.items() for version in versions}
         changes = await self._store.data_jobs.changes(self._seen, held)
@@ -68,7 +71,10 @@ class KnownJobs:
         return own + [handler.definition for versions in self._handlers.values() for handler in versions.values()]
 
     def _learn(self, text: str) -> None:
-        """What cannot be read, for a newer rota made it, is no reason to leave other jobs alone."""
+        """Add the data job that `text` defines.
+
+        A definition that a newer rota wrote may be unreadable: skip only that job.
+        """
         try:
             definition = msgspec.json.decode(text, type=JobDefinition)
             if definition.kind == "http" and "http" not in self._left_alone and not can_send():

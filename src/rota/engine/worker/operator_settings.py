@@ -1,4 +1,4 @@
-"""What is in force in a worker: whether it may claim, and its settings, as operators ask while it works."""
+"""State and settings of a worker, which operators change at run time: may it claim, queues, slots, intervals."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ _SAID = {
 
 
 class OperatorSettings:
-    """The one place where a worker's `info` and `config` change. Claims and heartbeats look here each time, so what
-    is asked holds from the next one on, and no attempt that runs is affected."""
+    """The only place where a worker's `info` and `config` change.
+
+    Claims and heartbeats read them each time, so a change applies from the next one on. Attempts that run are not
+    affected.
+    """
 
     def __init__(self, info: WorkerInfo, config: Config) -> None:
         self._started_as = info
@@ -44,29 +47,35 @@ class OperatorSettings:
         return self.info.state is WorkerState.STOPPING and not self._stopping
 
     def stop(self) -> None:
-        """Whoever asked for it: there is no way back."""
+        """Enter the state `stopping`, from which there is no way back."""
         self._stopping = True
         self.info = msgspec.structs.replace(self.info, state=WorkerState.STOPPING)
 
     def also(self, queue: str, jobs: Iterable[str]) -> None:
-        """One more queue and its jobs, as if it had been started so; operators who named queues keep theirs."""
+        """Add a queue and its jobs as if the worker had been started with them.
+
+        Queues set by an operator stay as they are.
+        """
         self._started_as = _with(self._started_as, (queue,), jobs)
         self.info = _with(self.info, (queue,) if self._settings.queues is None else (), jobs)
         self.lookout = ClaimPositions(list(self.info.queues), self.info.weights)
 
     def know(self, jobs: tuple[str, ...]) -> WorkerInfo:
-        """Which jobs it can run now."""
+        """Replace the jobs that the worker can run; return the new info."""
         self.info = msgspec.structs.replace(self.info, jobs=jobs)
         return self.info
 
     def hear(self, asked: str | None) -> bool:
-        """Whether it is new. It comes with each heartbeat, all of it: an answer that was lost is made up for."""
+        """Apply the operators' requests that a heartbeat brought; return whether they were new.
+
+        Each heartbeat brings all of them, so a lost answer needs no repetition.
+        """
         if asked is None or asked == self._heard:
             return False
         self._heard = asked
         try:
             self._apply(read_asked(asked), asked)
-        except (Invalid, msgspec.DecodeError) as error:  # by a newer rota, or one that does not know our lease
+        except (Invalid, msgspec.DecodeError) as error:  # written by a newer rota, or impossible with our lease
             log.warning("what is asked of this worker cannot be done: %s", error)
             return False
         return True

@@ -1,4 +1,4 @@
-"""Reports on their way to the store: gathered while one batch is under way, repeated until the store has answered."""
+"""Send reports to the store in batches, and repeat them until the store has answered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger("rota.worker")
 
 
 class Reporter:
-    """A report leaves the worker's hands only when the store has said accepted or stale."""
+    """Queue of reports. A report leaves it only when the store has answered: accepted, or refused as stale."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Reporter:
         meters: Meters | None = None,
         before: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """`before`: what has to be said of runs before their ends are."""
+        """`before` is awaited before each batch: what it writes must precede the end of a run."""
         self._store = store
         self._before = before
         self._settled = settled
@@ -53,13 +53,13 @@ class Reporter:
         self._wake.set()
 
     async def flush(self, seconds: float) -> None:
-        """Wait until everything is settled, but not longer: what is left, the reaper will find."""
+        """Wait until all reports are settled, at most `seconds`. The reaper takes care of those that are left."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._empty.wait()
 
     async def step(self) -> None:
-        """Send one batch. On trouble it stays, to be sent again: the store answers a repeated report alike."""
+        """Send one batch. After an error it stays queued and is sent again: reports are idempotent."""
         batch = self._next_batch()
         if not batch:
             return
@@ -72,7 +72,7 @@ class Reporter:
         except Invalid as error:
             if len(batch) == 1:
                 self.pending[0] = unusable(batch[0], error)
-            self._size = 1  # one of them spoils it for all: each on its own
+            self._size = 1  # one bad report fails the whole batch: send each on its own to find it
             raise
         self._size = min(_BATCH, 2 * self._size)
         del self.pending[: len(batch)]
@@ -90,7 +90,7 @@ class Reporter:
             self._empty.set()
 
     async def _prepare(self) -> None:
-        """What is said before a report is not worth more than the report."""
+        """Await `before`, but report without it after a few failures: the report matters more."""
         if self._before is None:
             return
         try:
@@ -110,7 +110,7 @@ class Reporter:
             raise DeadlineExceeded("what is said before reports", _PATIENCE) from None
 
     def _next_batch(self) -> list[Report]:
-        """The next few, and not more than the database can take in one statement."""
+        """Return the next reports, limited in number and in bytes of results."""
         room = _BYTES
         for count, report in enumerate(self.pending[: self._size]):
             room -= len(report.result or "")
@@ -132,6 +132,6 @@ class Reporter:
 
 
 def unusable(report: Report, error: Invalid) -> Report:
-    """What the database cannot store is told in words that it can."""
+    """Return a failure in ASCII in place of a report that the database cannot store."""
     problem = RunError(type="BadResult", message=ascii(str(error))[1:-1], code="bad_result")
     return Report(report.run_id, report.fence, Outcome.FAILED, report.busy, error=stored_error(problem))

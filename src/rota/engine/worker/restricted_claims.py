@@ -1,4 +1,4 @@
-"""Runs with needs, and replicas, as a worker looks for them: only if there are any, and into free slots only."""
+"""Claim restricted runs (those with requirements, and replicas), only if there are any and only into free slots."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ _LOOK_EVERY = 0.2
 
 
 class RestrictedClaims:
-    """`waits`: one was seen while the buffer held others, which is let run dry. `more`: all free slots were taken.
-    `missed`: somebody else was at one at that moment, so that it is worth another look soon."""
+    """State of one claim path.
+
+    `waits`: a run was seen while the buffer was not empty; the buffer is drained for it. `more`: all free slots were
+    taken and more runs wait. `missed`: another worker had locked a run, so look again soon.
+    """
 
     def __init__(self, store: Store, lease: int) -> None:
         self._store = store
@@ -27,11 +30,11 @@ class RestrictedClaims:
         self.missed = False
 
     def due(self, now: float) -> bool:
-        """Whether to look even though there is other work."""
+        """Return whether to look although there is other work."""
         return self.waits or now >= self._look_at
 
     async def claim(self, info: WorkerInfo, jobs: Mapping[str, int], slots: int, solo: int, now: float) -> list[Claim]:
-        """Without free slots it is but a look."""
+        """Claim at most `slots` runs. With no free slots, only look whether one waits."""
         if slots <= 0 and self.waits:
             return []
         self._look_at = now + _LOOK_EVERY
@@ -47,7 +50,10 @@ class RestrictedClaims:
         return found.claims
 
     async def _learn(self, info: WorkerInfo) -> None:
-        """Which needs there are; they never change, so their ids tell whether there are new ones."""
+        """Work out which requirements this worker meets, if new ones appeared.
+
+        A requirement never changes under its id, so comparing ids is enough.
+        """
         known = await self._store.known_requirements()
         if self._ids != known.keys():
             self._ids = frozenset(known)

@@ -1,4 +1,4 @@
-"""Suspects, one at a time: a run whose attempt was lost may be what killed its worker, or only have been beside it."""
+"""Claim suspects one at a time: a run whose attempt was lost may be what killed its worker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ _LOOK_EVERY = 0.5
 
 
 class Suspects:
-    """Were two of them side by side, the one that kills its process would take attempts of the other again and again.
+    """The one suspect that a worker may hold.
 
-    A worker has one until its report is settled, not only until its handler is over: the next may end the process.
+    If two suspects ran side by side, the one that kills its process would cost the other attempt after attempt. A
+    suspect counts as held until its report is settled, not only until its handler returns: the next one may end the
+    process before the report is written.
     """
 
     def __init__(self, store: Store, worker_id: str, known: Mapping[str, int], lease: int) -> None:
@@ -28,35 +30,36 @@ class Suspects:
 
     @property
     def level(self) -> int:
-        """How delicate the runs may be that are claimed into free slots now."""
+        """Return the highest `solo` level that may be claimed into free slots now."""
         return SUSPECTS if self._held is None else AT_ONCE
 
     def due(self, now: float) -> bool:
-        """Whether to look even though there is other work."""
+        """Return whether to look although there is other work."""
         return self._held is None and now >= self._look_at
 
     async def claim(self, asks: tuple[QueueRequest, ...], now: float) -> list[Claim]:
-        """The first run of each of some queues, whatever it is, but one suspect at most.
+        """Claim the first run of each requested queue, of whatever level, but at most one suspect.
 
-        A lost run keeps its place, and ordinary claims pass it over: sooner or later it is the first.
+        A lost run keeps its place in the queue while ordinary claims skip it, so sooner or later it is the first.
         """
         if self._held is not None or not asks:
             return []
         self._look_at = now + _LOOK_EVERY
         claims = await self._store.claim(ClaimRequest(self._worker_id, asks, self._known, self._lease, SUSPECTS))
         others = [claim for claim in claims if claim.suspect][1:]
-        if others:  # before the first begins, which may be the end of this process
+        if others:  # hand them back before the first begins: it may kill this process
             await self._store.report([Report(o.run_id, o.fence, Outcome.HANDED_BACK, began=False) for o in others])
         return self.noted([claim for claim in claims if claim not in others])
 
     def noted(self, claims: Sequence[Claim]) -> list[Claim]:
+        """Remember the suspect among `claims`, if any; return the claims."""
         for claim in claims:
             if claim.suspect:
                 self._held = (claim.run_id, claim.fence)
         return list(claims)
 
     def let_go(self, run_id: str, fence: int) -> bool:
-        """Whether that was the one; then it is time to look for the next."""
+        """Forget the suspect if it is this one, and look for the next at once; return whether it was."""
         if self._held != (run_id, fence):
             return False
         self._held = None

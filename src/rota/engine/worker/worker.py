@@ -1,4 +1,4 @@
-"""The worker: claims runs, hands them to handlers, reports what happened, and gives back what it cannot finish."""
+"""The worker: claim runs, hand them to handlers, report the outcomes, and hand back what it cannot finish."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rota.values.json import Limits
 
 log = logging.getLogger("rota.worker")
 
-_DOUBT = 40.0
+_DOUBT = 40.0  # seconds; longer than the server may still work on a claim whose answer was lost
 _LIMITED_EVERY = 0.2
 _LIMITED_AGAIN = 0.02
 _LIMITED_LOOKS = 10
@@ -45,6 +45,8 @@ _LAST_REPORTS = 3.0
 
 
 class Worker:
+    """One worker of a process. `held` maps run id → fence of every lease, buffered or active."""
+
     def __init__(
         self,
         store: Store,
@@ -95,7 +97,7 @@ class Worker:
         self._taken: list[str] | None = None
 
     async def start(self) -> None:
-        """Returns once it is claiming. It survives the database going away and coming back."""
+        """Start the loops; return once the worker is claiming. It survives an outage of the database."""
         self._heartbeat.start(self.heard)
         self._unlisten = self._store.listen(self._hinted)
         capture.install()
@@ -103,7 +105,7 @@ class Worker:
         self._tasks = [asyncio.create_task(loop) for loop in loops]
 
     async def stop(self, grace: timedelta | None = None) -> None:
-        """Claim nothing more, hand back what has not begun, give the rest its grace, hand back what is left."""
+        """Claim nothing more, hand back the buffer, give active attempts their grace, then hand back the rest."""
         if self._stopping:
             return
         self._stopping = True
@@ -116,12 +118,12 @@ class Worker:
         await self._close()
 
     async def _wait_for_claim(self) -> None:
-        """A claim given up half-way would leave leases that nobody knows of; its answer is handed back."""
+        """Wait for a claim in flight: cancelling it would leave leases that nobody knows of."""
         if self._tasks:
             await asyncio.wait(self._tasks[:1], timeout=_LAST_REPORTS)
 
     async def drain_once(self) -> list[str]:
-        """Without the loops: claim, let the handlers end, report. Returns the runs claimed; none when none was left."""
+        """Claim, wait for the handlers and report, without the loops; return the ids of the runs claimed."""
         claimed: list[str] = []
         self._taken = claimed
         while not await self.step() and not claimed:
@@ -170,7 +172,7 @@ class Worker:
                         await self._wake.wait()
 
     async def _look_for_cancels(self) -> None:
-        """The heartbeat brings them too, but a person who cancels should not have to wait for it."""
+        """Read cancel requests at the poll interval; the heartbeat brings them too, but later."""
         now = self._clock.monotonic()
         if self.active and now >= self._cancels_at:
             self._cancels_at = now + self._config.poll.total_seconds()
@@ -178,6 +180,7 @@ class Worker:
                 self._cancel_if_held(run_id, fence)
 
     def _cancel_if_held(self, run_id: str, fence: int) -> None:
+        """Cancel the attempt under this fence, or drop the claim from the buffer and report it as cancelled."""
         attempt = self.active.get(run_id)
         if attempt is not None and attempt.claim.fence == fence:
             self._executor.cancel(attempt)
@@ -185,7 +188,7 @@ class Worker:
             self._reporter.add(Report(run_id, fence, Outcome.CANCELLED, began=False))
 
     async def step(self) -> float:
-        """Claim once; returns how long to rest unless woken."""
+        """Claim once along each path that is due; return how many seconds to rest unless woken."""
         await self._hand_back_unknown()
         if not self._orders.may_claim:
             return self._config.poll.total_seconds()
@@ -210,7 +213,7 @@ class Worker:
         claims = await self._store.claim(request)
         exhausted = lookout.learn(asks, claims, self._clock.monotonic() - now)
         if exhausted and not solo:
-            self._solo_at = now  # nothing else is left: look for those
+            self._solo_at = now  # nothing else is left: claim solo runs in the next step
         self._more = not (exhausted and solo)
         self._accept(claims, now)
         if self._more:
@@ -221,7 +224,7 @@ class Worker:
         return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()
 
     def _learn_jobs(self) -> None:
-        """Everybody sees with the next heartbeat what it knows now."""
+        """Publish the jobs known now with the next heartbeat."""
         self._solo_every = solo_every(self._jobs.definitions())
         self.info = self._orders.know(tuple(self._known))
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=False)
@@ -229,19 +232,18 @@ class Worker:
     async def _claim_suspect(self, now: float) -> None:
         asks = self._orders.lookout.looks(0 if self._buffer else self._free())
         self._accept(await self._suspects.claim(asks, now), now)
-        if asks and self._free() <= 0:  # it was a look for solo runs, too, and as good as another
+        if asks and self._free() <= 0:  # this claim took solo runs, too
             self._solo_at = max(self._solo_at, now + self._solo_every)
 
     async def _claim_restricted(self, now: float) -> None:
-        """Runs that not every worker may have. As with limits, the buffer is let run dry for them."""
+        """Claim runs that not every worker may take. As for limited runs, the buffer is drained for them."""
         slots = 0 if self._buffer else self._free()
         if slots > 0 or self._buffer:
             found = await self._restricted.claim(self.info, self._known, slots, self._suspects.level, now)
             self._accept(self._suspects.noted(found), now)
 
     async def _claim_limited(self, now: float) -> bool:
-        """Runs under limits, into free slots only. While the buffer takes those, this is but a look, and if one waits,
-        the buffer is let run dry. Returns whether there may be more."""
+        """Claim runs under limits into free slots; with a filled buffer only look. Return whether more wait."""
         slots = 0 if self._buffer else self._free()
         if slots <= 0 and (self._limited_waits or not self._buffer):
             return False
@@ -251,7 +253,7 @@ class Worker:
         request = LimitedRequest(info.id, info.name, info.queues, self._known, lease, slots, solo, met)
         found = await self._store.claim_limited(request)
         shut = found.shut
-        for _ in range(_LIMITED_LOOKS):  # what a look finds may be limits to shut, and no run
+        for _ in range(_LIMITED_LOOKS):  # a claim may only shut exhausted limits and bring no run
             if found.claims or not found.waiting or not slots:
                 break
             found = await self._store.claim_limited(request)
@@ -263,12 +265,12 @@ class Worker:
         return found.waiting and slots > 0
 
     def _appetite(self, now: float) -> tuple[int, bool]:
-        """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
+        """Return how many runs to claim and whether they may be solo."""
         free = self._free()
         if self._limited_waits or self._restricted.waits:
             return 0, False
         room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
-        if now >= self._solo_at:
+        if now >= self._solo_at:  # claim nothing until the buffer is empty, then solo runs
             if self._buffer or free <= 0:
                 return 0, False
             self._solo_at = now + self._solo_every
@@ -283,10 +285,11 @@ class Worker:
         self._meters.claimed(claims, self._clock.monotonic())
         capture.put_back()
         for claim in claims:
-            if claim.run_id in self.held:  # its lease was lost, and is claimed anew before the heartbeat could tell
+            # Race: the old lease expired and this worker claimed the run again before a heartbeat reported the loss.
+            if claim.run_id in self.held:
                 self._lost(claim.run_id)
             self.held[claim.run_id] = claim.fence
-        if self._taken is not None:  # a run may have ended before draining looks at what is held
+        if self._taken is not None:  # for `drain_once`: a run may have ended before it could look at `held`
             self._taken.extend(claim.run_id for claim in claims)
         if claims:
             self._renewed_at = min(self._renewed_at, now) if self._buffer else now
@@ -296,7 +299,7 @@ class Worker:
         self._fill()
 
     async def _hand_back_unknown(self) -> None:
-        """After a claim whose outcome is unknown: leases under this boot id that nobody here knows."""
+        """Hand back leases that are not in `held`: a claim may have succeeded although its answer was lost."""
         if self._clock.monotonic() >= self._doubt_until:
             return
         unknown = [lease for lease in await self._store.leases_of(self.info.id) if self.held.get(lease[0]) != lease[1]]
@@ -311,13 +314,13 @@ class Worker:
                 self._begin(buffer.popleft(), fresh)
 
     def freed(self) -> None:
-        """A slot became free."""
+        """Fill a slot that became free, and claim more if the buffer is low."""
         self._fill()
         if (self._more or self._restricted.more) and len(self._buffer) <= self._low_water:
             self._wake.set()
 
     def _begin(self, claim: Claim, fresh: bool) -> None:
-        """A lease that may have run out meanwhile is not begun on."""
+        """Begin a claim, or hand it back if its lease may have expired in the buffer."""
         handler = self._jobs.for_run(claim.job, claim.job_version)
         if handler is None or not fresh:
             self._reporter.add(self._reports.hand_back(claim))
@@ -335,10 +338,12 @@ class Worker:
         self.freed()
 
     def heard(self, beat: Beat) -> None:
-        if all(beat.held.get(claim.run_id) == claim.fence for claim in self._buffer):  # not of claims that came since
+        """Apply the answer of a heartbeat: losses, cancels and operators' requests."""
+        # A claim made since the snapshot was not renewed by this beat.
+        if all(beat.held.get(claim.run_id) == claim.fence for claim in self._buffer):
             self._renewed_at = max(self._renewed_at, beat.began_at)
         for run_id in sorted(beat.extended.lost):
-            if self.held.get(run_id) == beat.held[run_id]:
+            if self.held.get(run_id) == beat.held[run_id]:  # otherwise it was claimed again meanwhile
                 self._lost(run_id)
         for run_id in sorted(beat.extended.cancelling):
             self._cancel_if_held(run_id, beat.held[run_id])
@@ -346,9 +351,9 @@ class Worker:
             self._obey()
 
     def _obey(self) -> None:
-        """What runs is not affected; what has not begun is handed back, unless more may be claimed."""
+        """Apply changed settings. Active attempts go on; the buffer is handed back if nothing may be claimed."""
         self.info, self._config = self._orders.info, self._orders.config
-        at_once = bool(self.active) or not self._stopping  # an end that takes no time needs no word
+        at_once = bool(self.active) or not self._stopping  # an idle worker is gone before anybody could see it stop
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=at_once)
         self._executor.grow(self.info)
         self._wake.set()
@@ -358,7 +363,7 @@ class Worker:
             self.asked_to_stop()
 
     def serve(self, queue: str, known: Mapping[str, int]) -> None:
-        """From now on it takes from this queue, too."""
+        """Take runs from this queue, too, from now on."""
         self._jobs.also(known)
         self._orders.also(queue, known)
         self._obey()
@@ -369,7 +374,7 @@ class Worker:
             return
         if attempt is not None:
             log.warning("run %s: the lease is lost, the attempt is stopped", run_id, extra=RunFields(attempt.claim))
-            self._meters.lost.add(not attempt.lost)  # the next heartbeat may tell it again
+            self._meters.lost.add(not attempt.lost)  # the next heartbeat may report the same loss
             self._executor.lose(attempt)
         elif self._buffer.take(run_id):
             self._meters.lost.add()

@@ -1,4 +1,4 @@
-"""`client.tokens` of a server."""
+"""`client.tokens` over HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Secret(msgspec.Struct):
 
 
 class RemoteTokens:
-    """Who a token is good for is checked by the server itself."""
+    """API tokens of a server. Checking them is the server's own business."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -38,21 +38,24 @@ class RemoteTokens:
         scope: Scope | tuple[str, str] | None = None,
         actor: str | None = None,
     ) -> Issued:
-        """It ends after `expires`; None: never. With a `scope` it is only good for runs of that."""
-        of = None if scope is None else scope_of(scope)
+        """Create a token and return it with its secret, which is not stored and cannot be read again.
+
+        The token expires after `expires` (None: never). With a `scope`, it only gives access to runs of that scope.
+        """
+        only_scope = None if scope is None else scope_of(scope)
         body = {
             "name": name,
             "role": role_of(role).value,
             "expires": _NEVER if expires is None else duration(expires),
-            "scope": None if of is None else {"kind": of.kind, "id": of.id},
+            "scope": None if only_scope is None else {"kind": only_scope.kind, "id": only_scope.id},
         }
-        made = (await self._transport.ask("POST", path_of("tokens"), body=body)).body
-        return Issued(read(made, Token), read(made, _Secret).secret)
+        issued = (await self._transport.ask("POST", path_of("tokens"), body=body)).body
+        return Issued(read(issued, Token), read(issued, _Secret).secret)
 
     async def list(self) -> Sequence[Token]:
-        """All that ever were, oldest first."""
+        """List all tokens, oldest first, including revoked and expired ones."""
         return items((await self._transport.ask("GET", path_of("tokens"))).body, Token)
 
-    async def revoke(self, who: str, *, actor: str | None = None) -> Token:
-        """By id or name. Servers know of it within seconds."""
-        return read((await self._transport.ask("POST", path_of("tokens", who, "revoke"))).body, Token)
+    async def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
+        """Revoke a token by id or name. Servers cache tokens, so it takes effect within seconds."""
+        return read((await self._transport.ask("POST", path_of("tokens", id_or_name, "revoke"))).body, Token)

@@ -1,4 +1,4 @@
-"""`client.expectations` of a server."""
+"""`client.expectations` over HTTP."""
 
 from __future__ import annotations
 
@@ -13,29 +13,34 @@ from rota.values.durations import worded
 
 
 class RemoteExpectations:
-    """`kind` is "job" or "schedule", `name` that of one. A watchman looks after all of them every `ROTA_EXPECT`."""
+    """Expectations of jobs and schedules: `kind` is "job" or "schedule", and `name` the name of one.
+
+    All expectations are checked every `ROTA_EXPECT`.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def update(self, kind: str, name: str, *, actor: str | None = None, **expect: Any) -> Expected:
-        """Only what is given changes, and None takes an expectation away. All of them are the caller's from now on:
-        what code declares does not change them any more."""
+        """Change the given expectations of a job or schedule; None removes one. All its expectations now belong to the
+        caller: declarations in code no longer change them."""
         answer = await self._transport.ask("PATCH", _path(kind, name), body=worded(expect), again=True)
         return read(answer.body, Expected)
 
     async def get(self, kind: str, name: str) -> Expected:
+        """Return the expectations of a job or schedule; raise `NotExpected` if there are none."""
         return read((await self._transport.ask("GET", _path(kind, name))).body, Expected)
 
     async def find(self, kind: str, name: str) -> Expected | None:
-        """None if nothing is expected of it."""
+        """Return the expectations of a job or schedule, or None if there are none."""
         try:
             return await self.get(kind, name)
         except NotExpected:
             return None
 
     async def delete(self, kind: str, name: str, *, actor: str | None = None) -> bool:
-        """Whether anything was expected. Its breaches end. What code declares is back when its declaration changes."""
+        """Delete the expectations of a job or schedule, which ends their breaches; return whether there were any.
+        Expectations declared in code return when their declaration changes."""
         try:
             await self._transport.ask("DELETE", _path(kind, name))
         except NotExpected:
@@ -43,7 +48,7 @@ class RemoteExpectations:
         return True
 
     async def list(self, *, breached: bool = False) -> Sequence[Expected]:
-        """Of all jobs and schedules of which something is expected; `breached`: only where something is not met."""
+        """List expectations of all jobs and schedules; with `breached`, only those that are not met."""
         query = {"breached": breached}
         return items((await self._transport.ask("GET", path_of("expectations"), query)).body, Expected)
 

@@ -1,4 +1,4 @@
-"""`client.notifications` of a server."""
+"""`client.notifications` over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Sent(msgspec.Struct):
 
 
 class RemoteNotifications:
-    """Who is told of what; in force at once, everywhere. Secrets go in and do not come out again."""
+    """Notifications by webhook or e-mail. Changes take effect at once, in every process. Secrets are never returned."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -27,9 +27,10 @@ class RemoteNotifications:
     async def create(
         self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> NotificationView:
-        """`on` (failure), `to` a URL or a `mailto:`, of which `jobs` or `schedules`: of everything, if none is named.
+        """Create a notification that sends the events `on` ("failure", …) to `to`, a URL or a `mailto:` address.
 
-        `secret` signs webhooks, `include_payload` sends payloads too, `at_most` an hour about one job.
+        `jobs` and `schedules` limit it to those; without either it covers everything. `secret` signs webhooks,
+        `include_payload` also sends payloads, and `at_most` limits deliveries per hour and job.
         """
         checked_name(name, "notification name")
         checked_notification(name, options)
@@ -40,22 +41,26 @@ class RemoteNotifications:
     async def update(
         self, name: str, *, enabled: bool | None = None, actor: str | None = None, **options: Any
     ) -> NotificationView:
-        """Only what is given; None is its default. From then on it is the person's, and code leaves it alone."""
+        """Change the given options of a notification; None resets an option to its default. From then on, declarations
+        in code no longer change it."""
         body = options if enabled is None else {**options, "enabled": enabled}
         answer = await self._transport.ask("PATCH", path_of("notifications", name), body=body, again=True)
         return read(answer.body, NotificationView)
 
     async def delete(self, name: str, *, actor: str | None = None) -> None:
-        """What is enqueued already fails; one that code declares comes back at the next start."""
+        """Delete a notification. Deliveries that are already enqueued fail. One declared in code returns at the next
+        start."""
         await self._transport.ask("DELETE", path_of("notifications", name))
 
     async def get(self, name: str) -> NotificationView:
+        """Return a notification by name."""
         return read((await self._transport.ask("GET", path_of("notifications", name))).body, NotificationView)
 
     async def list(self) -> Sequence[NotificationView]:
-        """By name."""
+        """List notifications by name."""
         return items((await self._transport.ask("GET", path_of("notifications"))).body, NotificationView)
 
     async def test(self, name: str) -> Json:
-        """Sends one now, from the server; what came of it, or `Unavailable`."""
+        """Send a test notification now, from the server, and return the delivery's result; raise `Unavailable` if it
+        fails."""
         return read((await self._transport.ask("POST", path_of("notifications", name, "test"))).body, _Sent).sent

@@ -1,4 +1,4 @@
-"""`client.external` of a server."""
+"""`client.external` over HTTP."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ class _Claimed(msgspec.Struct):
     runs: list[Assignment]
 
 
-class _RunStands(msgspec.Struct):
+class _RunState(msgspec.Struct):
     state: RunState
 
 
-class _StepStands(msgspec.Struct):
+class _StepState(msgspec.Struct):
     state: StepState
 
 
 class RemoteExternal:
-    """Every act but a claim is about one run, under its fence; a stale one raises `LeaseLost`, and changes nothing.
+    """Worker protocol for external jobs. Every verb but `claim` acts on one run under its fence. A stale fence raises
+    `LeaseLost` and changes nothing.
 
-    What is said under a fence can be said again: it is, if the server is away for a moment.
+    Reports under a fence are idempotent, and are repeated if the server is briefly unavailable.
     """
 
     def __init__(self, transport: Transport, limits: Limits) -> None:
@@ -56,38 +57,40 @@ class RemoteExternal:
         wait: Duration | None = None,
         lease: Duration | None = None,
         held: Held | None = None,
-        **described: Any,
+        **description: Any,
     ) -> list[Assignment]:
-        """Up to `max` runs of external jobs, from these queues in their order; none if there are none within `wait`.
+        """Claim up to `max` runs of external jobs from `queues`, in that order; return none if there are none within
+        `wait`.
 
-        `worker` is a name, or `name@boot` of a program that tells its starts apart; this client adds its own boot to a
-        bare name. `held`: all runs and fences that it knows of; leases under the same id that are not among them are
-        handed back first, as after an answer that got lost. `labels` (`["gpu", "zone=eu"]`) and `version` are what it
-        can do: runs that need something are claimed by whoever meets it, as workers of ours do.
+        `worker` is a name, or `name@boot` for a program that tells its starts apart; this client adds its own boot to a
+        bare name. `held` lists all runs and fences that the worker knows of. Other leases under the same id are handed
+        back first: their claim's response was lost. `labels` (`["gpu", "zone=eu"]`) and `version` describe the worker.
+        A run with requirements goes to a worker that meets them, as with Python workers.
         """
-        patience = checked_wait(wait)
+        wait_for = checked_wait(wait)
         body = {
-            **described,
+            **description,
             "worker": identity_of(worker, self._boot).id,
             "queues": [queues] if isinstance(queues, str) else [*queues],
             "jobs": [jobs] if isinstance(jobs, str) else jobs and [*jobs],
             "max": max,
-            "wait": duration(patience),
+            "wait": duration(wait_for),
             "lease": None if lease is None else duration(lease),
             "held": None if held is None else [{"id": id, "fence": fence} for id, fence in held],
         }
-        asked = self._transport.ask("POST", path_of("worker", "claim"), body=body, waits=patience.total_seconds())
-        return read((await asked).body, _Claimed).runs
+        request = self._transport.ask("POST", path_of("worker", "claim"), body=body, waits=wait_for.total_seconds())
+        return read((await request).body, _Claimed).runs
 
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
-        """The lease lasts as long again as the claim asked for. One that waits has a deadline, which stays."""
-        return read(await self._say(run_id, fence, "heartbeat"), Heartbeat)
+        """Renew the lease for as long as the claim asked for. A run that waits keeps its own deadline."""
+        return read(await self._report(run_id, fence, "heartbeat"), Heartbeat)
 
     async def progress(
         self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
     ) -> Heartbeat:
-        """How far it is, from 0 to 100, and with what; also a heartbeat. What is not given stays as it was said."""
-        return read(await self._say(run_id, fence, "progress", percentage=percent, summary=summary), Heartbeat)
+        """Report progress (`percent` from 0 to 100, and a `summary`); this is also a heartbeat. An omitted value keeps
+        its last report."""
+        return read(await self._report(run_id, fence, "progress", percentage=percent, summary=summary), Heartbeat)
 
     async def step(
         self,
@@ -99,24 +102,25 @@ class RemoteExternal:
         result: Any = None,
         error: str | RunError | Mapping[str, Any] | None = None,
     ) -> StepState:
-        """Record what became of a step; the answer is the state that it is in. One recorded as done stays done."""
-        told: dict[str, Any] = {"id": id, "state": state, "result": self._json(result), "error": _error(error)}
-        return read(await self._say(run_id, fence, "step", **told), _StepStands).state
+        """Record the state of a step and return the state stored. A step recorded as done stays done."""
+        report: dict[str, Any] = {"id": id, "state": state, "result": self._json(result), "error": _error(error)}
+        return read(await self._report(run_id, fence, "step", **report), _StepState).state
 
     async def logs(
         self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
     ) -> None:
-        """Lines of its log: text, or `{"text", "level", "logger"}`. With a `no` that grows from 1, said again they are
-        not there twice."""
-        given = [lines] if isinstance(lines, str | Mapping) else [*lines]
-        await self._say(run_id, fence, "logs", again=no is not None, lines=given, no=no)
+        """Append lines to the run's log: text, or `{"text", "level", "logger"}`. With `no`, a sequence number that
+        grows from 1, repeated calls are idempotent."""
+        line_list = [lines] if isinstance(lines, str | Mapping) else [*lines]
+        await self._report(run_id, fence, "logs", again=no is not None, lines=line_list, no=no)
 
     async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
-        """It is done. Of a run that waits for a step, that step: the run is queued again, and goes on with its result.
+        """Complete the run with a result. If the run waits for a step, complete that step; the run is queued again and
+        continues with its result.
 
-        What this makes of the run is the answer; said again, it is the first one.
+        Return the run's new state. A repeated call returns the first answer.
         """
-        return read(await self._say(run_id, fence, "complete", result=self._json(result)), _RunStands).state
+        return read(await self._report(run_id, fence, "complete", result=self._json(result)), _RunState).state
 
     async def fail(
         self,
@@ -127,21 +131,22 @@ class RemoteExternal:
         retry: bool = True,
         after: Duration | None = None,
     ) -> RunState:
-        """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
+        """Report a failure. The run is retried by its policy, or `after` that long; with `retry=False` it is not
+        retried."""
         try:
-            rest = None if after is None else duration(after)
+            delay = None if after is None else duration(after)
         except BadDuration as refused:
             raise refused.within("after") from None
-        told: dict[str, Any] = {"error": _error(error), "retry": retry, "after": rest}
-        return read(await self._say(run_id, fence, "fail", **told), _RunStands).state
+        report: dict[str, Any] = {"error": _error(error), "retry": retry, "after": delay}
+        return read(await self._report(run_id, fence, "fail", **report), _RunState).state
 
     async def cancelled(self, run_id: str, fence: int) -> RunState:
-        """It has stopped, because it was asked to."""
-        return read(await self._say(run_id, fence, "cancelled"), _RunStands).state
+        """Confirm that the run has stopped because its cancellation was requested."""
+        return read(await self._report(run_id, fence, "cancelled"), _RunState).state
 
-    async def _say(self, run_id: str, fence: int, verb: str, *, again: bool = True, **told: Any) -> bytes:
+    async def _report(self, run_id: str, fence: int, verb: str, *, again: bool = True, **report: Any) -> bytes:
         run_id, fence = checked_run(run_id, fence)
-        path, body = path_of("worker", "runs", run_id, verb), {"fence": fence, **told}
+        path, body = path_of("worker", "runs", run_id, verb), {"fence": fence, **report}
         return (await self._transport.ask("POST", path, body=body, again=again)).body
 
     def _json(self, result: Any) -> msgspec.Raw | None:
@@ -152,8 +157,8 @@ class RemoteExternal:
 
 
 def _error(error: str | RunError | Mapping[str, Any] | None) -> msgspec.Raw | None:
-    """Checked, and made whole; the server makes its fingerprint."""
+    """Return an error checked and complete; the server computes its fingerprint."""
     if error is None:
         return None
-    told = msgspec.structs.asdict(checked_error(error))
-    return msgspec.Raw(msgspec.json.encode({name: text for name, text in told.items() if text is not None}))
+    fields = msgspec.structs.asdict(checked_error(error))
+    return msgspec.Raw(msgspec.json.encode({name: text for name, text in fields.items() if text is not None}))

@@ -1,4 +1,4 @@
-"""`client.data_jobs` of a server."""
+"""`client.data_jobs` over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rota.values.durations import worded
 
 
 class RemoteDataJobs:
-    """Workers hear of it with their next poll. What is answered has its secrets masked."""
+    """Jobs defined as data instead of code. Workers learn of changes at their next poll. Returned definitions have
+    their secrets masked."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -21,7 +22,8 @@ class RemoteDataJobs:
     async def create(
         self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> JobDefinition:
-        """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
+        """Create a job of `kind` `http`, `command` or `external`. `options` are those of `app.http_job` and
+        `app.command_job`."""
         checked_data_job(name, kind, options)
         body = {**_written(options), "name": name, "kind": kind}
         answer = await self._transport.ask("POST", path_of("jobs"), {"owner": owner}, body, again=True)
@@ -30,28 +32,29 @@ class RemoteDataJobs:
     async def update(
         self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
     ) -> JobDefinition:
-        """A new version: only what is given changes, and what is None goes back to its default. Runs that were
-        enqueued before keep theirs. `expected`: it must still be of this version, or it is a `ChangedMeanwhile`."""
-        seen = {} if expected is None else {"If-Match": f'"{expected}"'}
+        """Store a new version of a job with the given options changed; None resets an option to its default. Runs that
+        are already enqueued keep their version. With `expected`, raise `ChangedMeanwhile` unless the job still has that
+        version."""
+        condition = {} if expected is None else {"If-Match": f'"{expected}"'}
         body = _written(options)
-        return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=seen)).body)
+        return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=condition)).body)
 
     async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
-        refused; with `force`, those schedules are disabled and those runs cancelled."""
+        """Delete a job and its own schedule. Raise `JobInUse` while another schedule or a live run uses it; with
+        `force`, disable those schedules and cancel those runs."""
         await self._transport.ask("DELETE", path_of("jobs", name), {"force": force})
 
 
 def _written(options: dict[str, Any]) -> dict[str, Any]:
-    """As JSON has them."""
+    """Return the options as JSON has them."""
     backoff = options.get("backoff")
     if backoff is None:
         return dict(worded(options))
     written = written_backoff(backoff_of(backoff))
-    told = {"type": "exponential", **written} if isinstance(written, dict) else written
-    return {**worded(options), "backoff": told}
+    plain = {"type": "exponential", **written} if isinstance(written, dict) else written
+    return {**worded(options), "backoff": plain}
 
 
 def _read(body: bytes) -> JobDefinition:
-    told = read(body, dict[str, Any])
-    return job_of({name: fact for name, fact in told.items() if name not in ("schedule", "run")})
+    fields = read(body, dict[str, Any])
+    return job_of({name: fact for name, fact in fields.items() if name not in ("schedule", "run")})

@@ -1,4 +1,4 @@
-"""What is asked of jobs and queues as a whole, of a server: a part of its client."""
+"""Verbs about jobs and queues as a whole, over HTTP; part of `RemoteClient`."""
 
 from __future__ import annotations
 
@@ -34,74 +34,78 @@ class _Queue(msgspec.Struct):
 
 
 class RemoteJobs:
-    """Of a job by its name, of a queue by its own."""
+    """Verbs about a job or a queue, by name."""
 
     _transport: Transport
 
     async def job(self, name: str) -> JobDefinition:
-        """Secrets in it are masked."""
+        """Return a job's definition, with secrets masked."""
         return job_of(await self._job(name))
 
     async def _job(self, name: str) -> dict[str, Any]:
         return read((await self._transport.ask("GET", path_of("jobs", name))).body, dict[str, Any])
 
     async def jobs(self) -> Sequence[JobDefinition]:
-        """As declared in the server's process, and as stored by others."""
-        return [job_of(one) for one in await self._jobs()]
+        """List the definitions of all jobs by name: those declared in the server's process and those stored by others.
+        Secrets are masked."""
+        return [job_of(item) for item in await self._jobs()]
 
     async def _jobs(self) -> list[dict[str, Any]]:
         return items((await self._transport.ask("GET", path_of("jobs"))).body, dict[str, Any])
 
     async def job_status(self, name: str) -> JobStatus:
+        """Return the current status of a job."""
         return value((await self._job(name)).get("status"), JobStatus)
 
     async def job_statuses(self) -> Sequence[JobStatus]:
-        """Of all jobs, in the order of `jobs`."""
-        return [value(one.get("status"), JobStatus) for one in await self._jobs()]
+        """List the statuses of all jobs, in the order of `jobs`."""
+        return [value(item.get("status"), JobStatus) for item in await self._jobs()]
 
     async def job_stats(self, name: str) -> JobStats:
-        """Of all its runs that ever ended, pruned ones included."""
+        """Return statistics over all runs of a job that have ended, including pruned ones."""
         return read((await self._transport.ask("GET", path_of("jobs", name, "stats"))).body, JobStats)
 
     async def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
-        """Nothing of it begins, and its schedules rest, until it is resumed; what runs, runs on."""
-        return read(await self._told("jobs", name, "pause", {"reason": reason}), JobStatus)
+        """Pause a job: no run of it starts and its schedules do not fire until it is resumed. Running runs continue."""
+        return read(await self._post_to("jobs", name, "pause", {"reason": reason}), JobStatus)
 
     async def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
-        """`catch_up`: which plan times of the pause are made up for: none of them (`skip`), the `latest`, or `all`."""
-        return read(await self._told("jobs", name, "resume", {"catch_up": resume_mode(catch_up)}), JobStatus)
+        """Resume a job. `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or
+        `all`."""
+        return read(await self._post_to("jobs", name, "resume", {"catch_up": resume_mode(catch_up)}), JobStatus)
 
     async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
-        """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
-        return read(await self._told("jobs", name, "cancel", {"reason": reason}), _Cancelled).cancelled
+        """Disable a job's schedules and cancel its live runs; return how many runs."""
+        return read(await self._post_to("jobs", name, "cancel", {"reason": reason}), _Cancelled).cancelled
 
     async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
-        """Its newest run once more, if that failed, timed out, expired or was cancelled.
+        """Retry the newest run of a job if it failed, timed out, expired or was cancelled.
 
-        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        With an `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
         path, keyed = path_of("jobs", name, "retry"), once(idempotency_key)
         answer = await self._transport.ask("POST", path, headers=keyed)
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
-    async def _told(self, what: str, name: str, verb: str, body: object = None) -> bytes:
-        return (await self._transport.ask("POST", path_of(what, name, verb), body=body)).body
+    async def _post_to(self, kind: str, name: str, verb: str, body: object = None) -> bytes:
+        return (await self._transport.ask("POST", path_of(kind, name, verb), body=body)).body
 
     async def queues(self) -> Sequence[tuple[str, int, int, int]]:
-        """(queue, running, queued, scheduled); those that are being cancelled are running still."""
-        counts = [(one.queue, one.running, one.queued, one.scheduled) for one in await self._queues()]
+        """List (queue, running, queued, scheduled) for each queue. Cancelling runs count as running."""
+        counts = [(queue.queue, queue.running, queue.queued, queue.scheduled) for queue in await self._queues()]
         return [count for count in counts if any(count[1:])]
 
     async def _queues(self) -> list[_Queue]:
         return items((await self._transport.ask("GET", path_of("queues"))).body, _Queue)
 
     async def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
-        """Nothing of it is claimed until it is resumed; what runs, runs on."""
-        await self._told("queues", checked_name(queue, "queue"), "pause", {"reason": reason})
+        """Pause a queue: nothing is claimed from it until it is resumed. Running runs continue."""
+        await self._post_to("queues", checked_name(queue, "queue"), "pause", {"reason": reason})
 
     async def resume_queue(self, queue: str, *, actor: str | None = None) -> bool:
-        """Whether it was paused."""
-        return read(await self._told("queues", checked_name(queue, "queue"), "resume"), _Resumed).was_paused
+        """Resume a queue; return whether it was paused."""
+        return read(await self._post_to("queues", checked_name(queue, "queue"), "resume"), _Resumed).was_paused
 
     async def paused_queues(self) -> Sequence[Pause]:
-        return [one.paused for one in await self._queues() if one.paused is not None]
+        """List the paused queues."""
+        return [queue.paused for queue in await self._queues() if queue.paused is not None]

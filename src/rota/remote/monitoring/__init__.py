@@ -1,1 +1,1 @@
-"""Questions for dashboards, over HTTP."""
+"""Data for dashboards, over HTTP."""

@@ -1,4 +1,4 @@
-"""`client.error_groups` of a server."""
+"""`client.error_groups` over HTTP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rota.values.scope import Scope
 
 
 class RemoteErrorGroups:
+    """Failed runs grouped by error."""
+
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
@@ -24,16 +26,16 @@ class RemoteErrorGroups:
         scope: Scope | tuple[str, str] | None = None,
         limit: int = 50,
     ) -> ErrorGroups:
-        """Runs that failed, timed out or expired within the last day, or the time given, by job and fingerprint.
+        """Group the runs that failed, timed out or expired by job and error fingerprint, most recent group first.
 
-        The one that was seen last comes first. Of all faults there are, the newest 10 000 are looked at.
+        Covers the last day unless `since` and `until` are given, and at most the newest 10 000 of those runs.
         """
-        wanted = None if scope is None else scope_of(scope)
+        only_scope = None if scope is None else scope_of(scope)
         query = {
             "since": since,
             "until": until,
             "job": job,
-            "scope": None if wanted is None else f"{wanted.kind}/{wanted.id}",
+            "scope": None if only_scope is None else f"{only_scope.kind}/{only_scope.id}",
             "limit": limit,
         }
         return read((await self._transport.ask("GET", path_of("error-groups"), query)).body, ErrorGroups)

@@ -1,4 +1,4 @@
-"""What became of plan times, asked of a server: part of `client.schedules`."""
+"""Verbs about past plan times, over HTTP; part of `client.schedules`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from rota.core.calendar.notation import written_instant
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import RAN, Backfill
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, PagePosition, written_place
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.recent_runs import Recent, checked_recent
-from rota.core.schedules.documents import written_instant
 from rota.errors import Invalid, UnknownSchedule, did_you_mean
 from rota.remote.decode import event_of, items, read
 from rota.remote.encode import cursor_of_name
@@ -23,11 +23,11 @@ _AT_ONCE = 8
 
 
 class RemoteHistory:
-    """Of one schedule, by its name; the times given need a zone."""
+    """Verbs about the history of one schedule, by name. Datetimes must have a time zone."""
 
     _transport: Transport
 
-    async def _told(self, name: str, verb: str, **query: Any) -> bytes:
+    async def _get_part(self, name: str, verb: str, **query: Any) -> bytes:
         return (await self._transport.ask("GET", path_of("schedules", name, verb), query)).body
 
     async def occurrences(
@@ -39,25 +39,29 @@ class RemoteHistory:
         limit: int = 100,
         after: PagePosition | None = None,
     ) -> Sequence[Occurrence]:
-        """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+        """List what happened to each plan time, oldest first; by default over the last day.
 
-        `after` is where the page before ended, of the same two times.
+        A range of plan times that overlaps the window is returned whole. `after` is where the previous page with the
+        same `from_at` and `to_at` ended.
         """
-        spoken: dict[str, Any] = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
+        query: dict[str, Any] = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
         if after is not None:
             if from_at is None or to_at is None:
-                raise Invalid("after needs from_at and to_at", hint="give those of the page before")
-            spoken["cursor"] = cursor_of_name(written_place(from_at, to_at, after))
-        return items(await self._told(name, "occurrences", **spoken), Occurrence)
+                raise Invalid("after needs from_at and to_at", hint="pass those of the previous page")
+            query["cursor"] = cursor_of_name(written_place(from_at, to_at, after))
+        return items(await self._get_part(name, "occurrences", **query), Occurrence)
 
     async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
-        """The last `limit` runs of each of these schedules, those of plan times, the oldest first, by name."""
+        """Return the last `limit` runs for plan times of each schedule, by name, oldest first.
+
+        For a schedule with several scopes, only ten of them are considered.
+        """
         checked_recent(len(names), limit)
-        found: list[Recent | None] = []
-        for place in range(0, len(names), _AT_ONCE):
-            asked = [self._recent(name, limit) for name in names[place : place + _AT_ONCE]]
-            found += await asyncio.gather(*asked)
-        return {name: one for name, one in zip(names, found, strict=True) if one is not None}
+        answers: list[Recent | None] = []
+        for start in range(0, len(names), _AT_ONCE):
+            requests = [self._recent(name, limit) for name in names[start : start + _AT_ONCE]]
+            answers += await asyncio.gather(*requests)
+        return {name: recent for name, recent in zip(names, answers, strict=True) if recent is not None}
 
     async def _recent(self, name: str, limit: int) -> Recent | None:
         try:
@@ -66,16 +70,18 @@ class RemoteHistory:
             return None
 
     async def events(self, name: str) -> Sequence[Event]:
-        """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""
-        return [event_of(one) for one in items(await self._told(name, "events"), dict[str, Any])]
+        """List what was done to a schedule and by it, oldest first. A deleted schedule keeps its events until its name
+        is reused."""
+        return [event_of(item) for item in items(await self._get_part(name, "events"), dict[str, Any])]
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
-        """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
-        return read(await self._told(name, "verify", thorough=thorough), Verification)
+        """Verify that every plan time is accounted for exactly once. `thorough` also checks each run, besides
+        counting."""
+        return read(await self._get_part(name, "verify", thorough=thorough), Verification)
 
     async def explain(self, name: str, at: datetime | None = None) -> Explanation:
-        """Why a plan time did or did not run, will or will not: the newest that came, unless told otherwise."""
-        return read(await self._told(name, "explain", at=_maybe(at, "at")), Explanation)
+        """Explain why a plan time ran or not, or whether it will; by default the newest past one."""
+        return read(await self._get_part(name, "explain", at=_maybe(at, "at")), Explanation)
 
     async def backfill(
         self,
@@ -88,9 +94,10 @@ class RemoteHistory:
         dry_run: bool = False,
         actor: str | None = None,
     ) -> Backfill:
-        """Runs for the plan times of its rule from `from_at` to `to_at` that have none, `concurrency` of them at once.
+        """Create runs for past plan times between `from_at` and `to_at` that have none, `concurrency` of them at a
+        time.
 
-        `ran`: those that have one get another if it did not succeed (`failed`), or in any case (`all`).
+        `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`).
         """
         if ran not in RAN:
             raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
@@ -106,11 +113,11 @@ class RemoteHistory:
         )
 
 
-def _instant(at: datetime, what: str) -> str:
+def _instant(at: datetime, name: str) -> str:
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+        raise Invalid(f"{name} must be a datetime with a zone, not {at!r}")
     return written_instant(at)
 
 
-def _maybe(at: datetime | None, what: str) -> str | None:
-    return None if at is None else _instant(at, what)
+def _maybe(at: datetime | None, name: str) -> str | None:
+    return None if at is None else _instant(at, name)

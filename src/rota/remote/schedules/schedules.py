@@ -1,4 +1,4 @@
-"""`client.schedules` of a server."""
+"""`client.schedules` over HTTP."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, DefinitionVerbs, require_limit
+from rota.core.calendar.notation import written_instant
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import resume_mode
@@ -17,7 +18,7 @@ from rota.core.runs.bulk import BulkResult
 from rota.core.runs.options import scope_of
 from rota.core.runs.run import Run
 from rota.core.schedules.diff import Difference
-from rota.core.schedules.documents import document_of, written_instant
+from rota.core.schedules.documents import document_of
 from rota.core.schedules.preview import DocumentPreview, Fire, zone_of
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, checked_state
 from rota.errors import ChangedMeanwhile, Invalid
@@ -40,7 +41,7 @@ _PAGE = 500
 
 
 class RemoteSchedules(RemoteHistory, DefinitionVerbs):
-    """Schedules by name; what is changed here takes effect within a second, on every planner."""
+    """Schedules, by name. Changes take effect within a second, on every planner."""
 
     def __init__(
         self,
@@ -65,14 +66,15 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         actor: str | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
+        """Create a schedule."""
         definition = await self.define(name, job, trigger, dict(options))
         document = document_of(name, definition)
         return _read(await self._send("POST", path_of("schedules"), document, query={"owner": owner}))
 
     async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
-        document, seen = document_of(old.name, definition), {"If-Match": f'"{old.revision}"'}
+        document, condition = document_of(old.name, definition), {"If-Match": f'"{old.revision}"'}
         try:
-            return _read(await self._send("PUT", path_of("schedules", old.name), document, headers=seen))
+            return _read(await self._send("PUT", path_of("schedules", old.name), document, headers=condition))
         except ChangedMeanwhile:
             return None
 
@@ -87,9 +89,11 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         return (await self._transport.ask(method, path, query, body, headers)).body
 
     async def delete(self, name: str, *, actor: str | None = None) -> None:
+        """Delete a schedule; its runs stay."""
         await self._transport.ask("DELETE", path_of("schedules", name))
 
     async def get(self, name: str) -> Schedule:
+        """Return a schedule by name."""
         return _read((await self._transport.ask("GET", path_of("schedules", name))).body)
 
     async def list(
@@ -102,21 +106,21 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         limit: int = 100,
         after: str | None = None,
     ) -> Sequence[Schedule]:
-        """By name; `text` is a part of it, `after` the last name of the page before."""
+        """List schedules by name. `text` matches a part of the name; `after` is the last name of the previous page."""
         require_limit(limit, MOST_LISTED)
-        chosen = {"job": job, "owner": owner, "text": text, "state": checked_state(state)}
-        found: list[Schedule] = []
+        filters = {"job": job, "owner": owner, "text": text, "state": checked_state(state)}
+        schedules: list[Schedule] = []
         cursor = cursor_of_name(after)
-        while len(found) < limit:
-            wanted = min(_PAGE, limit - len(found))
-            query = {**chosen, "limit": wanted, "cursor": cursor}
+        while len(schedules) < limit:
+            size = min(_PAGE, limit - len(schedules))
+            query = {**filters, "limit": size, "cursor": cursor}
             body = (await self._transport.ask("GET", path_of("schedules"), query)).body
-            page = [schedule_of(one) for one in items(body, dict[str, Any])]
-            found += page
-            if len(page) < wanted:
+            page = [schedule_of(item) for item in items(body, dict[str, Any])]
+            schedules += page
+            if len(page) < size:
                 break
             cursor = cursor_of_name(page[-1].name)
-        return found
+        return schedules
 
     async def pause(
         self,
@@ -126,29 +130,32 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         actor: str | None = None,
         until: datetime | Duration | None = None,
     ) -> Schedule:
-        """`until` is an instant, or how long from now."""
+        """Pause a schedule. `until` is a datetime, or a duration from now; without it, until it is resumed."""
         body = {"reason": reason, "until": _until(until)}
         return _read(await self._send("POST", path_of("schedules", name, "pause"), body))
 
     async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
-        """What passed during the pause is skipped, unless `catch_up` is `latest` or `all`."""
+        """Resume a schedule. Plan times during the pause are skipped, unless `catch_up` is `latest` or `all`."""
         body = {"catch_up": resume_mode(catch_up)}
         return _read(await self._send("POST", path_of("schedules", name, "resume"), body))
 
     async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
-        return await self._switched(name, "enable")
+        """Enable a schedule."""
+        return await self._switch(name, "enable")
 
     async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
-        return await self._switched(name, "disable")
+        """Disable a schedule: it does not fire until it is enabled."""
+        return await self._switch(name, "disable")
 
-    async def _switched(self, name: str, action: str) -> Schedule:
-        """An operator may do that, who may not change it otherwise."""
+    async def _switch(self, name: str, action: str) -> Schedule:
+        """Enable or disable a schedule. The bulk route lets operators do so, who may not change a schedule
+        otherwise."""
         body = {"action": action, "names": [name]}
         result = read(await self._send("POST", path_of("schedules:bulk"), body), BulkResult)
-        found = await self.get(name)
+        schedule = await self.get(name)
         for refused in result.refused:
             raise raised(Problem(refused.code, Invalid.status, refused.message))
-        return found
+        return schedule
 
     async def trigger(
         self,
@@ -159,46 +166,48 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Sequence[str]:
-        """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
+        """Run a schedule now, for each of its scopes or only for `scope`. Raise `Overlapping` if its overlap policy
+        forbids that, unless `force` is set.
 
-        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
-        be asked again: the answer is what was made the first time.
+        Return the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` the call
+        is safe to repeat: it returns the runs created the first time.
         """
-        wanted = None if scope is None else scope_of(scope)
-        body = {"scope": None if wanted is None else f"{wanted.kind}/{wanted.id}", "force": force}
-        made = await self._send("POST", path_of("schedules", name, "trigger"), body, headers=once(idempotency_key))
-        return [run.id for run in items(made, Run)]
+        only_scope = None if scope is None else scope_of(scope)
+        body = {"scope": None if only_scope is None else f"{only_scope.kind}/{only_scope.id}", "force": force}
+        created = await self._send("POST", path_of("schedules", name, "trigger"), body, headers=once(idempotency_key))
+        return [run.id for run in items(created, Run)]
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
-        """The next plan times, with what daylight saving does to them."""
+        """Return the next plan times, with the effects of daylight saving time."""
         require_limit(count, MOST_PREVIEWED, "count")
-        fires = items(await self._told(name, "preview", n=count, after=after), Fire)
+        fires = items(await self._get_part(name, "preview", n=count, after=after), Fire)
         zone = zone_of((await self.get(name)).definition)
         return [localized(fire, zone) for fire in fires]
 
     async def preview_document(
         self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
     ) -> DocumentPreview:
-        """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
+        """Return when a schedule document would fire and what is wrong with it; store nothing."""
         require_limit(count, MOST_PREVIEWED, "count")
         query = {"n": count, "after": after}
-        seen = read(await self._send("POST", path_of("schedules:preview"), document, query), DocumentPreview)
-        return replace(seen, fires=tuple(localized(fire, seen.timezone) for fire in seen.fires))
+        preview = read(await self._send("POST", path_of("schedules:preview"), document, query), DocumentPreview)
+        return replace(preview, fires=tuple(localized(fire, preview.timezone) for fire in preview.fires))
 
     async def simulate(
         self,
         name: str,
         span: Duration = "1d",
-        what_if: SimulationOptions | None = None,
+        assumptions: SimulationOptions | None = None,
         *,
         start: datetime | None = None,
         trigger: Trigger | None = None,
         **options: Any,
     ) -> SimulationReport:
-        """What it would do in `span` from `start` (now), with another trigger or other options; nothing is stored."""
+        """Simulate a schedule for `span` from `start` (default: now), optionally with another trigger or other options;
+        store nothing."""
         changed = await self._changed(await self.get(name), None, trigger, options)
         document = document_of(name, changed)
-        assumed = what_if or SimulationOptions()
+        assumed = assumptions or SimulationOptions()
         body = {
             "span": duration(span),
             "start": start,
@@ -211,19 +220,20 @@ class RemoteSchedules(RemoteHistory, DefinitionVerbs):
         return read(await self._send("POST", path_of("schedules", name, "simulate"), body), SimulationReport)
 
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
-        """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""
-        return await self._applied(documents, owner, dry_run=True)
+        """Return what `apply_documents` would change: schedules to create, to update, and to delete because this owner
+        no longer lists them."""
+        return await self._apply(documents, owner, dry_run=True)
 
     async def apply_documents(
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
     ) -> Sequence[Difference]:
-        """Schedules as these documents say, each kept under `owner`; those of other owners are a Conflict.
+        """Create and update schedules from documents, under `owner`. Raise `Conflict` for a schedule of another owner.
 
-        Schedules of this owner that no document names are deleted. Pauses stay as they are.
+        Schedules of this owner that no document names are deleted. Pauses are kept.
         """
-        return await self._applied(documents, owner, dry_run=False)
+        return await self._apply(documents, owner, dry_run=False)
 
-    async def _applied(
+    async def _apply(
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, dry_run: bool
     ) -> Sequence[Difference]:
         body = {"owner": owner, "documents": list(documents), "dry_run": dry_run}

@@ -1,4 +1,4 @@
-"""`client.workers` of a server."""
+"""`client.workers` over HTTP."""
 
 from __future__ import annotations
 
@@ -13,38 +13,44 @@ from rota.values.durations import Duration
 
 
 class RemoteWorkers:
-    """`who` is a worker's id, the unique beginning of one, or a name: then all workers of that name are meant."""
+    """Workers, by id, the unique beginning of one, or name; a name stands for all workers of that name.
+
+    Workers learn of requests at their next heartbeat. Requests last as long as the worker's process.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def get(self, who: str) -> Worker:
-        """The one that was heard of last, if several are meant."""
-        return value(read((await self._transport.ask("GET", path_of("workers", who))).body, dict[str, Any]), Worker)
+    async def get(self, id_or_name: str) -> Worker:
+        """Return a worker; of several, the one with the latest heartbeat."""
+        return value(
+            read((await self._transport.ask("GET", path_of("workers", id_or_name))).body, dict[str, Any]), Worker
+        )
 
-    async def find(self, who: str) -> Sequence[Worker]:
-        known = await self.list()
-        ids = matching(who, [(worker.id, worker.name) for worker in known])
-        return [worker for worker in known if worker.id in ids]
+    async def find(self, id_or_name: str) -> Sequence[Worker]:
+        """Return the worker of this id, or all of this name."""
+        workers = await self.list()
+        ids = matching(id_or_name, [(worker.id, worker.name) for worker in workers])
+        return [worker for worker in workers if worker.id in ids]
 
-    async def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """It claims nothing more, ends what runs, and waits for what else is asked of it."""
-        return await self._asked(who, "drain")
+    async def drain(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        """Drain workers: they claim nothing more, finish their runs, and stay up for further requests."""
+        return await self._post(id_or_name, "drain")
 
-    async def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """After a drain; a stop cannot be taken back."""
-        return await self._asked(who, "resume")
+    async def resume(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        """Resume drained workers. A stop cannot be undone."""
+        return await self._post(id_or_name, "resume")
 
-    async def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
-        """As SIGTERM does: it ends what runs, within its grace; a `rota worker` then exits with code 0."""
-        return await self._asked(who, "stop")
+    async def stop(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
+        """Stop workers as SIGTERM does: their runs get the grace period; a `rota worker` then exits with code 0."""
+        return await self._post(id_or_name, "stop")
 
-    async def _asked(self, who: str, verb: str) -> Sequence[Worker]:
-        return items((await self._transport.ask("POST", path_of("workers", who, verb))).body, Worker)
+    async def _post(self, id_or_name: str, verb: str) -> Sequence[Worker]:
+        return items((await self._transport.ask("POST", path_of("workers", id_or_name, verb))).body, Worker)
 
     async def update(
         self,
-        who: str,
+        id_or_name: str,
         *,
         slots: int | None = None,
         queues: Queues | None = None,
@@ -52,16 +58,17 @@ class RemoteWorkers:
         poll: Duration | None = None,
         actor: str | None = None,
     ) -> Sequence[Worker]:
-        """Only what is given changes: `heartbeat` from the next heartbeat on, the rest from the next claim on."""
-        wanted = checked_settings(slots=slots, queues=queues, heartbeat=heartbeat, poll=poll)
+        """Change the given settings of running workers. `heartbeat` applies from the next heartbeat, the others from
+        the next claim; running runs are not affected."""
+        settings = checked_settings(slots=slots, queues=queues, heartbeat=heartbeat, poll=poll)
         body = {
-            "slots": wanted.slots,
-            "queues": wanted.queues,
-            "heartbeat": None if wanted.heartbeat is None else duration(wanted.heartbeat),
-            "poll": None if wanted.poll is None else duration(wanted.poll),
+            "slots": settings.slots,
+            "queues": settings.queues,
+            "heartbeat": None if settings.heartbeat is None else duration(settings.heartbeat),
+            "poll": None if settings.poll is None else duration(settings.poll),
         }
-        return items((await self._transport.ask("PATCH", path_of("workers", who), body=body)).body, Worker)
+        return items((await self._transport.ask("PATCH", path_of("workers", id_or_name), body=body)).body, Worker)
 
     async def list(self) -> Sequence[Worker]:
-        """All that were heard of within a day, by name."""
+        """List workers with a heartbeat within the last day, by name."""
         return items((await self._transport.ask("GET", path_of("workers"))).body, Worker)

@@ -1,18 +1,20 @@
-"""The store's operations on tokens and sessions; of their secrets it knows digests only."""
+"""Store operations on tokens and sessions. The database holds digests of their secrets only."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 
 from rota.core.access.roles import Credential, Role, Token
 from rota.errors import Conflict, UnknownToken
-from rota.store.databases.database import Database, Row, Tx
+from rota.store.databases.database import Database, Tx
 from rota.store.ledger import audit
 from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
 
 _STALE = 60_000_000
-"""`used_at` is written at most so often: reading should not write."""
+"""Microseconds. `used_at` is written at most this often, so that reading a token rarely causes a write."""
 
 
 class NewToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,10 +27,29 @@ class NewToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenRow(msgspec.Struct, frozen=True):
-    """`stale`: that it is in use should be written down again."""
+    """A token that is valid now. `stale`: `used_at` is due to be written again."""
 
     token: Token
     stale: bool
+
+
+class _Columns(NamedTuple):
+    """The columns of `tokens`, and those that `token_of` and `token_of_session` add, in their order."""
+
+    id: str
+    name: str
+    role: str
+    scope_kind: str | None
+    scope_id: str
+    created_at: int
+    created_by: str | None
+    expires_at: int | None
+    revoked_at: int | None
+    revoked_by: str | None
+    used_at: int | None
+    digest: str = ""
+    valid: int = 0
+    stale: int = 0
 
 
 class TokenStore:
@@ -37,66 +58,75 @@ class TokenStore:
 
     async def create(self, new: NewToken, actor: str | None) -> Token:
         async def body(tx: Tx) -> Token:
-            taken = await tx.fetch("active_token_named", name=new.name)
-            if taken and taken[0][0] != new.id:
+            holders = [id for (id,) in await tx.fetch("active_token_named", name=new.name)]
+            # A repetition after an unknown commit finds its own token, and changes nothing.
+            if holders and new.id not in holders:
                 hint = "revoke it, or choose another name"
-                raise Conflict(f"there is a token called {new.name!r} already", hint=hint)
-            if not taken:
-                scope = (new.scope.kind, new.scope.id) if new.scope else (None, None)
+                raise Conflict(f"token {new.name!r} already exists", hint=hint)
+            if not holders:
+                scope_kind, scope_id = (new.scope.kind, new.scope.id) if new.scope else (None, None)
                 await tx.fetch(
                     "insert_token",
                     id=new.id,
                     name=new.name,
                     digest=new.digest,
                     role=new.role.value,
-                    scope_kind=scope[0],
-                    scope_id=scope[1],
+                    scope_kind=scope_kind,
+                    scope_id=scope_id,
                     actor=actor,
                     life=new.life,
                 )
-                told = {"role": new.role.value, "token": new.id}
-                await audit.note(tx, "token", new.name, "created", actor, told)
-            return _token((await tx.fetch("token_of", id=new.id, stale=_STALE))[0])
+                details = {"role": new.role.value, "token": new.id}
+                await audit.note(tx, "token", new.name, "created", actor, details)
+            return await _get(tx, new.id)
 
         return await self._database.transact(body)
 
     async def list(self) -> list[Token]:
         async def body(tx: Tx) -> list[Token]:
-            return [_token(row) for row in await tx.fetch("tokens")]
+            return [_token(_Columns(*row)) for row in await tx.fetch("tokens")]
 
         return await self._database.read(body)
 
-    async def revoke(self, who: str, actor: str | None) -> Token:
-        """By id or name; its sessions end with it. Once revoked, it stays as it was."""
+    async def revoke(self, id_or_name: str, actor: str | None) -> Token:
+        """Revoke a token by id or name, and end its sessions.
+
+        Idempotent: a token that is revoked already stays as it was. An id wins over a name, an active token over
+        revoked ones of the same name, and of several revoked ones the newest.
+        """
 
         async def body(tx: Tx) -> Token:
-            known = [_token(row) for row in await tx.fetch("tokens")]
-            meant = [token for token in known if token.id == who]
-            meant = meant or [token for token in known if token.name == who and token.revoked_at is None]
-            meant = meant or [token for token in known if token.name == who][-1:]
-            if not meant:
-                raise UnknownToken(who, [token.name for token in known if token.revoked_at is None])
-            id = meant[0].id
-            if await tx.fetch("revoke_token", id=id, actor=actor):
-                await tx.fetch("drop_sessions_of", id=id)
-                await audit.note(tx, "token", meant[0].name, "revoked", actor, {"token": id})
-            return _token((await tx.fetch("token_of", id=id, stale=_STALE))[0])
+            tokens = [_token(_Columns(*row)) for row in await tx.fetch("tokens")]
+            matches = [token for token in tokens if token.id == id_or_name]
+            matches = matches or [token for token in tokens if token.name == id_or_name and token.revoked_at is None]
+            matches = matches or [token for token in tokens if token.name == id_or_name][-1:]
+            if not matches:
+                raise UnknownToken(id_or_name, [token.name for token in tokens if token.revoked_at is None])
+            token = matches[0]
+            # Only the transaction that revokes it gets a row back: a repetition notes nothing.
+            if await tx.fetch("revoke_token", id=token.id, actor=actor):
+                await tx.fetch("drop_sessions_of", id=token.id)
+                await audit.note(tx, "token", token.name, "revoked", actor, {"token": token.id})
+            return await _get(tx, token.id)
 
         return await self._database.transact(body)
 
     async def find(self, credential: Credential) -> TokenRow | None:
-        """If it is good now."""
+        """Return the token of a credential, or None if it is unknown, expired or revoked, or the secret is wrong."""
 
         async def body(tx: Tx) -> TokenRow | None:
-            rows = await tx.fetch("token_of", id=credential.id, stale=_STALE)
-            return _found(rows[0]) if rows and credential.fits(rows[0][11]) else None
+            for row in await tx.fetch("token_of", id=credential.id, stale=_STALE):
+                columns = _Columns(*row)
+                return _valid(columns) if credential.fits(columns.digest) else None
+            return None
 
         return await self._database.read(body)
 
     async def find_session(self, digest: str) -> TokenRow | None:
         async def body(tx: Tx) -> TokenRow | None:
-            rows = await tx.fetch("token_of_session", digest=digest, stale=_STALE)
-            return _found(rows[0]) if rows else None
+            for row in await tx.fetch("token_of_session", digest=digest, stale=_STALE):
+                return _valid(_Columns(*row))
+            return None
 
         return await self._database.read(body)
 
@@ -114,22 +144,25 @@ class TokenStore:
         await self._database.transact(lambda tx: tx.fetch("drop_session", digest=digest))
 
 
-def _found(row: Row) -> TokenRow | None:
-    good, stale = row[12:14]
-    return TokenRow(_token(row), bool(stale)) if good else None
+async def _get(tx: Tx, id: str) -> Token:
+    (row,) = await tx.fetch("token_of", id=id, stale=_STALE)
+    return _token(_Columns(*row))
 
 
-def _token(row: Row) -> Token:
-    id, name, role, kind, scope_id, created_at, created_by, expires_at, revoked_at, revoked_by, used_at = row[:11]
+def _valid(row: _Columns) -> TokenRow | None:
+    return TokenRow(_token(row), bool(row.stale)) if row.valid else None
+
+
+def _token(row: _Columns) -> Token:
     return Token(
-        id=id,
-        name=name,
-        role=Role(role),
-        scope=None if kind is None else Scope(kind, scope_id),
-        created_at=instant(created_at),
-        created_by=created_by,
-        expires_at=maybe_instant(expires_at),
-        revoked_at=maybe_instant(revoked_at),
-        revoked_by=revoked_by,
-        used_at=maybe_instant(used_at),
+        id=row.id,
+        name=row.name,
+        role=Role(row.role),
+        scope=None if row.scope_kind is None else Scope(row.scope_kind, row.scope_id),
+        created_at=instant(row.created_at),
+        created_by=row.created_by,
+        expires_at=maybe_instant(row.expires_at),
+        revoked_at=maybe_instant(row.revoked_at),
+        revoked_by=row.revoked_by,
+        used_at=maybe_instant(row.used_at),
     )

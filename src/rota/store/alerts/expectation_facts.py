@@ -1,19 +1,21 @@
-"""Facts that tell whether expectations are met: of live runs, and of some of the newest that have ended.
+"""Facts that decide whether expectations are met: all live runs, and some of the newest that have ended.
 
-However many have ended, the cost is the same: indexes are walked from their newest end, and not far.
+The cost does not depend on how many runs have ended: indexes are walked from their newest end, for a bounded number of
+rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 import msgspec
 
 from rota.core.alerts.expectations import End, Expectations, Facts, Since
 from rota.core.runs.claim import LAST_ID
 from rota.core.states import RunState
-from rota.store.alerts.expectations import Subject, decoded
+from rota.store.alerts.expectations import StoredExpectation, Subject
 from rota.store.databases.database import Row, Tx
 from rota.store.monitoring import statistics
 from rota.store.planning.scope_spans import open_scopes
@@ -26,12 +28,12 @@ _WALK_BY_HAND = 5_000
 _MOST_LANES = 100
 _MOST_LATE = 20
 _MORE, _SUCCESSES = 50, 5
-"""Ends that are looked at besides: walks go by ids, and of two runs the older one may be the last to end."""
+"""Extra ended runs to read. Walks go by id, but of two runs the older one may be the last to end."""
 _NEVER = 0
 
 
 class ExpectationRow(msgspec.Struct, frozen=True):
-    """An expectation's row. `facts` are missing while it rests; `gone`: there is no such schedule any more."""
+    """An expectation with its facts. `facts` is None while the subject rests; `gone`: the schedule no longer exists."""
 
     subject: Subject
     expect: Expectations
@@ -53,74 +55,97 @@ class _Schedule(msgspec.Struct, frozen=True):
     overdue_since: int | None
 
 
-async def observe(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
-    """Rows of `expectations`; all of it as of one instant, if the transaction has such a snapshot."""
+class _OpenRun(NamedTuple):
+    """The columns of `open_of_schedules`, in their order."""
+
+    schedule_id: object
+    run_id: object
+    run_at: int
+    ready_at: int | None
+    hold: int | None
+    began_at: int | None
+    released_at: int | None
+
+
+class _EndedRun(NamedTuple):
+    """The columns of the statements `last_ends_…` and `last_success_…`, in their order."""
+
+    run_id: object
+    state: str
+    finished_at: int
+
+
+async def observe(tx: Tx, rows: Sequence[StoredExpectation], now: int) -> list[ExpectationRow]:
+    """Read the facts for rows of `expectations`, as of one instant if the transaction has a snapshot."""
     watched = [*await _jobs(tx, rows, now), *await _schedules(tx, rows, now)]
-    return sorted(watched, key=lambda one: (one.subject.kind, one.subject.name))
+    return sorted(watched, key=lambda row: (row.subject.kind, row.subject.name))
 
 
-async def awake(tx: Tx, rows: Sequence[Row]) -> set[tuple[str, str]]:
-    """Those that do not rest."""
-    jobs, schedules = [[(row[1],) for row in rows if row[0] == kind] for kind in ("job", "schedule")]
-    paused = {row[0] for row in await tx.fetch("paused_of_jobs", jobs)} if jobs else set()
-    known = [_schedule(row, 0) for row in await tx.fetch("expected_schedules", schedules)] if schedules else []
-    found = {("job", row[1]) for row in rows if row[0] == "job" and not row[5] and row[1] not in paused}
-    return found | {("schedule", one.name) for one in known if one.active}
+async def awake(tx: Tx, rows: Sequence[StoredExpectation]) -> set[tuple[str, str]]:
+    """Return the subjects, as (kind, name), that are not resting: neither paused nor disabled."""
+    jobs = [row for row in rows if row.kind == "job"]
+    paused = await _paused(tx, jobs)
+    schedules = await _read_schedules(tx, [row for row in rows if row.kind == "schedule"], now=0)
+    awake_jobs = {row.key for row in jobs if not row.rests and row.name not in paused}
+    return awake_jobs | {("schedule", schedule.name) for schedule in schedules if schedule.active}
 
 
-async def _jobs(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
-    mine = [(row[1], row) for row in rows if row[0] == "job"]
-    paused = {row[0] for row in await tx.fetch("paused_of_jobs", [(name,) for name, _ in mine])} if mine else set()
-    found = []
-    for name, (_, _, text, owner, since, rests) in mine:
-        facts = None if rests or name in paused else Facts(since=since)
-        found.append(ExpectationRow(Subject("job", name, name), decoded(text), owner, since, facts))
-    awake = {one.subject.name: one.expect for one in found if one.facts is not None}
+async def _paused(tx: Tx, jobs: Sequence[StoredExpectation]) -> set[str]:
+    return {name for (name,) in await tx.fetch("paused_of_jobs", [(row.name,) for row in jobs])} if jobs else set()
+
+
+async def _jobs(tx: Tx, rows: Sequence[StoredExpectation], now: int) -> list[ExpectationRow]:
+    jobs = [row for row in rows if row.kind == "job"]
+    paused = await _paused(tx, jobs)
+    awake = {row.name: row.expect for row in jobs if not row.rests and row.name not in paused}
     waiting = await _late(tx, "late_to_begin", [(job, now, it.start_within) for job, it in awake.items()])
     live = await _late(tx, "late_to_end", [(job, now, it.finish_within) for job, it in awake.items()])
     running = await _held(tx, awake, now, live)
-    for place, one in enumerate(found):
-        if one.facts is not None:
-            job = one.subject.name
-            facts = msgspec.structs.replace(
-                one.facts,
+    watched = []
+    for row in jobs:
+        job, expect, facts = row.name, row.expect, None
+        if job in awake:
+            facts = Facts(
+                since=row.since,
                 waiting=waiting.get(job),
                 live=live.get(job),
                 running=running.get(job),
-                ends=await _ends_of_job(tx, job, one.expect.looks_back),
-                last_success=await _success_of_job(tx, job) if one.expect.success_every is not None else None,
+                ends=await _ends_of_job(tx, job, expect.looks_back),
+                last_success=await _success_of_job(tx, job) if expect.success_every is not None else None,
             )
-            found[place] = msgspec.structs.replace(one, facts=facts)
-    return found
+        watched.append(ExpectationRow(Subject("job", job, job), expect, row.owner, row.since, facts))
+    return watched
 
 
-async def _late(tx: Tx, statement: str, asked: Iterable[tuple[str, int, timedelta | None]]) -> dict[str, Since]:
-    """The run that is due longest, of each job that has one which is due for longer than it may be."""
-    rows = [(job, now - in_micros(limit)) for job, now, limit in asked if limit is not None]
-    found: dict[str, Since] = {}
+async def _late(tx: Tx, statement: str, limits: Iterable[tuple[str, int, timedelta | None]]) -> dict[str, Since]:
+    """Return, per job, the run that has been due longest, if it is overdue by more than its limit."""
+    rows = [(job, now - in_micros(limit)) for job, now, limit in limits if limit is not None]
+    longest: dict[str, Since] = {}
     for job, run_id, run_at, released in await tx.fetch(statement, rows, most=_MOST_LATE) if rows else ():
-        _earliest(found, job, Since(max(run_at, released or 0), str(run_id)))
-    return found
+        _keep_earliest(longest, job, Since(max(run_at, released or 0), str(run_id)))
+    return longest
 
 
 async def _held(tx: Tx, awake: dict[str, Expectations], now: int, live: dict[str, Since]) -> dict[str, Since]:
-    """The runs that go on for long; those that are due for long are added to the `live` ones."""
+    """Return, per job, the claimed run that has been going on longest. Add overdue claimed runs to `live`."""
     rows = []
     for job, expect in awake.items():
         longest, finish = expect.max_duration, expect.finish_within
         if longest is not None or finish is not None:
             began = _NEVER if longest is None else now - in_micros(longest)
             rows.append((job, began, _NEVER if finish is None else now - in_micros(finish)))
-    found: dict[str, Since] = {}
+    running: dict[str, Since] = {}
     for job, id, began, run_at, released in await tx.fetch("held_of_jobs", rows) if rows else ():
-        _earliest(found, job, Since(began, str(id)))
-        _earliest(live, job, Since(max(run_at, released or 0), str(id)))
-    return found
+        _keep_earliest(running, job, Since(began, str(id)))
+        _keep_earliest(live, job, Since(max(run_at, released or 0), str(id)))
+    return running
 
 
-def _earliest(found: dict[str, Since], name: str, one: Since) -> None:
-    if name not in found or (one.at, one.run_id or "") < (found[name].at, found[name].run_id or ""):
-        found[name] = one
+def _keep_earliest(earliest: dict[str, Since], name: str, since: Since) -> None:
+    # Of two at the same time, the one with the smaller id, so that repeated checks name the same run.
+    best = earliest.get(name)
+    if best is None or (since.at, since.run_id or "") < (best.at, best.run_id or ""):
+        earliest[name] = since
 
 
 async def _ends_of_job(tx: Tx, job: str, count: int) -> list[End]:
@@ -128,48 +153,57 @@ async def _ends_of_job(tx: Tx, job: str, count: int) -> list[End]:
 
 
 async def _success_of_job(tx: Tx, job: str) -> int | None:
-    rows = await _walked(tx, "last_success_of_job", job, _SUCCESSES)
-    if rows:
-        return max(int(row[2]) for row in rows)
-    counted = await statistics.counted_tally(tx, job)  # it may be pruned already
+    successes = await _walked(tx, "last_success_of_job", job, _SUCCESSES)
+    if successes:
+        return max(int(run.finished_at) for run in successes)
+    counted = await statistics.counted_tally(tx, job)  # the run may be pruned already
     return counted.ended_at if counted.ended == RunState.SUCCEEDED else None
 
 
-async def _walked(tx: Tx, statement: str, job: str, count: int) -> list[Row]:
-    """From the newest run on. Behind very many that wait, those that have ended are just below the first of them."""
-    rows = list(await tx.fetch(statement, job=job, below=LAST_ID, walk=_WALK, count=count))
-    if len(rows) < count:
+async def _walked(tx: Tx, statement: str, job: str, count: int) -> list[_EndedRun]:
+    """Read ended runs of a job, newest first, in two bounded walks.
+
+    The first walk starts at the newest run. If too many waiting runs are in front, the second starts just below the
+    oldest waiting one, where ended runs begin.
+    """
+    runs = [_EndedRun(*row) for row in await tx.fetch(statement, job=job, below=LAST_ID, walk=_WALK, count=count)]
+    if len(runs) < count:
         for (first,) in await tx.fetch("first_waiting", job=job):
-            below = await tx.fetch(statement, job=job, below=str(first), walk=_WALK, count=count)
-            known = {str(row[0]) for row in rows}
-            rows += [row for row in below if str(row[0]) not in known]
-    return rows
+            rows = await tx.fetch(statement, job=job, below=str(first), walk=_WALK, count=count)
+            seen = {run.run_id for run in runs}
+            runs += [run for run in (_EndedRun(*row) for row in rows) if run.run_id not in seen]
+    return runs
 
 
-def _in_order(rows: Iterable[Row], count: int) -> list[End]:
-    newest = sorted(((int(at), str(id), state) for id, state, at in rows), reverse=True)
+def _in_order(runs: Iterable[_EndedRun], count: int) -> list[End]:
+    newest = sorted(((int(run.finished_at), str(run.run_id), run.state) for run in runs), reverse=True)
     return [End(at, state == RunState.SUCCEEDED) for at, _, state in newest[:count]]
 
 
-async def _schedules(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
-    mine = [row for row in rows if row[0] == "schedule"]
-    if not mine:
-        return []
-    known = {row[0]: _schedule(row, now) for row in await tx.fetch("expected_schedules", [(row[1],) for row in mine])}
-    awake = [one for one in known.values() if one.active]
-    opened = await tx.fetch("open_of_schedules", [(one.id, *_pair(one.lane)) for one in awake]) if awake else ()
-    found = []
-    for _, name, text, owner, since, _ in mine:
-        one, expect = known.get(name), decoded(text)
-        if one is None:
-            found.append(ExpectationRow(Subject("schedule", name, ""), expect, owner, since, gone=True))
+async def _schedules(tx: Tx, rows: Sequence[StoredExpectation], now: int) -> list[ExpectationRow]:
+    rows = [row for row in rows if row.kind == "schedule"]
+    schedules = {schedule.name: schedule for schedule in await _read_schedules(tx, rows, now)}
+    lanes = [(schedule.id, *_pair(schedule.lane)) for schedule in schedules.values() if schedule.active]
+    runs = [_OpenRun(*run) for run in await tx.fetch("open_of_schedules", lanes)] if lanes else []
+    watched = []
+    for row in rows:
+        schedule, expect = schedules.get(row.name), row.expect
+        if schedule is None:
+            subject = Subject("schedule", row.name, "")
+            watched.append(ExpectationRow(subject, expect, row.owner, row.since, gone=True))
             continue
         facts = None
-        if one.active:
-            facts = _live_facts(one, [row for row in opened if str(row[0]) == one.id], since, now)
-            facts = await _with_ends(tx, one, expect, facts)
-        found.append(ExpectationRow(Subject("schedule", name, one.job, one.id), expect, owner, since, facts))
-    return found
+        if schedule.active:
+            own = [run for run in runs if str(run.schedule_id) == schedule.id]
+            facts = await _with_ends(tx, schedule, expect, _live_facts(schedule, own, row.since, now))
+        subject = Subject("schedule", row.name, schedule.job, schedule.id)
+        watched.append(ExpectationRow(subject, expect, row.owner, row.since, facts))
+    return watched
+
+
+async def _read_schedules(tx: Tx, rows: Sequence[StoredExpectation], now: int) -> list[_Schedule]:
+    names = [(row.name,) for row in rows]
+    return [_schedule(row, now) for row in await tx.fetch("expected_schedules", names)] if names else []
 
 
 def _schedule(row: Row, now: int) -> _Schedule:
@@ -193,19 +227,20 @@ def _pair(scope: Scope) -> tuple[str, str]:
     return scope.kind, scope.id
 
 
-def _live_facts(schedule: _Schedule, rows: Iterable[Row], since: int, now: int) -> Facts:
-    """A plan time that is overdue, and has no run yet, has neither begun nor ended."""
+def _live_facts(schedule: _Schedule, runs: Iterable[_OpenRun], since: int, now: int) -> Facts:
+    """Build the facts about live runs. An overdue plan time without a run has neither begun nor ended."""
     waiting, live, running = dict[str, Since](), dict[str, Since](), dict[str, Since]()
     if schedule.overdue_since is not None:
         waiting[schedule.id] = live[schedule.id] = Since(schedule.overdue_since)
-    for _, id, run_at, ready_at, hold, began, released in rows:
-        if hold == 3 or run_at > now:  # it waits for other runs, or for its time
+    for run in runs:
+        if run.hold == 3 or run.run_at > now:  # it waits for other runs, or for its time
             continue
-        _earliest(live, schedule.id, Since(max(run_at, released or 0), str(id)))
-        if began is not None:
-            _earliest(running, schedule.id, Since(began, str(id)))
-        elif ready_at is not None and ready_at <= now:
-            _earliest(waiting, schedule.id, Since(max(ready_at, released or 0), str(id)))
+        id, released_at = str(run.run_id), run.released_at or 0
+        _keep_earliest(live, schedule.id, Since(max(run.run_at, released_at), id))
+        if run.began_at is not None:
+            _keep_earliest(running, schedule.id, Since(run.began_at, id))
+        elif run.ready_at is not None and run.ready_at <= now:
+            _keep_earliest(waiting, schedule.id, Since(max(run.ready_at, released_at), id))
     return Facts(
         since=since,
         waiting=waiting.get(schedule.id),
@@ -220,21 +255,22 @@ async def _with_ends(tx: Tx, schedule: _Schedule, expect: Expectations, facts: F
     lanes = await open_scopes(tx, schedule.id) if schedule.provider else schedule.lanes
     few = list(lanes)[:_MOST_LANES]
     if count:
-        rows = await _ends_of_schedule(tx, schedule, few, "ends", count + _MORE)
-        facts = msgspec.structs.replace(facts, ends=_in_order(rows, count))
+        runs = await _ends_of_schedule(tx, schedule, few, "ends", count + _MORE)
+        facts = msgspec.structs.replace(facts, ends=_in_order(runs, count))
     if expect.success_every is not None:
-        rows = await _ends_of_schedule(tx, schedule, few, "success", _SUCCESSES)
-        facts = msgspec.structs.replace(facts, last_success=max((int(row[2]) for row in rows), default=None))
+        runs = await _ends_of_schedule(tx, schedule, few, "success", _SUCCESSES)
+        last_success = max((int(run.finished_at) for run in runs), default=None)
+        facts = msgspec.structs.replace(facts, last_success=last_success)
     return facts
 
 
 async def _ends_of_schedule(
-    tx: Tx, schedule: _Schedule, lanes: Iterable[Scope], what: str, count: int
-) -> Iterable[Row]:
-    """By plan time in each lane; and those that were made by hand, if they are not too long ago."""
+    tx: Tx, schedule: _Schedule, lanes: Iterable[Scope], kind: str, count: int
+) -> Iterable[_EndedRun]:
+    """Read ended runs of a schedule: by plan time in each lane, and recent ones that were triggered by hand."""
     by_hand = {"job": schedule.job, "id": schedule.id, "walk": _WALK_BY_HAND, "count": count}
-    found = {str(row[0]): row for row in await tx.fetch(f"last_{what}_by_hand", **by_hand)}
+    runs = [_EndedRun(*row) for row in await tx.fetch(f"last_{kind}_by_hand", **by_hand)]
     for scope in lanes:
         lane = {"id": schedule.id, "kind": scope.kind, "name": scope.id, "walk": _WALK, "count": count}
-        found.update({str(row[0]): row for row in await tx.fetch(f"last_{what}_of_lane", **lane)})
-    return found.values()
+        runs += [_EndedRun(*row) for row in await tx.fetch(f"last_{kind}_of_lane", **lane)]
+    return {run.run_id: run for run in runs}.values()  # a run with a plan time is in both

@@ -1,4 +1,4 @@
-"""The store's operations on expectations, each one transaction that may be repeated."""
+"""Store operations on expectations. Each is one transaction and may be repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.errors import UnknownSchedule
 from rota.store.alerts import expectation_facts, expectations
 from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.alerts.expectation_facts import ExpectationRow
-from rota.store.alerts.expectations import Subject
+from rota.store.alerts.expectations import StoredExpectation, Subject
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.ledger import audit
 from rota.store.ledger.occurrences import snapshot
@@ -22,7 +22,7 @@ from rota.values.instants import instant
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a look at one subject has changed: breaches begun, and what is met again."""
+    """Result of checking one subject: breaches begun, expectations met again, and whether the messenger has work."""
 
     subject: Subject
     breached: Sequence[Breach] = ()
@@ -35,26 +35,25 @@ class ExpectationStore:
         self._database = database
 
     async def update(self, kind: str, name: str, changes: Mapping[str, Any], owner: str) -> None:
-        """Only what is given changes; from now on all of it is the owner's."""
+        """Change the given fields of an expectation. From now on all of it belongs to `owner`."""
 
         async def body(tx: Tx) -> None:
             subject = await _subject(tx, kind, name)
-            rows = await tx.fetch("lock_expectation", kind=kind, subject=name)
-            expect = changed(expectations.decoded(rows[0][2]) if rows else None, changes)
+            stored = await expectations.lock(tx, kind, name)
+            expect = changed(stored.expect if stored else None, changes)
             definition = await read.job(tx, name) if kind == "job" else None
             rests = int(definition is not None and not definition.enabled)
             text = expectations.encoded(expect)
-            if rows and tuple(rows[0][2:4]) == (text, owner):
-                return  # done by the try before, whose answer got lost
+            if stored and (stored.text, stored.owner) == (text, owner):
+                return  # an earlier try, whose answer got lost, has committed
             facts = {"kind": kind, "subject": name, "definition": text, "owner": owner}
             await tx.fetch("save_expectation", **facts, rests=rests)
-            told = {**subject.told, "expect": written(expect)}
-            await audit.note(tx, kind, name, "expected", owner, told)
+            await audit.note(tx, kind, name, "expected", owner, {**subject.told, "expect": written(expect)})
 
         await self._database.transact(body)
 
     async def delete(self, kind: str, name: str, actor: str | None) -> bool:
-        """Whether anything was expected. What is breached ends."""
+        """Delete an expectation and end its breaches. Return whether there was one."""
 
         async def body(tx: Tx) -> bool:
             subject = await _subject(tx, kind, name)
@@ -70,31 +69,37 @@ class ExpectationStore:
     async def list(self, kind: str | None = None, name: str | None = None) -> list[Expected]:
         async def body(tx: Tx) -> list[Expected]:
             await snapshot(tx)
-            rows = [row for row in await tx.fetch("expectations") if kind in (None, row[0]) and name in (None, row[1])]
+            rows = await expectations.read_all(tx)
+            rows = [row for row in rows if kind in (None, row.kind) and name in (None, row.name)]
             awake = await expectation_facts.awake(tx, rows)
-            open_now = await tx.fetch("all_breaches") if rows else ()
-            return [_expected(row, open_now, resting=(row[0], row[1]) not in awake) for row in rows]
+            breaches = await tx.fetch("all_breaches") if rows else ()
+            return [_expected(row, breaches, resting=row.key not in awake) for row in rows]
 
         return await self._database.read(body)
 
     async def watch(self) -> Sequence[Change]:
-        """Looks at all of them; whatever has changed is looked at again, and written, in a transaction of its own."""
+        """Check all expectations and write what changed.
+
+        One read finds the candidates; each is checked again, and written, in its own transaction.
+        """
         return [change for subject in await self._astray() if (change := await self._settle(*subject)) is not None]
 
     async def _astray(self) -> Sequence[tuple[str, str]]:
-        """Subjects whose breaches are not as they should be."""
+        """Return the subjects, as (kind, name), whose recorded breaches differ from the actual ones."""
         if not await self._database.glance(lambda tx: tx.fetch("expectations")):
             return []
 
         async def look(tx: Tx) -> Sequence[tuple[str, str]]:
             await snapshot(tx)
             ((now,),) = await tx.fetch("now")
-            known: dict[tuple[str, str], set[str]] = {}
+            recorded: dict[tuple[str, str], set[str]] = {}
             for kind, name, what, _, _ in await tx.fetch("all_breaches"):
-                known.setdefault((kind, name), set()).add(what)
-            watched = await expectation_facts.observe(tx, await tx.fetch("expectations"), int(now))
-            keys = {(one.subject.kind, one.subject.name): one for one in watched}
-            return [key for key, one in keys.items() if one.gone or _whats(one, int(now)) != known.get(key, set())]
+                recorded.setdefault((kind, name), set()).add(what)
+            watched = await expectation_facts.observe(tx, await expectations.read_all(tx), int(now))
+            keys = {(row.subject.kind, row.subject.name): row for row in watched}
+            return [
+                key for key, row in keys.items() if row.gone or _breached(row, int(now)) != recorded.get(key, set())
+            ]
 
         return await self._database.read(look)
 
@@ -106,29 +111,33 @@ class ExpectationStore:
 
 
 async def _settled(tx: Tx, kind: str, name: str) -> Change | None:
-    """Read, decide, apply. On PostgreSQL, as of one instant: a run on its way from one table to another is in one."""
+    """Read, decide and apply for one subject, as of one instant.
+
+    On PostgreSQL this needs a snapshot: a run that moves from one table to another between two statements would be seen
+    in both or in neither.
+    """
     await snapshot(tx)
-    rows = await tx.fetch("lock_expectation", kind=kind, subject=name)
-    if not rows:
+    stored = await expectations.lock(tx, kind, name)
+    if stored is None:
         return None
     ((now,),) = await tx.fetch("now")
-    (watched,) = await expectation_facts.observe(tx, rows, int(now))
+    (watched,) = await expectation_facts.observe(tx, [stored], int(now))
     subject = watched.subject
     if watched.gone:
         await expectations.delete(tx, subject)
         return None
-    found = {} if watched.facts is None else {b.what: b for b in breaches(watched.expect, watched.facts, int(now))}
-    known = {row[0] for row in await tx.fetch("breaches_of", kind=kind, subject=name)}
-    begun, over = [found[what] for what in found if what not in known], sorted(known - found.keys())
+    actual = {} if watched.facts is None else {b.what: b for b in breaches(watched.expect, watched.facts, int(now))}
+    recorded = {what for (what,) in await tx.fetch("breaches_of", kind=kind, subject=name)}
+    begun, over = [actual[what] for what in actual if what not in recorded], sorted(recorded - actual.keys())
     if not begun and not over:
         return None
     reason = expectations.RESTS if watched.facts is None else expectations.MET
-    met, told_end = await expectations.close(tx, subject, over, reason) if over else ([], False)
-    opened, told = await expectations.open_(tx, subject, begun) if begun else ([], False)
-    return Change(subject, opened, met, told or told_end)
+    met, told_of_ends = await expectations.close(tx, subject, over, reason) if over else ([], False)
+    opened, told_of_breaches = await expectations.open_(tx, subject, begun) if begun else ([], False)
+    return Change(subject, opened, met, told_of_breaches or told_of_ends)
 
 
-def _whats(watched: ExpectationRow, now: int) -> set[str]:
+def _breached(watched: ExpectationRow, now: int) -> set[str]:
     if watched.facts is None:
         return set()
     return {breach.what for breach in breaches(watched.expect, watched.facts, now)}
@@ -137,26 +146,23 @@ def _whats(watched: ExpectationRow, now: int) -> set[str]:
 async def _subject(tx: Tx, kind: str, name: str) -> Subject:
     if kind == "job":
         return Subject(kind, name, name)
-    rows = await tx.fetch("get_schedule", name=name)
-    if not rows:
-        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
-    return Subject(kind, name, rows[0][2], str(rows[0][0]))
+    for id, _, job, *_ in await tx.fetch("get_schedule", name=name):
+        return Subject(kind, name, job, str(id))
+    raise UnknownSchedule(name, [other for (other,) in await tx.fetch("schedule_names")])
 
 
-def _expected(row: Row, open_now: Sequence[Row], *, resting: bool) -> Expected:
-    kind, name, text, owner, since, _ = row
-    mine = [(what, at, details) for k, n, what, at, details in open_now if (k, n) == (kind, name)]
+def _expected(row: StoredExpectation, breaches: Sequence[Row], *, resting: bool) -> Expected:
     return Expected(
-        kind=kind,
-        subject=name,
-        expect=written(expectations.decoded(text)),
-        owner=owner,
-        since=instant(since),
+        kind=row.kind,
+        subject=row.name,
+        expect=written(row.expect),
+        owner=row.owner,
+        since=instant(row.since),
         resting=resting,
-        breaches=tuple(_breached(*one) for one in mine),
+        breaches=tuple(_breach(*breach) for kind, name, *breach in breaches if (kind, name) == row.key),
     )
 
 
-def _breached(what: str, since: int, text: str | None) -> Breached:
-    kept = msgspec.json.decode(text) if text else {}
-    return Breached(what, instant(since), kept.get("message", ""), kept.get("details", {}))
+def _breach(what: str, since: int, text: str | None) -> Breached:
+    stored = msgspec.json.decode(text) if text else {}
+    return Breached(what, instant(since), stored.get("message", ""), stored.get("details", {}))

@@ -1,9 +1,10 @@
-"""Who is told of what: notifications made, changed and dropped, and the runs that tell of a signal."""
+"""Notifications: create, change and delete them, and enqueue the runs that deliver a signal."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,14 +33,21 @@ LISTENER = "notification"
 _EVERYTHING = "*"
 _NOBODY = ""
 
-Stored = tuple[Notification, str, bool]
-"""What it says, whose it is, and whether it is in force."""
+
+class Stored(NamedTuple):
+    """A notification's definition, its owner, and whether it is enabled."""
+
+    definition: Notification
+    owner: str
+    enabled: bool
 
 
 async def heed_schedule(tx: Tx, schedule: str, job: str | None = None) -> None:
-    """It was made, or has another job: whoever is told of it listens to the ends of that."""
-    known = {name: found[0] for name, found in (await _all(tx)).items()}
-    names = [name for name, found in known.items() if schedule in found.schedules]
+    """Listen to the ends of a schedule's job for every notification that names the schedule.
+
+    Called when a schedule is created, or gets another `job`.
+    """
+    names = [name for name, stored in (await _all(tx)).items() if schedule in stored.definition.schedules]
     if names and job is not None:
         await tx.fetch("add_listeners", [(job, LISTENER, name) for name in names])
     elif names:
@@ -49,68 +57,80 @@ async def heed_schedule(tx: Tx, schedule: str, job: str | None = None) -> None:
 async def tell(
     tx: Tx, heard: Sequence[tuple[Signal, Sequence[str]]], new_id: Callable[[], str], queues: set[str]
 ) -> int:
-    """A run of our own for each notification that a signal concerns; with each signal, the names of those to ask."""
+    """Enqueue a delivery run for each notification that matches a signal.
+
+    `heard` pairs each signal with the names of the notifications that listened. Return the number of runs; their queues
+    are added to `queues`.
+    """
     if not any(names for _, names in heard):
         return 0
-    known = {name: found[0] for name, found in (await _all(tx)).items() if found[2]}
-    wanted = [(s, name) for s, names in heard for name in names if name in known and known[name].matches(s)]
-    if not wanted:
+    enabled = {name: stored.definition for name, stored in (await _all(tx)).items() if stored.enabled}
+    matches = [(s, name) for s, names in heard for name in names if name in enabled and enabled[name].matches(s)]
+    if not matches:
         return 0
     ((now,),) = await tx.fetch("now")
-    windows = await _windows(tx, {(name, signal.job or "") for signal, name in wanted})
-    made, runs = [], await _runs(tx, [signal for signal, _ in wanted])
-    for signal, name in wanted:
-        place = name, signal.job or ""
-        windows[place], may, held = admit(windows.get(place), now, known[name].at_most)
+    windows = await _windows(tx, {(name, signal.job or "") for signal, name in matches})
+    deliveries, runs = [], await _runs(tx, [signal for signal, _ in matches])
+    for signal, name in matches:
+        key = name, signal.job or ""
+        windows[key], may, held = admit(windows.get(key), now, enabled[name].at_most)
         if may:
             id = new_id()
-            event = event_of(signal, runs.get(signal.subject), known[name], id, held)
+            event = event_of(signal, runs.get(signal.subject), enabled[name], id, held)
             payload = msgspec.json.encode({"notification": name, "event": event}).decode()
-            made.append(new_run(known[name].job, id, payload, {"tags": [name]}))
-    await tx.fetch("tell", [(*place, one.since, one.told, one.held) for place, one in sorted(windows.items())])
-    if made:
-        await enqueue.enqueue(tx, made, hints=queues)
-        queues.update(run.queue for run in made)
-    return len(made)
+            deliveries.append(new_run(enabled[name].job, id, payload, {"tags": [name]}))
+    await tx.fetch("tell", [(*key, window.since, window.told, window.held) for key, window in sorted(windows.items())])
+    if deliveries:
+        await enqueue.enqueue(tx, deliveries, hints=queues)
+        queues.update(run.queue for run in deliveries)
+    return len(deliveries)
 
 
-async def _windows(tx: Tx, places: set[tuple[str, str]]) -> dict[tuple[str, str], Window]:
-    """Locked, in one order. One that is new is nobody's yet: at worst two messengers send one more than they may."""
-    rows = await tx.fetch("told", sorted(places))
+async def _windows(tx: Tx, keys: set[tuple[str, str]]) -> dict[tuple[str, str], Window]:
+    """Lock and return the rate-limit windows of (notification, job) pairs.
+
+    A window that has no row yet cannot be locked: at worst two messengers send one message more than allowed.
+    """
+    rows = await tx.fetch("told", sorted(keys))
     return {(name, job): Window(since, told, held) for name, job, since, told, held in rows}
 
 
 async def _runs(tx: Tx, signals: Sequence[Signal]) -> dict[str, Run]:
-    found = {}
+    runs = {}
     for id in {signal.subject for signal in signals if signal.kind == "run"}:
         try:
-            found[id] = await read.get_run(tx, id)
-        except UnknownRun:  # pruned since: what the signal says is all there is
-            log.warning("run %s is gone before anybody was told of its end", id)
-    return found
+            runs[id] = await read.get_run(tx, id)
+        except UnknownRun:  # pruned since: the signal is all that is left of it
+            log.warning("run %s was pruned before its end was delivered", id)
+    return runs
 
 
 async def _all(tx: Tx) -> dict[str, Stored]:
-    """Those that can be read: one that cannot is in nobody's way."""
-    found = {}
+    """Return all notifications that can be decoded. One that cannot does not block the others."""
+    notifications = {}
     for name, text, owner, enabled, *_ in await tx.fetch("notifications"):
         try:
-            found[name] = msgspec.json.decode(text, type=Notification), owner, bool(enabled)
+            definition = msgspec.json.decode(text, type=Notification)
         except msgspec.DecodeError as error:
-            log.warning("notification %r cannot be read, and is not sent: %s", name, error)
-    return found
+            log.warning("notification %r cannot be decoded, and is not sent: %s", name, error)
+        else:
+            notifications[name] = Stored(definition, owner, bool(enabled))
+    return notifications
 
 
-async def _listen(tx: Tx, name: str, made: Notification) -> None:
-    """From now on; what it listened for already goes on without a gap."""
-    wanted = [(job, LISTENER, name) for job in made.jobs]
-    if not made.jobs and not made.schedules:
-        wanted = [(_EVERYTHING, LISTENER, name)]
-    await tx.fetch("drop_listeners_but", wanted, what=LISTENER, subject=name)
-    if wanted:
-        await tx.fetch("add_listeners", wanted)
-    if made.schedules:
-        await tx.fetch("heed_schedules", [(name, schedule) for schedule in made.schedules])
+async def _listen(tx: Tx, name: str, definition: Notification) -> None:
+    """Register what a notification listens for from now on.
+
+    Listeners that stay keep their rows, so that no signal between old and new is lost.
+    """
+    listeners = [(job, LISTENER, name) for job in definition.jobs]
+    if not definition.jobs and not definition.schedules:
+        listeners = [(_EVERYTHING, LISTENER, name)]
+    await tx.fetch("drop_listeners_but", listeners, what=LISTENER, subject=name)
+    if listeners:
+        await tx.fetch("add_listeners", listeners)
+    if definition.schedules:
+        await tx.fetch("heed_schedules", [(name, schedule) for schedule in definition.schedules])
 
 
 class NotificationStore:
@@ -118,41 +138,44 @@ class NotificationStore:
         self._database = database
 
     async def save(
-        self, name: str, made: Notification, owner: str, actor: str | None, *, enabled: bool = True, new: bool
+        self, name: str, definition: Notification, owner: str, actor: str | None, *, enabled: bool = True, new: bool
     ) -> None:
-        """`new`: one of this name is a Conflict, unless it is the same. Otherwise it is changed; code does not change
-        what a person made."""
-        text = msgspec.json.encode(made, order="deterministic").decode()
+        """Create or change a notification.
+
+        With `new`, an existing one of this name is a Conflict, unless it is the same. Code (owner "code") does not
+        change what a person made.
+        """
+        text = msgspec.json.encode(definition, order="deterministic").decode()
 
         async def body(tx: Tx) -> None:
             facts = {"name": name, "definition": text, "owner": owner, "enabled": int(enabled)}
             for job in JOBS:
-                definition = msgspec.json.encode(job, order="deterministic").decode()
-                await tx.fetch("save_job", name=job.name, version=job.version, definition=definition, kind=job.kind)
-            for was, whose, active in await tx.fetch("lock_notification", name=name):
-                if (was, active) == (text, int(enabled)):
+                job_text = msgspec.json.encode(job, order="deterministic").decode()
+                await tx.fetch("save_job", name=job.name, version=job.version, definition=job_text, kind=job.kind)
+            for old_text, old_owner, active in await tx.fetch("lock_notification", name=name):
+                if (old_text, active) == (text, int(enabled)):  # a repetition: it changes, and notes, nothing
                     return
                 if new:
-                    raise Conflict(f"there is a notification {name!r} already", hint="change it, or take another name")
-                if owner == "code" != whose:
-                    log.error("notification %r belongs to %s; the one in code is not applied", name, whose)
+                    raise Conflict(f"notification {name!r} already exists", hint="change it, or choose another name")
+                if owner == "code" != old_owner:
+                    log.error("notification %r belongs to %s; the one in code is not applied", name, old_owner)
                     return
                 await tx.fetch("change_notification", **facts)
-                await self._noted(tx, name, "changed", made, actor)
+                await self._note(tx, name, "changed", definition, actor)
                 return
             if not new and owner != "code":
                 raise UnknownNotification(name, await _all(tx))
             if await tx.fetch("insert_notification", **facts):
-                await self._noted(tx, name, "added", made, actor)
+                await self._note(tx, name, "added", definition, actor)
 
         await self._database.transact(body)
 
-    async def _noted(self, tx: Tx, name: str, what: str, made: Notification, actor: str | None) -> None:
-        await _listen(tx, name, made)
-        await audit.note(tx, "notification", name, what, actor, {"target": shown_to(made.to)})
+    async def _note(self, tx: Tx, name: str, event: str, definition: Notification, actor: str | None) -> None:
+        await _listen(tx, name, definition)
+        await audit.note(tx, "notification", name, event, actor, {"target": shown_to(definition.to)})
 
     async def delete(self, name: str, actor: str | None) -> bool:
-        """Whether it was there."""
+        """Delete a notification. Return whether it existed."""
 
         async def body(tx: Tx) -> bool:
             rows = await tx.fetch("lock_notification", name=name)
@@ -167,13 +190,13 @@ class NotificationStore:
         return await self._database.transact(body)
 
     async def get(self, name: str) -> Stored:
-        """With its secret: for whoever sends it."""
+        """Return a notification with its secret, which only the sender needs."""
 
         async def body(tx: Tx) -> Stored:
-            known = await _all(tx)
-            if name not in known:
-                raise UnknownNotification(name, known)
-            return known[name]
+            notifications = await _all(tx)
+            if name not in notifications:
+                raise UnknownNotification(name, notifications)
+            return notifications[name]
 
         return await self._database.read(body)
 
@@ -193,13 +216,13 @@ class NotificationStore:
 def _view(row: Row) -> NotificationView | None:
     name, text, owner, enabled, created_at, updated_at = row
     try:
-        made = msgspec.json.decode(text, type=Notification)
+        definition = msgspec.json.decode(text, type=Notification)
     except msgspec.DecodeError:
         return None
     facts: Mapping[str, object] = {
-        **{field: getattr(made, field) for field in made.__struct_fields__},
-        "to": shown_to(made.to),
-        "secret": shown_secret(made.secret),
+        **{field: getattr(definition, field) for field in definition.__struct_fields__},
+        "to": shown_to(definition.to),
+        "secret": shown_secret(definition.secret),
     }
     return msgspec.convert(
         {**facts, "name": name, "owner": owner, "enabled": bool(enabled),

@@ -1,4 +1,4 @@
-"""Signals taken up: what follows from them and their deletion are one transaction, so nothing is told twice."""
+"""Delivery of signals. A signal's consequences and its deletion are one transaction, so nothing is delivered twice."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _DROPPED = "signal_dropped"
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """How many signals were taken, and how many notifications came of them."""
+    """Number of signals taken, and number of notifications enqueued for them."""
 
     signals: int
     notified: int = 0
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Whether there are signals, and whether there are notifications at all."""
+    """Result of a cheap check: whether signals wait, and whether any notification exists."""
 
     signals: bool
     notifications: bool
 
 
 class Undeliverable(Exception):
-    """A single signal that cannot be processed; the cause is what went wrong."""
+    """A single signal that cannot be processed. `__cause__` is the error."""
 
     def __init__(self, signal: Signal) -> None:
         super().__init__(f"signal {signal.no}: {signal.type} of {signal.kind} {signal.subject}")
@@ -45,17 +45,19 @@ class SignalStore:
         self._new_id = new_id
 
     async def look(self) -> Look:
-        """Cheap: it is asked all day."""
+        """Check for signals. Cheap, because the messenger polls it all day."""
 
         async def body(tx: Tx) -> Look:
-            ((signals, known),) = await tx.fetch("anything_to_tell")
-            return Look(bool(signals), bool(known))
+            ((signals, notifications),) = await tx.fetch("anything_to_tell")
+            return Look(bool(signals), bool(notifications))
 
         return await self._database.glance(body)
 
     async def deliver(self, limit: int, besides: Collection[int] = ()) -> Delivered:
-        """A bite of signals, oldest first, without those set aside. Taken singly, one that cannot be processed is an
-        `Undeliverable`."""
+        """Deliver a batch of signals, oldest first, except those in `besides`.
+
+        With `limit` 1, a signal that cannot be processed raises `Undeliverable`.
+        """
         taken: list[Signal] = []
         queues: set[str] = set()
 
@@ -76,17 +78,17 @@ class SignalStore:
         return delivered
 
     async def drop(self, signal: Signal, trouble: str) -> None:
-        """Nothing can be done about it: that is noted, and it is in nobody's way any more."""
+        """Delete a signal that can never be processed, and note it, so that it no longer blocks the others."""
 
         async def body(tx: Tx) -> None:
             if await tx.fetch("drop_signals", [(signal.no,)]):
-                told = {"signal": signal.type, "subject": signal.subject, "kind": signal.kind, "trouble": trouble}
-                await audit.note(tx, "job", signal.job or signal.subject, _DROPPED, "messenger", told)
+                details = {"signal": signal.type, "subject": signal.subject, "kind": signal.kind, "trouble": trouble}
+                await audit.note(tx, "job", signal.job or signal.subject, _DROPPED, "messenger", details)
 
         await self._database.transact(body)
 
     async def add(self, signal: Signal) -> None:
-        """One that no end of a run leaves by itself; its number is given to it."""
+        """Insert a signal that no run's end produces. The database assigns its number."""
         details = msgspec.json.encode(signal.details).decode() if signal.details else None
         facts = {name: getattr(signal, name) for name in ("type", "kind", "subject", "job", "schedule")}
         await self._database.transact(lambda tx: tx.fetch("signal", **facts, details=details))
@@ -97,36 +99,32 @@ async def _deliver(tx: Tx, taken: Sequence[Signal], new_id: Callable[[], str], q
         return Delivered(0)
     heard = await _heard(tx, taken)
     done = await job_triggers.follow(tx, [(signal, ids) for signal, ids, _ in heard], new_id, queues)
-    told = [(signal, names) for signal, _, names in heard[:done]]
-    notified = await notifications.tell(tx, told, new_id, queues)
+    matches = [(signal, names) for signal, _, names in heard[:done]]
+    notified = await notifications.tell(tx, matches, new_id, queues)
     await tx.fetch("drop_signals", [(signal.no,) for signal in taken[:done]])
     return Delivered(done, notified)
 
 
 async def _heard(tx: Tx, taken: Sequence[Signal]) -> list[tuple[Signal, list[str], list[str]]]:
-    """Each signal with the schedules and the notifications that listened when it happened."""
+    """Return each signal with the schedules and the notifications that listened when it happened."""
     jobs = sorted({signal.job for signal in taken if signal.job is not None})
     listeners = await tx.fetch("listeners_of", [(job,) for job in jobs])
-    found = []
+    heard = []
     for signal in taken:
-        mine = [row for row in listeners if _listens(row, signal)]
         by: dict[str, list[str]] = {job_triggers.LISTENER: [], notifications.LISTENER: []}
-        for _, what, subject, _ in mine:
-            if what in by and subject not in by[what]:
-                by[what].append(subject)
-        found.append((signal, by[job_triggers.LISTENER], by[notifications.LISTENER]))
-    return found
-
-
-def _listens(row: Row, signal: Signal) -> bool:
-    job, _, _, since = row
-    return job in ("*", signal.job) and since <= signal.at
+        for job, kind, subject, since in listeners:
+            if job not in ("*", signal.job) or since > signal.at:
+                continue
+            if kind in by and subject not in by[kind]:
+                by[kind].append(subject)
+        heard.append((signal, by[job_triggers.LISTENER], by[notifications.LISTENER]))
+    return heard
 
 
 def _signal(row: Row) -> Signal:
-    no, at, what, kind, subject, job, schedule, details = row
+    no, at, event, kind, subject, job, schedule, text = row
     try:
-        told = msgspec.json.decode(details, type=dict[str, Any]) if details else {}
-    except msgspec.DecodeError:
-        told = {}
-    return Signal(no, at, what, kind, subject, job, schedule, told)
+        details = msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+    except msgspec.DecodeError:  # the signal itself is worth more than its details
+        details = {}
+    return Signal(no, at, event, kind, subject, job, schedule, details)

@@ -1,9 +1,10 @@
-"""Jobs that are data: made, changed and dropped; and what workers ask to hear of it."""
+"""Data jobs: create, update and delete them, and tell workers what changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,7 +14,7 @@ from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import Conflict, DuplicateSchedule, JobInUse, UnknownJob
 from rota.store.alerts import expectations
 from rota.store.alerts.expectations import Subject
-from rota.store.databases.database import Database, Row, Tx
+from rota.store.databases.database import Database, Tx
 from rota.store.jobs import jobs
 from rota.store.ledger import audit
 from rota.store.limits import admit
@@ -30,35 +31,51 @@ _REMEMBERED = in_micros(timedelta(days=7))
 
 
 Seen = tuple[int, int, int]
-"""Tells whether anything has changed: how many there are, how many of them were dropped, when one was last made."""
+"""Fingerprint of all data jobs: number of versions, number of dropped ones, time of the newest."""
 
 
 class DataJobChanges(msgspec.Struct, frozen=True):
-    """`names`: of all there are; `definitions`: those that were not held, as text, for some may be of a newer rota."""
+    """Names of all data jobs, and the definitions that the caller did not hold yet.
+
+    Definitions are text, because a newer rota may have written some that this one cannot decode.
+    """
 
     seen: Seen
     names: set[str]
     definitions: list[str]
 
 
+class _Version(NamedTuple):
+    """The columns of `job_versions`, in their order. `text` is JSON."""
+
+    no: int
+    owner: str
+    dropped_at: int | None
+    text: str
+
+    @property
+    def definition(self) -> JobDefinition:
+        return msgspec.json.decode(self.text, type=JobDefinition)
+
+
 async def require_free(tx: Tx, names: Iterable[str]) -> None:
-    """Code does not take the name of a job that somebody made."""
+    """Raise a Conflict if code declares a job whose name a data job has."""
     rows = [(name,) for name in names]
     for (name,) in await tx.fetch("taken_jobs", rows) if rows else ():
         raise Conflict(
-            f"job {name!r} is declared in code, and was made by a command, too", hint=f"`rota job rm {name}`, or rename"
+            f"job {name!r} is declared in code, but a data job has this name", hint=f"`rota job rm {name}`, or rename"
         )
 
 
 class NewSchedule(msgspec.Struct, frozen=True):
-    """The schedule that comes with a job."""
+    """The schedule that is created together with a job."""
 
     name: str
     definition: ScheduleDefinition
 
 
 RunOf = Callable[[JobDefinition], NewRun]
-"""The first run of a job as it was stored: the same, with the same id, each time that it is asked for."""
+"""Builds the first run of a job as it was stored. Must return the same run, with the same id, each time (retries)."""
 
 
 class DataJobStore:
@@ -67,7 +84,10 @@ class DataJobStore:
         self._new_id = new_id
 
     async def changes(self, seen: Seen, held: Collection[tuple[str, int]]) -> DataJobChanges | None:
-        """None while nothing has changed since `seen`; `held` are versions that the asker has."""
+        """Return what changed since `seen`, or None if nothing did.
+
+        `held` are the (name, version) pairs that the caller has.
+        """
 
         async def body(tx: Tx) -> DataJobChanges | None:
             ((count, dropped, last),) = await tx.fetch("data_jobs_seen")
@@ -76,14 +96,14 @@ class DataJobStore:
             versions = [
                 (name, version) for name, version in await tx.fetch("data_job_versions", dropped_since=_REMEMBERED)
             ]
-            missing = [one for one in versions if one not in held]
-            rows = await tx.fetch("data_job_definitions", missing) if missing else []
-            return DataJobChanges((count, dropped, last), {name for name, _ in versions}, [row[0] for row in rows])
+            missing = [version for version in versions if version not in held]
+            texts = [text for (text,) in await tx.fetch("data_job_definitions", missing)] if missing else []
+            return DataJobChanges((count, dropped, last), {name for name, _ in versions}, texts)
 
         return await self._database.read(body)
 
     async def create(self, definition: JobDefinition, owner: str, actor: str | None) -> JobDefinition:
-        """Its version is the next one. Added again just the same, it is there already."""
+        """Store a job as its next version. Idempotent: creating the same definition again returns the stored one."""
         return (await self.create_with(definition, owner, actor)).job
 
     async def create_with(
@@ -95,9 +115,9 @@ class DataJobStore:
         schedule: NewSchedule | None = None,
         run: RunOf | None = None,
     ) -> MadeJob:
-        """The same with its own schedule and its first run, in one transaction: all of it or nothing.
+        """Like `create`, with the job's own schedule and its first run, in one transaction.
 
-        What an earlier request of the same words has made of it is there already.
+        Idempotent: whatever an earlier, equal request has created is kept.
         """
         schedule_id, queues, hints = self._new_id(), set[str](), set[str | None]()
 
@@ -119,25 +139,26 @@ class DataJobStore:
         return made
 
     async def get(self, name: str) -> JobDefinition:
-        """With its secrets."""
+        """Return the newest definition, with its secrets."""
 
         async def body(tx: Tx) -> JobDefinition:
-            return _read((await _own(tx, name))[0][3])
+            newest, *_ = await _own(tx, name)
+            return newest.definition
 
         return await self._database.read(body)
 
     async def update(self, definition: JobDefinition, actor: str | None) -> JobDefinition | None:
-        """A new version; None if the newest is not the one any more that `definition` was made from."""
+        """Store a new version. Return None if `definition` was not made from the newest version (lost update)."""
 
         async def body(tx: Tx) -> JobDefinition | None:
             await tx.fetch("lock_job", job=definition.name)
-            rows = await _own(tx, definition.name)
-            newest = _read(rows[0][3])
-            if newest.version != definition.version:
+            versions = await _own(tx, definition.name)
+            newest, *_ = versions
+            if newest.definition.version != definition.version:
                 return None
-            if newest == definition:
-                return newest
-            made = await _insert(tx, definition, rows, rows[0][1])
+            if newest.definition == definition:
+                return definition
+            made = await _insert(tx, definition, versions, newest.owner)
             if made is not None:
                 await _declare(tx, made, actor, "changed", queues)
             return made
@@ -148,15 +169,16 @@ class DataJobStore:
         return made
 
     async def delete(self, name: str, actor: str | None, *, force: bool) -> list[str]:
-        """Its own schedule goes with it. Dropped twice, it was dropped the first time.
+        """Drop a job together with its own schedule. Idempotent.
 
-        With `force`, other schedules of it are disabled, and the answer are its runs that are yet to be cancelled.
+        With `force`, its other schedules are disabled, and the answer are its live runs, which the caller has to
+        cancel.
         """
 
         async def body(tx: Tx) -> list[str]:
             await tx.fetch("lock_job_to_drop", job=name)
-            rows = await tx.fetch("job_versions", job=name)
-            if rows and all(dropped is not None for _, _, dropped, _ in rows):
+            versions = await _versions(tx, name)
+            if versions and all(version.dropped_at is not None for version in versions):
                 return await jobs.left_of(tx, name) if force else []
             await _own(tx, name)
             await schedules_of_job.drop_schedules_of(tx, name, actor, self._new_id, disable=force)
@@ -173,68 +195,67 @@ class DataJobStore:
         return await self._database.transact(body)
 
 
-async def _locked(tx: Tx, name: str) -> list[Row]:
-    await tx.fetch("lock_job", job=name)
-    return list(await tx.fetch("job_versions", job=name))
+async def _versions(tx: Tx, name: str) -> list[_Version]:
+    return [_Version(*row) for row in await tx.fetch("job_versions", job=name)]
 
 
-async def _own(tx: Tx, name: str) -> list[Row]:
-    """Its versions, the newest first."""
-    rows = list(await tx.fetch("job_versions", job=name))
-    live = [row for row in rows if row[2] is None]
+async def _own(tx: Tx, name: str) -> list[_Version]:
+    """Return the versions of a data job, newest first. Raise if it is unknown, dropped or declared in code."""
+    versions = await _versions(tx, name)
+    live = [version for version in versions if version.dropped_at is None]
     if not live:
         raise UnknownJob(name)
-    if live[0][1] == CODE:
+    if live[0].owner == CODE:
         raise Conflict(f"job {name!r} is declared in code", hint="change it there")
-    return rows
+    return versions
 
 
 async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
-    """The job's row; what follows from it is yet to be declared, if it is new."""
-    for _ in range(2):  # a first one has no row to lock: whoever loses finds the other's the second time
-        rows = await _locked(tx, definition.name)
-        live = [row for row in rows if row[2] is None]
-        if live and live[0][1] != CODE:
-            found = _read(live[0][3])
-            if msgspec.structs.replace(definition, version=found.version) == found:
-                return MadeJob(found, new=False)
+    """Insert the job's row, or return the equal one that exists. The caller declares what follows from a new one."""
+    for _ in range(2):  # a first version has no row to lock: the loser of a race finds the winner's the second time
+        await tx.fetch("lock_job", job=definition.name)
+        versions = await _versions(tx, definition.name)
+        live = [version for version in versions if version.dropped_at is None]
+        if live and live[0].owner != CODE:
+            newest = live[0].definition
+            if msgspec.structs.replace(definition, version=newest.version) == newest:
+                return MadeJob(newest, new=False)
         if live:
-            hint = "change it: `rota job update`" if live[0][1] != CODE else "it is declared in code"
-            raise Conflict(f"there is a job {definition.name!r} already", hint=hint)
-        made = await _insert(tx, definition, rows, owner)
+            hint = "change it: `rota job update`" if live[0].owner != CODE else "it is declared in code"
+            raise Conflict(f"job {definition.name!r} already exists", hint=hint)
+        made = await _insert(tx, definition, versions, owner)
         if made is not None:
             return MadeJob(made, new=True)
-    raise Conflict(f"somebody else made a job {definition.name!r} just now", hint="look at it: `rota job get`")
+    raise Conflict(f"another process created job {definition.name!r} just now", hint="look at it: `rota job get`")
 
 
 async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) -> None:
-    """The job's own schedule, or the same one that is there already."""
+    """Create the job's own schedule, or keep the equal one that exists."""
     name, definition = schedule.name, schedule.definition
     owner = schedules_of_job.own_owner(definition.job)
     try:
         await change.create(tx, id, name, definition, owner, declared=None, actor=actor)
     except DuplicateSchedule:
-        there = await change.find(tx, name)
-        if there is None or there.definition != definition:
+        existing = await change.find(tx, name)
+        if existing is None or existing.definition != definition:
             raise
 
 
-async def _insert(tx: Tx, definition: JobDefinition, rows: list[Row], owner: str) -> JobDefinition | None:
-    """The next version of a job; None if somebody else made it meanwhile, whose commit this has waited for."""
-    version = max((row[0] for row in rows), default=0) + 1
+async def _insert(tx: Tx, definition: JobDefinition, versions: list[_Version], owner: str) -> JobDefinition | None:
+    """Insert the next version of a job.
+
+    Return None if another transaction, whose commit this waited for, inserted it first.
+    """
+    version = max((known.no for known in versions), default=0) + 1
     made = msgspec.structs.replace(definition, version=version)
     text = msgspec.json.encode(made, order="deterministic").decode()
     facts = {"job": made.name, "version": version, "kind": made.kind, "owner": owner}
     return made if await tx.fetch("add_data_job", **facts, definition=text) else None
 
 
-async def _declare(tx: Tx, made: JobDefinition, actor: str | None, what: str, queues: set[str]) -> None:
-    """What follows from a new version; `queues` gets those where runs may begin because of it."""
+async def _declare(tx: Tx, made: JobDefinition, actor: str | None, event: str, queues: set[str]) -> None:
+    """Apply what follows from a new version. Add the queues where runs may begin because of it to `queues`."""
     await admit.declare(tx, made)
     queues |= await restrict.declare(tx, made)
     await expectations.declare_job(tx, made)
-    await audit.note(tx, "job", made.name, what, actor, {"kind": made.kind, "version": made.version})
-
-
-def _read(text: str) -> JobDefinition:
-    return msgspec.json.decode(text, type=JobDefinition)
+    await audit.note(tx, "job", made.name, event, actor, {"kind": made.kind, "version": made.version})

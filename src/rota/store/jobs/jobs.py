@@ -1,4 +1,4 @@
-"""What is done to a job as a whole: paused, resumed, cancelled; and the facts that its state is derived from."""
+"""Operations on a job as a whole: pause, resume, cancel, and the facts that its state is derived from."""
 
 from __future__ import annotations
 
@@ -28,14 +28,19 @@ _BITE = 200
 _ALL = 2**31 - 1
 _ROUNDS = 5
 _WALK = 50_000
-"""How many of a job's newest runs are looked at for one that has ended."""
+"""How many of a job's newest runs are searched for one that has ended."""
 
 
 async def pause(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
-    """Nothing is claimed from now on; its schedules follow in bites. What was cut short, another pause finishes."""
+    """Pause a job, and then its schedules in batches.
+
+    From the first transaction on nothing of it is claimed. If the rest is cut short, another pause finishes it.
+    """
 
     async def body(tx: Tx) -> None:
-        await change.require_job(tx, job)  # one that was dropped meanwhile would be made again paused
+        # The job's lock, before the cursors of its schedules. A pause of a dropped job would outlive it: the next job
+        # of this name would be born paused.
+        await change.require_job(tx, job)
         if await tx.fetch("pause_job", job=job, reason=reason, actor=actor):
             await audit.note(tx, "job", job, "paused", actor, {"reason": reason})
 
@@ -48,7 +53,10 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
 
 
 async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
-    """Whether it was paused; if not, nothing changes. The pause itself goes last, so that it can be repeated."""
+    """Resume a job's schedules in batches, and then the job. Return whether it was paused.
+
+    The pause is deleted last, so that a resume which was cut short can be repeated.
+    """
     after: str | bool = NIL_ID
     while isinstance(after, str):
         after = await database.transact(
@@ -58,7 +66,7 @@ async def resume(database: Database, job: str, mode: str, actor: str | None, new
 
 
 async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | bool:
-    """Where to go on, or whether the job was paused."""
+    """Resume a batch of schedules. Return the id to continue after, or, at the end, whether the job was paused."""
     last = await schedules_of_job.resume_schedules_of(tx, job, after, mode, actor, new_id)
     if last is not None:
         return last
@@ -71,7 +79,7 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """Runs that ended at once, and that were asked to stop."""
+    """Number of runs that ended at once, and of those that were asked to stop."""
 
     ended: int = 0
     asked: int = 0
@@ -85,38 +93,44 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> Cancelled:
-    """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
+    """Cancel a job: its schedules first, so that no new runs come, then its live runs.
+
+    In batches, so that workers get their turn in between.
+    """
     order = _Order(job, reason, actor, new_id())
     after: str | None = NIL_ID
     while after is not None:
         after = await database.transact(partial(_disable_some, order=order, after=after, new_id=new_id))
-    all_of_them = Cancelled()
-    for _ in range(_ROUNDS):  # a run that changed places between two looks is met in the next round
-        some = await _cancel_running(database, order) + await _cancel_waiting(database, order)
-        all_of_them += some
-        if not some.total:
+    total = Cancelled()
+    for _ in range(_ROUNDS):  # a run that moved between waiting and running between two reads is met in the next round
+        batch = await _cancel_running(database, order) + await _cancel_waiting(database, order)
+        total += batch
+        if not batch.total:
             break
-    return all_of_them
+    return total
 
 
 async def cancel_left(
     database: Database, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None, new_id: NewId
 ) -> None:
-    """These runs of a job that was dropped, and no others: there may be a new one of its name by now."""
+    """Cancel these runs of a job that was dropped, and no others: a new job may have its name by now."""
     order = _Order(job, reason, actor, new_id())
     for run_id in run_ids:
         await database.transact(partial(_cancel_all, rows=[(run_id,)], order=order))
 
 
 async def left_of(tx: Tx, job: str) -> list[str]:
-    """Its live runs that nobody has asked to stop."""
+    """Return the ids of the job's live runs that nobody has asked to stop."""
     ((last,),) = await tx.fetch("last_waiting") or [(NIL_ID,)]
     waiting = await tx.fetch("waiting_of", job=job, after=NIL_ID, last=str(last), limit=_ALL)
-    return [str(row[0]) for row in (*await tx.fetch("running_of", job=job), *waiting)]
+    return [str(id) for (id,) in (*await tx.fetch("running_of", job=job), *waiting)]
 
 
 class _Order(msgspec.Struct, frozen=True):
-    """A job's cancel. `act` names it, because it takes many transactions: the first that changes anything notes it."""
+    """One cancel of a job, which takes many transactions.
+
+    `act` identifies it: the first transaction that changes anything notes it.
+    """
 
     job: str
     reason: str | None
@@ -124,8 +138,8 @@ class _Order(msgspec.Struct, frozen=True):
     act: str
 
     async def note(self, tx: Tx) -> None:
-        told = {"reason": self.reason, "act": self.act}
-        await audit.note_once(tx, "job", self.job, "cancelled", self.actor, told)
+        details = {"reason": self.reason, "act": self.act}
+        await audit.note_once(tx, "job", self.job, "cancelled", self.actor, details)
 
 
 async def _disable_some(tx: Tx, order: _Order, after: str, new_id: NewId) -> str | None:
@@ -136,7 +150,10 @@ async def _disable_some(tx: Tx, order: _Order, after: str, new_id: NewId) -> str
 
 
 async def _cancel_running(database: Database, order: _Order) -> Cancelled:
-    """One transaction each: a completion holds many leases at once, in an order of its own."""
+    """Cancel claimed runs, one transaction each.
+
+    In one transaction this could deadlock: a completion locks many leases at once, in its own order.
+    """
     running = await database.read(lambda tx: tx.fetch("running_of", job=order.job))
     done = Cancelled()
     for row in running:
@@ -145,13 +162,18 @@ async def _cancel_running(database: Database, order: _Order) -> Cancelled:
 
 
 async def _cancel_waiting(database: Database, order: _Order) -> Cancelled:
-    """Those that are there at the beginning: whoever enqueues faster than this cancels does not keep it busy."""
-    newest = await database.read(lambda tx: tx.fetch("last_waiting"))
-    last = str(newest[0][0]) if newest else NIL_ID
+    """Cancel the runs that waited at the beginning.
+
+    Bounded by the newest of them, so that a client which enqueues faster than this cancels does not keep it busy.
+    """
+    last = NIL_ID
+    for (newest,) in await database.read(lambda tx: tx.fetch("last_waiting")):
+        last = str(newest)
     after, done = NIL_ID, Cancelled()
-    while bite := await database.read(partial(_waiting, job=order.job, after=after, last=last)):
-        done += await database.transact(partial(_cancel_all, rows=bite, order=order))
-        after = str(bite[-1][0])
+    while batch := await database.read(partial(_waiting, job=order.job, after=after, last=last)):
+        done += await database.transact(partial(_cancel_all, rows=batch, order=order))
+        (final,) = batch[-1]
+        after = str(final)
         await asyncio.sleep(0)
     return done
 
@@ -165,7 +187,7 @@ async def _cancel_all(tx: Tx, rows: Sequence[Row], order: _Order) -> Cancelled:
     for (run_id,) in rows:
         try:
             state = await cancels.cancel(tx, str(run_id), order.reason, order.actor)
-        except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
+        except (NotCancellable, RunIsFinal, UnknownRun):  # it cannot be stopped, or has ended meanwhile
             continue
         done += Cancelled(ended=1) if state is RunState.CANCELLED else Cancelled(asked=1)
     if done.total:
@@ -177,12 +199,12 @@ async def facts(tx: Tx, jobs: Sequence[str]) -> list[JobFacts]:
     names = [(job,) for job in jobs]
     if not names:
         return []
-    found = {row[0]: _facts(row) for row in await tx.fetch("job_facts", names)}
-    # Looked at afterwards: a run that ended in between is among them, or was running still.
-    newest = {row[0]: row[1:] for row in await tx.fetch("newest_ended", names, walk=_WALK)}
+    live = {row.job: row for row in map(_facts, await tx.fetch("job_facts", names))}
+    # Read after the live runs: a run that ended in between is among these, or was counted as running.
+    newest = {job: ended for job, *ended in await tx.fetch("newest_ended", names, walk=_WALK)}
     unbegun = [(job,) for job, (_, started_at, _) in newest.items() if started_at is None]
-    begun = {row[0]: row[1] for row in await tx.fetch("newest_begun", unbegun, walk=_WALK)} if unbegun else {}
-    return [await _with_end(tx, found[job], newest.get(job), begun.get(job)) for job in jobs]
+    begun = {job: at for job, at in await tx.fetch("newest_begun", unbegun, walk=_WALK)} if unbegun else {}  # noqa: C416
+    return [await _with_end(tx, live[job], newest.get(job), begun.get(job)) for job in jobs]
 
 
 def _facts(row: Row) -> JobFacts:
@@ -200,45 +222,47 @@ def _facts(row: Row) -> JobFacts:
     )
 
 
-async def _with_end(tx: Tx, found: JobFacts, newest: Row | None, begun: int | None) -> JobFacts:
-    """`begun` is when an older one began, if the newest never did."""
+async def _with_end(tx: Tx, live: JobFacts, newest: Row | None, begun: int | None) -> JobFacts:
+    """Add when the newest run began and how it ended. `begun` is when an older run began, if the newest never did."""
     if newest is None:  # it never ran, all of its runs were pruned, or too many wait after the last one that ended
-        counted = await statistics.counted_tally(tx, found.job)
-        return msgspec.structs.replace(found, began_at=counted.began_at, ended=counted.ended)
+        counted = await statistics.counted_tally(tx, live.job)
+        return msgspec.structs.replace(live, began_at=counted.began_at, ended=counted.ended)
     state, started_at, finished_at = newest
     if started_at is None and state == RunState.EXPIRED:
         started_at = finished_at
     if started_at is None:
-        started_at = begun if begun is not None else (await statistics.counted_tally(tx, found.job)).began_at
-    return msgspec.structs.replace(found, began_at=started_at, ended=state)
+        started_at = begun if begun is not None else (await statistics.counted_tally(tx, live.job)).began_at
+    return msgspec.structs.replace(live, began_at=started_at, ended=state)
 
 
 async def stats(tx: Tx, job: str) -> JobStats:
     tally = await statistics.tally(tx, job)
-    (found,) = map(_facts, await tx.fetch("job_facts", [(job,)]))
-    return stats_of(job, tally, found.running_since, next_at(found))
+    (live,) = map(_facts, await tx.fetch("job_facts", [(job,)]))
+    return stats_of(job, tally, live.running_since, next_at(live))
 
 
 async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqueue.Hints) -> Enqueued | None:
-    """None, and nothing is done, if the run that it repeats is not its job's newest any more.
+    """Enqueue a retry of the job's newest run. Return None, and do nothing, if it is not the newest any more.
 
-    Two that retry the same one wait for each other at the old run: the second finds the retry of the first.
+    Two retries of the same run wait for each other at the old run's row: the second finds the retry of the first.
     """
-    await enqueue.hold_jobs(tx, [run])  # jobs before runs, as everybody
+    await enqueue.hold_jobs(tx, [run])  # lock order: jobs before runs
     await tx.fetch("lock_runs", [(run.retry_of,)])
-    if not await tx.fetch("which_exist", [(run.id,)]):  # else it was done before, and its answer got lost
+    if not await tx.fetch("which_exist", [(run.id,)]):  # else an earlier try, whose answer got lost, has committed
         for made in () if request is None else await idempotency.asked_before(tx, request):
             return Enqueued(made, False)
-        for (live,) in await tx.fetch("live_retry", id=run.retry_of):  # which a clock set back may let look older
+        # Ids tell the time: after a clock was set back, the retry may look older than the run that it repeats.
+        for (live,) in await tx.fetch("live_retry", id=run.retry_of):
             raise NothingToRetry(run.job, str(live), None)
-        newest = await newest_run(tx, run.job)
-        if newest is None or newest[0] != run.retry_of:
+        newest, _ = await newest_run(tx, run.job) or (None, None)
+        if newest is None or newest != run.retry_of:
             return None
     (answer,) = await enqueue.enqueue_again(tx, [run], hints=hints)
     return answer
 
 
 async def newest_run(tx: Tx, job: str) -> tuple[str, RunState | None] | None:
-    """Its id and final state, None while it is live; skipped ones do not count."""
-    rows = await tx.fetch("newest_run", job=job)
-    return (str(rows[0][0]), RunState(rows[0][1]) if rows[0][1] else None) if rows else None
+    """Return the id and final state (None while it is live) of the job's newest run. Skipped runs do not count."""
+    for id, state in await tx.fetch("newest_run", job=job):
+        return str(id), RunState(state) if state else None
+    return None

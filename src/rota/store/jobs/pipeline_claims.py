@@ -1,8 +1,9 @@
-"""Claims of pipelines: whoever knows a part's job is given that part, with what it is to be done with."""
+"""Claims of pipelines: turn a claimed run into the claim of the part that it is at."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,7 +14,7 @@ from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome
 from rota.errors import Invalid
-from rota.store.databases.database import Row, Tx
+from rota.store.databases.database import Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
 from rota.store.limits.slots import LimitedClaims
@@ -22,50 +23,67 @@ from rota.store.workers import requirements
 from rota.store.workers.requirements import RestrictedClaims
 
 
+class _Stage(NamedTuple):
+    """The columns of `stages_of`, in their order: the part that a run is at. `plan` is JSON."""
+
+    run_id: object
+    plan: str
+    step: str
+    job: str
+    job_version: int
+    pipeline: str
+
+
 async def claim(tx: Tx, request: ClaimRequest) -> list[Claim]:
     return await parts(tx, await tx.hot.claim(request))
 
 
 async def claim_limited(tx: Tx, request: LimitedRequest) -> LimitedClaims:
-    found = await slots.claim(tx, request)
-    return msgspec.structs.replace(found, claims=await parts(tx, found.claims)) if found.claims else found
+    claimed = await slots.claim(tx, request)
+    return msgspec.structs.replace(claimed, claims=await parts(tx, claimed.claims)) if claimed.claims else claimed
 
 
 async def claim_restricted(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
-    found = await requirements.claim(tx, request)
-    return msgspec.structs.replace(found, claims=await parts(tx, found.claims)) if found.claims else found
+    claimed = await requirements.claim(tx, request)
+    return msgspec.structs.replace(claimed, claims=await parts(tx, claimed.claims)) if claimed.claims else claimed
 
 
 async def parts(tx: Tx, claims: list[Claim]) -> list[Claim]:
-    """Those of pipelines as claims of their parts, in the transaction that made them; the others as they are.
+    """Replace claims of pipelines by claims of their parts, in the transaction that claimed them.
 
-    What belongs to a pipeline that is paused is put back. A part for which something is missing has failed, and would
-    again.
+    Other claims stay as they are. Runs of a paused pipeline are put back. A part whose input is missing fails, because
+    a retry would fail, too.
     """
     staged = [claim for claim in claims if is_pipeline(claim.overrides)]
     if not staged:
         return claims
-    rows = await tx.fetch("stages_of", [(claim.run_id,) for claim in staged])
-    found = {str(row[0]): row for row in rows}
-    paused = {name for (name,) in await tx.fetch("lock_pauses", sorted({(row[5],) for row in rows}))}
-    back = [(one.run_id, one.fence) for one in staged if one.run_id not in found or found[one.run_id][5] in paused]
-    await reports.take_away(tx, back)
-    gone = {run_id for run_id, _ in back}
+    rows = [_Stage(*row) for row in await tx.fetch("stages_of", [(claim.run_id,) for claim in staged])]
+    stages = {str(stage.run_id): stage for stage in rows}
+    pipelines = sorted({(stage.pipeline,) for stage in rows})
+    # Races with a pause: a resume waits for this lock, and so for the runs that are put back here.
+    paused = {name for (name,) in await tx.fetch("lock_pauses", pipelines)}
+    put_back = [
+        (claim.run_id, claim.fence)
+        for claim in staged
+        if claim.run_id not in stages or stages[claim.run_id].pipeline in paused
+    ]
+    await reports.take_away(tx, put_back)
+    gone = {run_id for run_id, _ in put_back}
     results = await _results(tx, [claim.run_id for claim in staged])
-    given: dict[str, Claim] = {}
+    part_claims: dict[str, Claim] = {}
     failed: list[Report] = []
     for claim in staged:
         if claim.run_id in gone:
             continue
         try:
-            given[claim.run_id] = _part(claim, found[claim.run_id], results.get(claim.run_id, {}))
+            part_claims[claim.run_id] = _part(claim, stages[claim.run_id], results.get(claim.run_id, {}))
         except Invalid as problem:
-            failed.append(_impossible(claim, problem))
-    await pipeline_stages.opened(tx, given.values())
+            failed.append(_failure(claim, problem))
+    await pipeline_stages.opened(tx, part_claims.values())
     if failed:
         await reports.report(tx, failed)
     over = gone | {report.run_id for report in failed}
-    return [given.get(claim.run_id, claim) for claim in claims if claim.run_id not in over]
+    return [part_claims.get(claim.run_id, claim) for claim in claims if claim.run_id not in over]
 
 
 async def _results(tx: Tx, runs: Sequence[str]) -> dict[str, dict[str, str | None]]:
@@ -75,13 +93,14 @@ async def _results(tx: Tx, runs: Sequence[str]) -> dict[str, dict[str, str | Non
     return results
 
 
-def _part(claim: Claim, stage: Row, results: dict[str, str | None]) -> Claim:
-    _, plan, step, job, version, _ = stage
-    part = msgspec.json.decode(plan, type=Pipeline).part(step)
+def _part(claim: Claim, stage: _Stage, results: dict[str, str | None]) -> Claim:
+    part = msgspec.json.decode(stage.plan, type=Pipeline).part(stage.step)
     payload = payload_of(part, claim.payload, results)
-    return msgspec.structs.replace(claim, job=job, job_version=version, payload=payload, part=step)
+    return msgspec.structs.replace(
+        claim, job=stage.job, job_version=stage.job_version, payload=payload, part=stage.step
+    )
 
 
-def _impossible(claim: Claim, problem: Invalid) -> Report:
+def _failure(claim: Claim, problem: Invalid) -> Report:
     error = RunError(type="Invalid", message=problem.message, code=problem.code)
     return Report(claim.run_id, claim.fence, Outcome.FAILED, error=stored_error(error), began=False)

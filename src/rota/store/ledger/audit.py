@@ -1,4 +1,4 @@
-"""The audit trail: acts noted in their own transaction, and trails read back."""
+"""The audit trail: acts are noted in their own transaction, and read back as events."""
 
 from __future__ import annotations
 
@@ -21,36 +21,42 @@ _COLUMNS = "seq, at, kind, subject, type, actor, fence, details"
 
 
 async def note(
-    tx: Tx, kind: str, subject: str, what: str, actor: str | None, details: Details, *, fence: int | None = None
+    tx: Tx, kind: str, subject: str, event: str, actor: str | None, details: Details, *, fence: int | None = None
 ) -> None:
-    """Only for what really changes something: whoever repeats it changes nothing, and notes nothing."""
-    facts = {"kind": kind, "subject": subject, "type": what, "actor": actor, "fence": fence}
+    """Note an act.
+
+    Call it only when something really changed: a repetition changes nothing, and must note nothing.
+    """
+    facts = {"kind": kind, "subject": subject, "type": event, "actor": actor, "fence": fence}
     await tx.fetch("note_event", **facts, details=_text(details))
 
 
 async def note_once(
-    tx: Tx, kind: str, subject: str, what: str, actor: str | None, details: Details, *, fence: int | None = None
+    tx: Tx, kind: str, subject: str, event: str, actor: str | None, details: Details, *, fence: int | None = None
 ) -> None:
-    """For acts whose repetition cannot be told from another such act but by their name, `act` in the details."""
-    facts = {"kind": kind, "subject": subject, "type": what, "actor": actor, "fence": fence}
+    """Note an act unless it was noted before, for acts whose repetition cannot be recognized by its effect.
+
+    `details["act"]` identifies the act.
+    """
+    facts = {"kind": kind, "subject": subject, "type": event, "actor": actor, "fence": fence}
     await tx.fetch("note_event_once", **facts, act=details["act"], details=_text(details))
 
 
-async def note_runs(tx: Tx, what: str, rows: Iterable[tuple[str, str | None, int | None, Details]]) -> None:
-    """One statement for however many: run, actor, fence, details."""
-    written = [(id, actor, fence, _text(details)) for id, actor, fence, details in rows]
-    if written:
-        await tx.fetch("note_events", written, kind="run", type=what)
+async def note_runs(tx: Tx, event: str, rows: Iterable[tuple[str, str | None, int | None, Details]]) -> None:
+    """Note one type of event for any number of runs, in one statement. `rows` are (run id, actor, fence, details)."""
+    events = [(id, actor, fence, _text(details)) for id, actor, fence, details in rows]
+    if events:
+        await tx.fetch("note_events", events, kind="run", type=event)
 
 
 def waiting_state(hold: int) -> RunState:
-    """That of a run in `rota_ready`."""
+    """Return the state of a run in `rota_ready` from its hold."""
     return RunState.QUEUED if hold in (0, 2, 6) else RunState.SCHEDULED
 
 
 def _text(details: Details) -> str | None:
-    given = {key: value for key, value in details.items() if value is not None}
-    return msgspec.json.encode(given).decode() if given else None
+    present = {key: value for key, value in details.items() if value is not None}
+    return msgspec.json.encode(present).decode() if present else None
 
 
 class EventStore:
@@ -64,14 +70,17 @@ class EventStore:
         return await self._database.read(body)
 
     async def of_schedule(self, name: str) -> list[Event]:
-        """Of the one that has this name, or had it last."""
+        """Return the events of the schedule that has this name, or had it last."""
         return await self._database.read(lambda tx: _of_schedule(tx, name))
 
-    async def audit(self, wanted: dict[str, str], limit: int, before: int | None) -> list[Event]:
-        """The newest first. That a run waits no longer for others is nobody's act."""
-        conditions = ["type <> 'released'", *(f"{column} = :{column}" for column in wanted)]
+    async def audit(self, filters: dict[str, str], limit: int, before: int | None) -> list[Event]:
+        """Return events, newest first.
+
+        Without releases of waiting runs, which are nobody's act.
+        """
+        conditions = ["type <> 'released'", *(f"{column} = :{column}" for column in filters)]
         conditions += [] if before is None else ["seq < :before"]
-        values: dict[str, object] = {**wanted} if before is None else {**wanted, "before": before}
+        values: dict[str, object] = {**filters} if before is None else {**filters, "before": before}
         sql = f"select {_COLUMNS} from rota_event where {' and '.join(conditions)} order by seq desc limit :limit"
 
         async def body(tx: Tx) -> list[Event]:
@@ -81,15 +90,16 @@ class EventStore:
 
 
 async def _run_facts(tx: Tx, run_id: str) -> RunFacts:
-    found = await tx.fetch("run_facts", id=run_id)
-    if not found:
+    rows = await tx.fetch("run_facts", id=run_id)
+    if not rows:
         raise UnknownRun(run_id)
-    (created_at, run_at, state, fence, attempt, claimed_at, finished_at, worker_id, reason, cancelled_by, retry_of,
-     metadata, schedule_id, schedule, plan_time, backfilled, hold, parent_id) = found[0]  # fmt: skip
-    tried = sorted((_tried(row) for row in await tx.fetch("tried_facts", id=run_id)), key=lambda one: one.fence)
+    ((created_at, run_at, state, fence, attempt, claimed_at, finished_at, worker_id, reason, cancelled_by, retry_of,
+      metadata, schedule_id, schedule, plan_time, backfilled, hold, parent_id),) = rows  # fmt: skip
+    tried = sorted((_tried(row) for row in await tx.fetch("tried_facts", id=run_id)), key=lambda tried: tried.fence)
     if state == RunState.SUCCEEDED and claimed_at is not None:
-        done = RunState.SUCCEEDED
-        tried.append(Tried(fence, attempt, worker_id, claimed_at, finished_at, Outcome.SUCCEEDED, done))
+        # A success writes no row of `rota_attempt`: it is the hot path, and the run's own row tells as much.
+        state_after = RunState.SUCCEEDED
+        tried.append(Tried(fence, attempt, worker_id, claimed_at, finished_at, Outcome.SUCCEEDED, state_after))
     made_by: str | None = CLIENT
     if backfilled:
         made_by = (msgspec.json.decode(metadata) if metadata else {}).get("backfilled_by")
@@ -121,18 +131,19 @@ async def _run_facts(tx: Tx, run_id: str) -> RunFacts:
 
 
 async def _triggered_by(tx: Tx, schedule: str | None, run_id: str) -> str | None:
-    rows = await tx.fetch("triggered_by", name=schedule, id=run_id) if schedule else ()
-    return rows[0][0] if rows else None
+    for (actor,) in await tx.fetch("triggered_by", name=schedule, id=run_id) if schedule else ():
+        return str(actor) if actor is not None else None
+    return None
 
 
 async def _of_schedule(tx: Tx, name: str) -> list[Event]:
-    found = await tx.fetch("newest_of_name", name=name)
-    if not found:
-        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
-    id = str(found[0][0])
-    notes = [note for note in await _notes(tx, "schedule", name) if note.details.get("schedule_id") == id]
-    revisions = [Revised(*row) for row in await tx.fetch("revisions_told", id=id, limit=_MOST)]
-    return audit.history_of(name, revisions, notes)
+    for (schedule_id,) in await tx.fetch("newest_of_name", name=name):
+        id = str(schedule_id)
+        # Names are reused: notes of an older schedule of this name are not this one's.
+        notes = [note for note in await _notes(tx, "schedule", name) if note.details.get("schedule_id") == id]
+        revisions = [Revised(*row) for row in await tx.fetch("revisions_told", id=id, limit=_MOST)]
+        return audit.history_of(name, revisions, notes)
+    raise UnknownSchedule(name, [other for (other,) in await tx.fetch("schedule_names")])
 
 
 async def _notes(tx: Tx, kind: str, subject: str) -> Sequence[Note]:
@@ -145,12 +156,12 @@ def _id(value: object) -> str | None:
 
 
 def _note(row: Row) -> Note:
-    seq, at, kind, subject, what, actor, fence, details = row
-    return Note(seq, at, kind, subject, what, actor, fence, msgspec.json.decode(details) if details else {})
+    seq, at, kind, subject, event, actor, fence, details = row
+    return Note(seq, at, kind, subject, event, actor, fence, msgspec.json.decode(details) if details else {})
 
 
 def _tried(row: Row) -> Tried:
     fence, no, worker_id, claimed_at, ended_at, outcome, left_as, due_at, error = row
     ended = Outcome(outcome) if outcome else None
-    left = RunState(left_as) if left_as else None
-    return Tried(fence, no, worker_id, claimed_at, ended_at, ended, left, due_at, error)
+    state_after = RunState(left_as) if left_as else None
+    return Tried(fence, no, worker_id, claimed_at, ended_at, ended, state_after, due_at, error)

@@ -1,4 +1,4 @@
-"""Backfill: runs for plan times of the past, made while the schedule's row is locked; the ledger stays exact."""
+"""Backfill: create runs for past plan times while the schedule's cursor is locked, so that the ledger stays exact."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ _LIMITED, _IN_TURN = 2, 3
 
 
 class Order(msgspec.Struct, frozen=True):
-    """Plan times from `from_at` to `to_at`, both included; `concurrency` of their runs at once."""
+    """A backfill of the plan times from `from_at` to `to_at`, both included.
+
+    At most `concurrency` of its runs run at once. `ran` tells which plan times that have a run get another one.
+    """
 
     from_at: int
     to_at: int
@@ -53,11 +56,11 @@ class Order(msgspec.Struct, frozen=True):
 
 
 async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[Backfill, set[str]]:
-    """Returns what it did, and the queues that may have something to claim now."""
+    """Create the missing runs. Return the result, and the queues that may have something to claim now."""
     if row.definition.follows is not None:
-        raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
+        raise Invalid(f"schedule {row.name!r} follows its own runs: it has no plan times in the past")
     if row.definition.awaited is not None:
-        raise Invalid(f"schedule {row.name!r} follows the ends of another job: it named no plan times in the past")
+        raise Invalid(f"schedule {row.name!r} follows the ends of another job: it has no plan times in the past")
     pattern = await _pattern(tx, row)
     scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     before = row.revision
@@ -65,7 +68,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     history = await history_of(tx, row)
     plan_times = _plan_times(row, order, history.after_end(decided), decided, len(scopes))
     pending = _pending(row, order, decided) * len(scopes)
-    ranges = [range_of(found) for found in await tx.fetch("ranges", id=row.id)]
+    ranges = [range_of(columns) for columns in await tx.fetch("ranges", id=row.id)]
     choice = await _choice(tx, row, order, plan_times, scopes, ranges)
     if len(choice.missing) > MOST_RUNS:
         raise _too_many(len(choice.missing))
@@ -77,25 +80,26 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     if made or rested:
         await _note(tx, row, order, len(made), rested)
     chosen = choice.missing if order.dry_run else list(made.values())
-    told = Backfill(
+    result = Backfill(
         schedule=row.name,
         count=len(chosen),
-        retried=sum(1 for one in chosen if one.instead_of is not None),
+        retried=sum(1 for missing in chosen if missing.instead_of is not None),
         already=choice.already,
         known=choice.known,
         pending=pending,
         held=len(choice.missing) - len(chosen),
         runs=tuple(made),
-        plan_times=tuple(instant(at) for at in list(dict.fromkeys(one.plan_time for one in chosen))[:SAMPLE]),
+        plan_times=tuple(instant(at) for at in list(dict.fromkeys(missing.plan_time for missing in chosen))[:SAMPLE]),
         dry_run=order.dry_run,
     )
-    return told, queues
+    return result, queues
 
 
 async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
-    """One line, though a schedule that rests has got a revision for it, too."""
-    told = {"schedule_id": row.id, "revision": rested, "from_at": order.from_at, "to_at": order.to_at, "count": count}
-    await audit.note(tx, "schedule", row.name, BACKFILLED, order.actor, told)
+    """Note the backfill as one event, even if a resting schedule also got a revision (`rested`) for it."""
+    period = {"from_at": order.from_at, "to_at": order.to_at}
+    details = {"schedule_id": row.id, "revision": rested, **period, "count": count}
+    await audit.note(tx, "schedule", row.name, BACKFILLED, order.actor, details)
 
 
 async def _pattern(tx: Tx, row: ScheduleRow) -> RunTemplate:
@@ -108,8 +112,11 @@ async def _pattern(tx: Tx, row: ScheduleRow) -> RunTemplate:
 
 
 async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[ScheduleRow, int]:
-    """Up to where plan times are decided. While a schedule rests they are not, because it may catch up with them when
-    it is resumed: what is backfilled now, it will not."""
+    """Return the row, and up to when its plan times are decided.
+
+    A resting schedule may still catch up with its plan times when it is resumed. A revision ends that: what is
+    backfilled now is not caught up with later.
+    """
     if row.active or order.to_at <= row.cursor_at or row.standing.room == 0:
         return row, row.cursor_at
     ((now,),) = await tx.fetch("now")
@@ -122,23 +129,23 @@ async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
 def _plan_times(
     row: ScheduleRow, order: Order, over: Iterable[tuple[int, int]], decided: int, scopes: int
 ) -> list[int]:
-    """Without those after its end; `over`: since it ended, until it went on."""
+    """Return the decided plan times of the order, without those in `over`, periods after the schedule had ended."""
     times, until = row.standing.times, min(order.to_at, decided)
     open_parts = list(_without(order.from_at - 1, until, over))
     count = sum(times.count(low, high) for low, high in open_parts) * scopes
     if count > MOST_LOOKED_AT:
         raise _too_many(count)
-    found = []
+    plan_times = []
     for low, high in open_parts:
         at = times.next(low)
         while at is not None and at <= high:
-            found.append(at)
+            plan_times.append(at)
             at = times.next(at)
-    return found
+    return plan_times
 
 
 def _without(after: int, until: int, over: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What is left of a time without others, which are in order."""
+    """Yield what is left of (after, until] without the periods `over`, which are in order."""
     for low, high in over:
         if after < min(low, until):
             yield after, min(low, until)
@@ -148,13 +155,13 @@ def _without(after: int, until: int, over: Iterable[tuple[int, int]]) -> Iterato
 
 
 def _pending(row: ScheduleRow, order: Order, decided: int) -> int:
-    """No more than it may still have."""
+    """Return how many plan times of the order are still to be planned, at most as many as the schedule may have."""
     count, room = row.standing.times.count(max(decided, order.from_at - 1), order.to_at), row.standing.room
     return count if room is None else min(count, room)
 
 
 def _too_many(count: int) -> Invalid:
-    return Invalid(f"{count} runs are too many for one backfill", hint=f"at most {MOST_RUNS}: take a shorter stretch")
+    return Invalid(f"{count} runs are too many for one backfill", hint=f"at most {MOST_RUNS}: choose a shorter period")
 
 
 async def _choice(
@@ -170,7 +177,7 @@ async def _choice(
     rows = await tx.fetch(
         "runs_between", id=row.id, from_at=plan_times[0], to_at=plan_times[-1], past=0, limit=_MORE_THAN_ALL
     )
-    runs = [planned_run(found) for found in rows]
+    runs = [planned_run(columns) for columns in rows]
     newest: dict[str, str] = {}
     if order.ran != "none" and runs:
         first = min(run.id for run in runs)
@@ -180,7 +187,7 @@ async def _choice(
 
 
 async def is_done(tx: Tx, done: Backfill) -> bool:
-    """Whether the runs are there that a transaction made of which nobody knows whether it committed."""
+    """Return whether a backfill's runs exist, when it is unknown whether its transaction committed."""
     return bool(done.runs) and bool(await tx.fetch("which_exist", [(done.runs[0],)]))
 
 
@@ -193,24 +200,24 @@ async def _make(
     new_id: NewId,
     queues: set[str],
 ) -> dict[str, MissingPlanTime]:
-    """By their ids; without those that a key of another run makes needless."""
+    """Insert the runs. Return them by id, without those that a unique key of another run makes unnecessary."""
     assert pattern.model is not None
     shape = _shape(pattern.model, order.actor)
-    runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
+    runs = {new_id(): (place, _payload(pattern, row.name, place)) for place in missing}
     conducts = shape.eligibility is not None and shape.eligibility.conducts
     own = () if conducts else (Gate(f"backfill:{row.id}", order.concurrency),)
-    under = await quotas.under(tx, {one.scope for one in missing})
+    under = await quotas.under(tx, {place.scope for place in missing})
     gated = {
         id: LimitedRun(
-            id, shape.job, (*own, *_gates(row, pattern, one, text), *under.get(one.scope, ())), bool(shape.pipeline)
+            id, shape.job, (*own, *_gates(row, pattern, place, text), *under.get(place.scope, ())), bool(shape.pipeline)
         )
-        for id, (one, text) in runs.items()
+        for id, (place, text) in runs.items()
     }
     if pattern.keyed and runs:
-        await admit.lock(tx, list(gated.values()))  # before the keys, as whoever enqueues does
-        keyed = [_keyed(shape, pattern, gated[id], one, text) for id, (one, text) in runs.items()]
-        needless = await enqueue.take_keys(tx, keyed)
-        runs = {id: run for id, run in runs.items() if id not in needless}
+        await admit.lock(tx, list(gated.values()))  # lock order: limits before keys
+        keyed = [_keyed(shape, pattern, gated[id], place, text) for id, (place, text) in runs.items()]
+        unnecessary = await enqueue.take_keys(tx, keyed)
+        runs = {id: run for id, run in runs.items() if id not in unnecessary}
     if runs:
         await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
         waiting = await waits.follow(tx, _turns(list(runs), order.concurrency)) if conducts else set()
@@ -218,11 +225,14 @@ async def _make(
         await tx.fetch("insert_backfilled_ready", ready)
         queues.add(shape.queue)
         await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs], queues)
-    return {id: one for id, (one, _) in runs.items()}
+    return {id: place for id, (place, _) in runs.items()}
 
 
 def _turns(ids: Sequence[str], concurrency: int) -> Iterator[tuple[str, str]]:
-    """Who waits for whom, so that no more are at once: what conducts replicas, no claim looks for under a limit."""
+    """Yield (run, predecessor) pairs that limit concurrency by waiting.
+
+    Runs with replicas cannot use a limit: no claim looks for them.
+    """
     return zip(ids[concurrency:], ids, strict=False)
 
 
@@ -230,21 +240,21 @@ def _limit_key(run: LimitedRun) -> str | None:
     return run.gates[0].key if run.gates else None
 
 
-def _gates(row: ScheduleRow, pattern: RunTemplate, one: MissingPlanTime, payload: str) -> tuple[Gate, ...]:
-    """In the order of those that planning gives: of a key, the schedule's, the job's."""
-    return with_limits_of_schedule(gates_of(pattern.job, one.scope, payload), pattern.definition.gates(row.id))
+def _gates(row: ScheduleRow, pattern: RunTemplate, place: MissingPlanTime, payload: str) -> tuple[Gate, ...]:
+    """Return the gates of a run in the order in which planning gives them: by key, the schedule's, the job's."""
+    return with_limits_of_schedule(gates_of(pattern.job, place.scope, payload), pattern.definition.gates(row.id))
 
 
-def _keyed(shape: NewRun, pattern: RunTemplate, run: LimitedRun, one: MissingPlanTime, payload: str) -> NewRun:
-    """With all that a run which it replaces gets of it."""
-    holds = key_holds(pattern.job, one.scope, None, payload, {})
+def _keyed(shape: NewRun, pattern: RunTemplate, run: LimitedRun, place: MissingPlanTime, payload: str) -> NewRun:
+    """Build the run as it takes its keys, with everything that a run which it replaces needs from it."""
+    holds = key_holds(pattern.job, place.scope, None, payload, {})
     return msgspec.structs.replace(
-        shape, id=run.id, payload=payload, retry_of=one.instead_of, holds=holds, gates=run.gates
+        shape, id=run.id, payload=payload, retry_of=place.instead_of, holds=holds, gates=run.gates
     )
 
 
 def _shape(model: NewRun, actor: str | None) -> NewRun:
-    """Found among the schedule's other runs by a tag."""
+    """Return the model with a tag that tells backfilled runs from the schedule's other runs."""
     tags: list[str] = msgspec.json.decode(model.tags) if model.tags else []
     metadata: dict[str, Any] = msgspec.json.decode(model.metadata) if model.metadata else {}
     if actor is not None:
@@ -256,21 +266,22 @@ def _shape(model: NewRun, actor: str | None) -> NewRun:
     )
 
 
-def _payload(pattern: RunTemplate, name: str, one: MissingPlanTime) -> str:
+def _payload(pattern: RunTemplate, name: str, place: MissingPlanTime) -> str:
     if not pattern.templated:
         return pattern.payload
-    return msgspec.json.encode(filled(pattern.definition.payload, name, one.scope, one.plan_time)).decode()
+    return msgspec.json.encode(filled(pattern.definition.payload, name, place.scope, place.plan_time)).decode()
 
 
-def _run_row(shape: NewRun, schedule_id: str, id: str, one: MissingPlanTime, payload: str) -> Row:
+def _run_row(shape: NewRun, schedule_id: str, id: str, place: MissingPlanTime, payload: str) -> Row:
+    """Return the columns of `insert_backfilled`, in their order."""
     return (
         id,
         shape.job,
         shape.job_version,
         shape.queue,
         shape.priority,
-        one.scope.kind,
-        one.scope.id,
+        place.scope.kind,
+        place.scope.id,
         payload,
         shape.tags,
         shape.metadata,
@@ -278,18 +289,19 @@ def _run_row(shape: NewRun, schedule_id: str, id: str, one: MissingPlanTime, pay
         shape.max_attempts,
         shape.on_lost,
         schedule_id,
-        one.plan_time,
-        one.instead_of,
-        one.instead_of,
+        place.plan_time,
+        place.instead_of,
+        place.instead_of,
     )
 
 
 async def _cut(tx: Tx, history: History, ranges: Iterable[Range], made: Sequence[MissingPlanTime]) -> None:
-    gone, left = [], []
-    for found, pieces in cut_all(history, ranges, made):
-        gone.append(range_row(history.id, found)[:-1])
-        left += [range_row(history.id, piece) for piece in pieces]
-    if gone:
-        await tx.fetch("drop_ranges", gone)
-    if left:
-        await tx.fetch("put_ranges", left)
+    cut, remaining = [], []
+    for old, pieces in cut_all(history, ranges, made):
+        *key, _ = range_row(history.id, old)
+        cut.append(key)
+        remaining += [range_row(history.id, piece) for piece in pieces]
+    if cut:
+        await tx.fetch("drop_ranges", cut)
+    if remaining:
+        await tx.fetch("put_ranges", remaining)

@@ -1,4 +1,4 @@
-"""What retention leaves of schedules: ranges instead of runs, and nothing of a schedule that was deleted long ago."""
+"""Retention of schedules: fold pruned runs into ranges, and delete schedules that were dropped long ago."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TABLES = ("rota_revision", "rota_range", "rota_scope_span", "rota_lane", "rota_
 
 
 async def fold_runs(tx: Tx, dropped: Iterable[Row]) -> None:
-    """Runs that were deleted in this transaction, as far as they belonged to plan times."""
+    """Fold runs that were deleted in this transaction into ranges, if they belonged to plan times."""
     gone = [
         ForgottenRun(str(id), Scope(kind, name), plan_time, covers_from, covered or 0, state, reason, bool(backfilled))
         for id, kind, name, plan_time, covers_from, covered, state, reason, backfilled, retry_of in dropped
@@ -41,49 +41,52 @@ def _reason(run: ForgottenRun, histories: dict[str, History]) -> str:
 
 
 async def _lock(tx: Tx, ids: Iterable[str]) -> None:
-    """Two janitors that fold into the same schedule do so one after the other; and not while it is backfilled."""
+    """Lock the cursors of schedules in id order.
+
+    Two janitors fold into the same schedule one after the other, and never during its backfill.
+    """
     await tx.fetch("lock_schedules", [(id,) for id in sorted(ids)])
 
 
 async def _history(tx: Tx, id: str) -> History:
-    rows = await tx.fetch("name_and_cursor", id=id)
-    name, cursor = rows[0] if rows else ("", 0)
+    ((name, cursor),) = await tx.fetch("name_and_cursor", id=id) or [("", 0)]
     return History(id, name, await revisions_of(tx, id), await spans_of(tx, id), cursor, tzdata_version())
 
 
 async def _extend(tx: Tx, ranges: Iterable[tuple[str, Range]]) -> None:
-    rows = {key: range_row(key[0], one) for key, one in joined(ranges).items()}
-    known = {
-        (str(id), Scope(kind, name) if kind else None, what, reason)
-        for id, kind, name, what, reason in await tx.fetch("extend_ranges", list(rows.values()))
+    rows = {key: range_row(key[0], entry) for key, entry in joined(ranges).items()}  # keys begin with the schedule
+    extended = {
+        (str(id), Scope(scope_kind, scope_id) if scope_kind else None, kind, reason)
+        for id, scope_kind, scope_id, kind, reason in await tx.fetch("extend_ranges", list(rows.values()))
     }
-    new = [row for key, row in rows.items() if key not in known]
+    new = [row for key, row in rows.items() if key not in extended]
     if new:
         await tx.fetch("put_ranges", new)
 
 
 async def jobs_of_schedules(tx: Tx) -> list[str]:
-    return [row[0] for row in await tx.fetch("jobs_of_schedules")]
+    return [job for (job,) in await tx.fetch("jobs_of_schedules")]
 
 
 async def surplus_skips(tx: Tx, job: str) -> Sequence[Row]:
-    """One bite of skipped runs, by id: of those that were noted, all but the newest of each lane."""
+    """Return one batch of ids of skipped runs: of those that were noted, all but the newest of each lane."""
     return await tx.fetch("surplus_skips", job=job, limit=_BITE)
 
 
 async def old_missed(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
-    """One bite of missed ranges that are older than runs are kept."""
+    """Return one batch of missed ranges that are older than runs are kept."""
     return await tx.fetch("old_missed", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
 
 
 def fold_missed(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
-        await _lock(tx, {str(row[0]) for row in rows})
-        dropped = await tx.fetch("drop_ranges", [tuple(row[:7]) for row in rows])
-        histories = {id: await _history(tx, id) for id in {str(row[0]) for row in dropped}}
-        missed = [(str(id), one) for id, *facts in dropped for one in of_scope(range_of(facts), histories[str(id)])]
+        await _lock(tx, {str(id) for id, *_ in rows})
+        # Only what this transaction deletes is folded: another janitor may have been faster.
+        dropped = [(str(id), range_of(columns)) for id, *columns in await tx.fetch("drop_ranges", rows)]
+        histories = {id: await _history(tx, id) for id in {id for id, _ in dropped}}
+        missed = [(id, piece) for id, entry in dropped for piece in of_scope(entry, histories[id])]
         await _extend(
-            tx, [(id, Range(one.from_at, one.to_at, one.scope, "pruned", MISSED, one.count)) for id, one in missed]
+            tx, [(id, Range(old.from_at, old.to_at, old.scope, "pruned", MISSED, old.count)) for id, old in missed]
         )
         return len(dropped)
 
@@ -91,23 +94,23 @@ def fold_missed(rows: Sequence[Row]) -> Work[int]:
 
 
 async def gone_scopes(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
-    """One bite of scopes that were last named before runs are kept, and have none left."""
+    """Return one batch of scopes that were last named before runs are kept, and have no runs left."""
     rows = await tx.fetch("gone_scopes", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
-    listed = {id: _listed(await revisions_of(tx, id)) for id in {str(row[0]) for row in rows}}
-    return [row for row in rows if Scope(row[1], row[2]) not in listed[str(row[0])]]
+    listed = {id: _listed(await revisions_of(tx, id)) for id in {str(id) for id, _, _ in rows}}
+    return [(id, kind, name) for id, kind, name in rows if Scope(kind, name) not in listed[str(id)]]
 
 
 def _listed(revisions: Iterable[Revision]) -> set[Scope]:
-    """Scopes that a revision names by itself: their ranges account for more than spans of a provider."""
+    """Return the scopes that a revision lists itself. Their ranges account for more than a provider's spans."""
     own = [revision.definition for revision in revisions if revision.definition.provider is None]
     return {scope for definition in own for scope in definition.lanes}
 
 
 def forget_scopes(rows: Sequence[Row]) -> Work[int]:
-    """All of a scope at once, what was named and what became of it: the rest is still accounted for."""
+    """Delete a scope's spans together with its ranges and lanes, so that the ledger still adds up."""
 
     async def body(tx: Tx) -> int:
-        await _lock(tx, {str(row[0]) for row in rows})
+        await _lock(tx, {str(id) for id, _, _ in rows})
         gone = list({tuple(row) for row in await tx.fetch("drop_spans", rows)})
         if gone:
             await tx.fetch("drop_ranges_of_scopes", gone)

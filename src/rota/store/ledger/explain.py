@@ -1,4 +1,4 @@
-"""Facts for explanations: read as of one instant, explained in core."""
+"""Facts for explanations: read as of one instant here, turned into words in core."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import msgspec
 
 from rota.core.ledger.explain_plan_time import Explanation, PlanTimeFacts, PlanTimeRun, explain_plan_time, newest_plan
 from rota.core.ledger.explain_run import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
-from rota.core.ledger.occurrences import PlannedRun
 from rota.core.planning.overlap_and_failure import Lane
 from rota.core.schedules.schedule import Schedule
 from rota.core.states import RunState
 from rota.core.workers.worker import WorkerState
 from rota.errors import Invalid, UnknownSchedule
-from rota.store.databases.database import Row, Tx
+from rota.store.databases.database import Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger.occurrences import history_of, planned_run, range_of, row_of, snapshot, with_retries
 from rota.store.planning.lanes import read_lanes
@@ -30,7 +29,7 @@ _MOST = 1_000
 
 
 async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> Explanation:
-    """Without `at`, the newest plan time. `silence`: how long a worker may be silent and still be alive."""
+    """Explain the plan time `at`, or the newest one. `silence`: how long a living worker may be silent."""
     await snapshot(tx)
     row = await row_of(tx, name)
     history, schedule = await history_of(tx, row), await _schedule(tx, name)
@@ -38,13 +37,16 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
     if at is None:
         at = newest_plan(history, schedule, await _last_run(tx, row), int(now))
     if at is None:
-        raise Invalid(f"no plan time of {name!r} has come yet, and none is known that will")
+        raise Invalid(f"schedule {name!r} has had no plan time yet, and no next one is known")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
     (pattern,) = await patterns_of(tx, [row.text])
-    found_at = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
-    own = await with_retries(tx, [planned_run(found[:8]) for found in found_at])
-    runs = [_told(run, found[8:]) for run, found in zip(own, found_at, strict=True)]
-    covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
+    rows = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
+    planned = await with_retries(tx, [planned_run(run) for *run, _, _, _, _, _ in rows])
+    runs = [
+        PlanTimeRun(run, run_at, started_at, finished_at, cancelled_by, read.error_of(error))
+        for run, (*_, run_at, started_at, finished_at, cancelled_by, error) in zip(planned, rows, strict=True)
+    ]
+    covering = [planned_run(run) for run in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
     ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, past=0, limit=_MOST)
     return explain_plan_time(
         PlanTimeFacts(
@@ -54,7 +56,7 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
             history=history,
             runs=runs,
             covering=covering,
-            ranges=[range_of(found) for found in ranges],
+            ranges=[range_of(columns) for columns in ranges],
             lanes=await _lanes(tx, row),
             max_attempts=1 if isinstance(pattern, str) else pattern.job.retry.max_attempts,
             next_at=next_at,
@@ -64,13 +66,8 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
     )
 
 
-def _told(run: PlannedRun, more: Row) -> PlanTimeRun:
-    run_at, started_at, finished_at, cancelled_by, error = more
-    return PlanTimeRun(run, run_at, started_at, finished_at, cancelled_by, read.error_of(error))
-
-
 async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:
-    """The plan time of the last run, if it is runs that name them: those of one scope."""
+    """Return the plan time of the last run, for schedules whose runs name them (which have one scope)."""
     if not row.standing.times.waits_for_ends:
         return None
     scope = row.definition.lanes[0]
@@ -79,10 +76,9 @@ async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:
 
 
 async def _schedule(tx: Tx, name: str) -> Schedule:
-    rows = await tx.fetch("get_schedule", name=name)
-    if not rows:
-        raise UnknownSchedule(name)
-    return schedule_of(rows[0])
+    for row in await tx.fetch("get_schedule", name=name):
+        return schedule_of(row)
+    raise UnknownSchedule(name)
 
 
 async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
@@ -91,23 +87,27 @@ async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
 
 
 async def explain_one_run(tx: Tx, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
-    """`within`: for whoever is for one scope only."""
+    """Explain a run. `within`: hide what belongs to other scopes, for a caller who may see only one."""
     await snapshot(tx)
     facts = await _facts_of_run(tx, run_id, silence)
     return explain_run(facts if within is None else await _seen_within(tx, facts, within))
 
 
 async def _seen_within(tx: Tx, facts: RunFacts, scope: Scope) -> RunFacts:
-    """What is of other scopes is neither named nor counted; that a limit is full, which others share, holds it back."""
+    """Remove what belongs to other scopes.
+
+    A full limit is still shown, because it holds the run back, but not who fills it.
+    """
     mine = await read.of_scope(tx, [*(id for id, _, _ in facts.waits_for), *facts.awaited_by], scope)
-    waits_for = [one for one in facts.waits_for if one[0] in mine]
+    waits_for = [(id, state, kind) for id, state, kind in facts.waits_for if id in mine]
     full = [limit for limit in facts.limits if limit.held >= limit.max]
+    ((before,),) = await tx.fetch("count_own_before", id=facts.run.id)
     return msgspec.structs.replace(
         facts,
         waits_for=waits_for,
         awaited_by=[id for id in facts.awaited_by if id in mine],
         limits=[msgspec.structs.replace(limit, held=limit.max) for limit in full],
-        before=int((await tx.fetch("count_own_before", id=facts.run.id))[0][0]),
+        before=int(before),
         walled=True,
         apart=len(waits_for) < len(facts.waits_for),
     )
@@ -118,15 +118,16 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
     ((now,),) = await tx.fetch("now")
     ((cancelled_by, hold, expires_at, cancel_at, shielded, step),) = await tx.fetch("run_details", id=run_id)
     workers = await live_workers(tx, silence)
-    there = await replicas.of_run(tx, run_id)
-    # What conducts is under no limit itself; all its replicas are under the same.
-    limited = next((one.run_id for one in there if one.counts and one.state is RunState.QUEUED), run_id)
+    ((before,),) = await tx.fetch("count_before", id=run_id)
+    own_replicas = await replicas.of_run(tx, run_id)
+    # A run with replicas is under no limit itself. Its replicas are all under the same ones: any that waits will do.
+    limited = next((it.run_id for it in own_replicas if it.counts and it.state is RunState.QUEUED), run_id)
     return RunFacts(
         run=run,
         now=instant(int(now)),
         hold=hold,
         waits_for=[(str(id), state, kind) for id, state, kind in await tx.fetch("awaited_runs", id=run_id)],
-        awaited_by=[str(row[0]) for row in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
+        awaited_by=[str(id) for (id,) in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
         limits=[
             LimitFacts(key, most, int(held), period, None if opens_at is None else instant(opens_at))
             for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=limited)
@@ -136,7 +137,7 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
             for kind, name, at, by, reason in await tx.fetch("pauses_of_run", id=run_id)
         ],
         workers=workers,
-        before=int((await tx.fetch("count_before", id=run_id))[0][0]),
+        before=int(before),
         attempts=await read.attempts(tx, run_id),
         cancelled_by=cancelled_by,
         lease_until=None if expires_at is None else instant(expires_at),
@@ -144,7 +145,7 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
         shielded=shielded is not None and shielded > 0,
         step=step,
         requirements=await requirements_of_run(tx, run_id),
-        replicas=there,
+        replicas=own_replicas,
         for_worker=await replicas.worker_of(tx, run_id),
         part=await pipeline_stages.part_now(tx, run_id),
     )

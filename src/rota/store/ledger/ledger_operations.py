@@ -1,4 +1,4 @@
-"""The store's operations on what became of plan times: told, verified, explained, made up for."""
+"""Store operations on the ledger: list, verify and explain plan times, and backfill them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class LedgerStore:
         self._database = database
         self._new_id = new_id
 
-    async def occurrences(self, name: str, wanted: OccurrenceQuery) -> list[Occurrence]:
-        return await self._database.read(lambda tx: occurrences.read_occurrences(tx, name, wanted))
+    async def occurrences(self, name: str, query: OccurrenceQuery) -> list[Occurrence]:
+        return await self._database.read(lambda tx: occurrences.read_occurrences(tx, name, query))
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return await self._database.read(lambda tx: occurrences.verify(tx, name, thorough=thorough))
@@ -36,13 +36,15 @@ class LedgerStore:
         return await self._database.read(lambda tx: doctor.symptoms(tx, silence, stuck_for))
 
     async def backfill(self, name: str, order: backfill.Order) -> Backfill:
-        """Repeated after an unknown outcome, it finds the runs that it made, and gives the first answer."""
+        """Backfill a schedule. Repeated after an unknown outcome, it finds its runs and returns the first answer."""
         answers: list[tuple[Backfill, set[str]]] = []
 
         async def body(tx: Tx) -> tuple[Backfill, set[str]]:
             row = await change.locked(tx, name)
-            if not answers or not await backfill.is_done(tx, answers[-1][0]):
-                answers.append(await backfill.backfill(tx, row, order, self._new_id))
+            for done, queues in answers[-1:]:  # this is a repetition: its first try may have committed
+                if await backfill.is_done(tx, done):
+                    return done, queues
+            answers.append(await backfill.backfill(tx, row, order, self._new_id))
             return answers[-1]
 
         done, queues = await self._database.transact(body)

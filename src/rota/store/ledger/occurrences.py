@@ -1,4 +1,4 @@
-"""The ledger read from its tables: told plan time by plan time, or verified by counting."""
+"""The ledger, read from its tables: listed plan time by plan time, or verified by counting."""
 
 from __future__ import annotations
 
@@ -37,16 +37,15 @@ _MOST_EXPLAINED = 10
 
 
 async def snapshot(tx: Tx) -> None:
-    """Everything is read as of one instant: what planning does meanwhile would look like damage."""
+    """Read everything that follows as of one instant. Otherwise concurrent planning would look like damage."""
     if tx.dialect is POSTGRES:
         await tx.script("set transaction isolation level repeatable read")
 
 
 async def row_of(tx: Tx, name: str) -> ScheduleRow:
-    rows = await tx.fetch("look_at_schedule", name=name)
-    if not rows:
-        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
-    return schedule_row(rows[0])
+    for row in await tx.fetch("look_at_schedule", name=name):
+        return schedule_row(row)
+    raise UnknownSchedule(name, [other for (other,) in await tx.fetch("schedule_names")])
 
 
 async def history_of(tx: Tx, row: ScheduleRow) -> History:
@@ -67,30 +66,32 @@ async def spans_of(tx: Tx, id: str) -> tuple[Span, ...]:
 
 
 def range_of(row: Row) -> Range:
-    from_at, to_at, kind, name, what, reason, count = row
-    return Range(from_at, to_at, Scope(kind, name) if kind else None, what, reason, int(count))
+    """Build a range from the columns of `ranges`, `ranges_between` and, after the schedule's id, `drop_ranges`."""
+    from_at, to_at, scope_kind, scope_id, kind, reason, count = row
+    return Range(from_at, to_at, Scope(scope_kind, scope_id) if scope_kind else None, kind, reason, int(count))
 
 
-def range_row(id: str, found: Range) -> tuple[object, ...]:
-    kind, name = (found.scope.kind, found.scope.id) if found.scope else ("", "")
-    return (id, found.from_at, found.to_at, kind, name, found.kind, found.reason, found.count)
+def range_row(schedule_id: str, entry: Range) -> tuple[object, ...]:
+    """Return the columns of `put_ranges` and `extend_ranges`; all but the count are those of `drop_ranges`."""
+    scope_kind, scope_id = (entry.scope.kind, entry.scope.id) if entry.scope else ("", "")
+    return schedule_id, entry.from_at, entry.to_at, scope_kind, scope_id, entry.kind, entry.reason, entry.count
 
 
-async def read_occurrences(tx: Tx, name: str, wanted: OccurrenceQuery) -> list[Occurrence]:
+async def read_occurrences(tx: Tx, name: str, query: OccurrenceQuery) -> list[Occurrence]:
     await snapshot(tx)
     row = await row_of(tx, name)
     history = await history_of(tx, row)
     ((now,),) = await tx.fetch("now")
     values = {
-        "id": row.id, "from_at": wanted.from_at, "to_at": wanted.to_at, "past": wanted.past, "limit": wanted.most,
+        "id": row.id, "from_at": query.from_at, "to_at": query.to_at, "past": query.past, "limit": query.most,
     }  # fmt: skip
-    runs = await with_retries(tx, [planned_run(found) for found in await tx.fetch("runs_between", **values)])
-    ranges = [range_of(found) for found in await tx.fetch("ranges_between", **values)]
-    rests = resting(history, wanted, now=int(now), active=row.active)
+    runs = await with_retries(tx, [planned_run(run) for run in await tx.fetch("runs_between", **values)])
+    ranges = [range_of(columns) for columns in await tx.fetch("ranges_between", **values)]
+    rests = resting(history, query, now=int(now), active=row.active)
     held = [(stretch, await _planned_in(tx, row.id, stretch)) for stretch in rests]
     return occurrences(
         history,
-        wanted,
+        query,
         runs,
         ranges,
         held,
@@ -111,7 +112,7 @@ def planned_run(row: Row) -> PlannedRun:
 
 
 async def with_retries(tx: Tx, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Those that did not succeed with what was made in their place, and in place of that, if it did not either."""
+    """Add to each unsuccessful run the newest run made in its place, followed through chains of retries."""
     newest: dict[str, Replacement] = {}
     origins = {run.id: run.id for run in runs if run.was_vain}
     while origins:
@@ -124,11 +125,14 @@ async def with_retries(tx: Tx, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
 
 
 async def verify(tx: Tx, name: str, *, thorough: bool) -> Verification:
-    """`thorough` looks at the plan time of each run, too; otherwise they are counted only."""
+    """Verify that every plan time is accounted for once.
+
+    `thorough` checks the plan time of each run, too; otherwise runs are only counted.
+    """
     await snapshot(tx)
     row = await row_of(tx, name)
     history = await history_of(tx, row)
-    ranges = [range_of(found) for found in await tx.fetch("ranges", id=row.id)]
+    ranges = [range_of(columns) for columns in await tx.fetch("ranges", id=row.id)]
     backfilled = [
         (Scope(kind, scope), plan_time)
         for kind, scope, plan_time in await tx.fetch("backfilled_runs", id=row.id)
@@ -176,7 +180,7 @@ async def _tallies(tx: Tx, history: History) -> tuple[dict[tuple[int, Scope, int
 
 
 async def _explained(tx: Tx, history: History, finding: Finding, ranges: Sequence[Range]) -> Finding:
-    """With some of the plan times that nothing is known of: the only time that they are walked one by one."""
+    """Add some of the plan times that nothing is known of. Only here are they walked one by one."""
     if finding.problem != "count" or len(finding.revisions) != 1 or finding.scope is None:
         return finding
     if finding.expected is None or finding.found is None or finding.found >= finding.expected:
@@ -197,47 +201,45 @@ async def _explained(tx: Tx, history: History, finding: Finding, ranges: Sequenc
 
 
 async def _doubles(tx: Tx, history: History) -> list[Finding]:
-    """Runs at plan times that a missed range, or the run that they were coalesced into, holds too."""
-    found = []
+    """Find runs whose plan time is also accounted for by a missed range, or by a run that it was coalesced into."""
+    findings = []
     for statement, other in (("runs_in_missed", "a missed range"), ("runs_in_covers", "another run")):
         for id, kind, name, plan_time in await tx.fetch(statement, id=history.id, limit=_MOST_FINDINGS):
             if not history.names(Scope(kind, name), plan_time):
                 continue
             words = f"run {id} and {other} both account for {instant(plan_time).isoformat()}"
-            found.append(_of_run("double", words, str(id), Scope(kind, name), plan_time, 1, 2))
-    return found
+            findings.append(_of_run("double", words, str(id), Scope(kind, name), plan_time, 1, 2))
+    return findings
 
 
 async def _out_of_place(tx: Tx, history: History) -> list[Finding]:
-    """One by one: some run is where none can be."""
-    found: list[Finding] = []
-    after = ("", "", 0)
+    """Find runs where none can be, by checking them one by one."""
+    findings: list[Finding] = []
+    kind, name, plan_time = "", "", 0  # the loop leaves the last row's here: the next batch begins after it
     while rows := await tx.fetch(
-        "planned_after", id=history.id, kind=after[0], scope=after[1], plan_time=after[2], limit=_BITE
+        "planned_after", id=history.id, kind=kind, scope=name, plan_time=plan_time, limit=_BITE
     ):
         for id, kind, name, plan_time in rows:
             reason = check_scope(history, Scope(kind, name), plan_time)
-            if reason is not None and len(found) < _MOST_FINDINGS:
+            if reason is not None and len(findings) < _MOST_FINDINGS:
                 words = f"run {id} is for {instant(plan_time).isoformat()}, but {reason}"
-                found.append(_of_run("unnamed", words, str(id), Scope(kind, name), plan_time, 0, 1))
-        after = (rows[-1][1], rows[-1][2], rows[-1][3])
-    return found
+                findings.append(_of_run("unnamed", words, str(id), Scope(kind, name), plan_time, 0, 1))
+    return findings
 
 
 async def _phantoms(tx: Tx, history: History) -> list[Finding]:
-    """All scopes share their plan times: each is looked at once."""
-    found: list[Finding] = []
-    after = 0
-    while rows := await tx.fetch("distinct_plan_times", id=history.id, after=after, limit=_BITE):
+    """Find runs at times that the schedule never named. All scopes share their plan times: each is checked once."""
+    findings: list[Finding] = []
+    plan_time = 0  # the loop leaves the last row's here: the next batch begins after it
+    while rows := await tx.fetch("distinct_plan_times", id=history.id, after=plan_time, limit=_BITE):
         for plan_time, id in rows:
             reason = check_plan_time(history, plan_time)
-            if reason is not None and len(found) < _MOST_FINDINGS:
+            if reason is not None and len(findings) < _MOST_FINDINGS:
                 words = f"run {id} is for {instant(plan_time).isoformat()}, but {reason}"
-                found.append(_of_run("unnamed", words, str(id), None, plan_time, 0, 1))
-        after = rows[-1][0]
+                findings.append(_of_run("unnamed", words, str(id), None, plan_time, 0, 1))
         if len(rows) < _BITE:
             break
-    return found
+    return findings
 
 
 def _of_run(

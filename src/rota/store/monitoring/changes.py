@@ -1,4 +1,4 @@
-"""Whether anything was written, and what became of the runs that somebody watches."""
+"""Cheap checks for changes: of the whole database, and of runs that somebody watches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.store.databases.database import Database
 
 
 class RunVersion(msgspec.Struct, frozen=True):
-    """A run's state, and a number that is another one whenever it changed, went on, or said something."""
+    """A run's state, and a hash that differs whenever the run changed, progressed or logged something."""
 
     state: RunState
     version: int
@@ -23,18 +23,19 @@ class Watch:
         self._database = database
 
     async def mark(self) -> object:
-        """Another one after every commit, by anybody. Cheap: it is asked all day."""
+        """Return a value that differs after every commit by any process. Cheap, because it is polled all day."""
         version = self._database.version()
         if version is not None:
             return version
-        return (await self._database.glance(lambda tx: tx.fetch("change_mark")))[0][0]
+        ((mark,),) = await self._database.glance(lambda tx: tx.fetch("change_mark"))
+        return mark
 
     async def runs(self, run_ids: Iterable[str]) -> dict[str, RunVersion]:
-        """Those of them that there are."""
+        """Return the versions of those of the runs that exist."""
         rows = [(run_id,) for run_id in run_ids]
         if not rows:
             return {}
-        found = await self._database.glance(lambda tx: tx.fetch("watched_runs", rows))
+        runs = await self._database.glance(lambda tx: tx.fetch("watched_runs", rows))
         return {
-            str(id): RunVersion(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in found
+            str(id): RunVersion(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in runs
         }

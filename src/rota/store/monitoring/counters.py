@@ -1,4 +1,4 @@
-"""What processes counted, and how full the queues were, by the minute and by the hour."""
+"""Counters of processes and lengths of queues, per minute, per five minutes and per hour."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rota.store.databases.database import Row, Tx, Work
 from rota.values.durations import in_micros
 
 NOBODY = ""
-"""The source of what nobody counted, and everybody can see."""
+"""The source of queue lengths, which no process counts as its own."""
 _HOURS_KEPT = in_micros(timedelta(days=60))
 _BITE = 1_000
 _MOST_READ = 300_000
-"""Two days of five hundred processes, in spans of five minutes; of more, the oldest are left out."""
+"""Enough for two days of five hundred processes, in spans of five minutes. Of more, the oldest are left out."""
 
 
 async def record(tx: Tx, source: str, rows: Rows) -> None:
-    """May be repeated: each says all that there is to say."""
-    found = [(span, at, msgspec.json.encode(counted).decode()) for (span, at), counted in sorted(rows.items())]
-    await tx.fetch("save_counts", found, source=source)
+    """Write counters. Idempotent: each row holds the total of its span."""
+    written = [(span, at, msgspec.json.encode(counted).decode()) for (span, at), counted in sorted(rows.items())]
+    await tx.fetch("save_counts", written, source=source)
 
 
 async def unmeasured(tx: Tx, now: int) -> bool:
@@ -32,9 +32,10 @@ async def unmeasured(tx: Tx, now: int) -> bool:
 
 
 async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
-    """Minute and hour that nobody measures yet, and this process will."""
-    wanted = [(span, now // length * length) for span, length in SPANS.items()]
-    return [(span, at) for span, at in await tx.fetch("begin_measuring", wanted)]
+    """Return the spans that no process measures yet, and reserve them for this one."""
+    current = [(span, now // length * length) for span, length in SPANS.items()]
+    # The primary key lets only one of several processes insert a span's row.
+    return [(span, at) for span, at in await tx.fetch("begin_measuring", current)]
 
 
 async def measured(tx: Tx) -> Counted:
@@ -43,13 +44,13 @@ async def measured(tx: Tx) -> Counted:
 
 
 async def between(tx: Tx, span: int, first: int, last: int) -> list[tuple[int, str]]:
-    """When each row began, and its text."""
+    """Return when each row's span began, and its counters as JSON."""
     rows = await tx.fetch("counted_between", span=span, first=first, last=last, most=_MOST_READ)
     return [(at, text) for at, text in rows]
 
 
 async def old_counts(tx: Tx) -> Sequence[Row]:
-    """One bite of what is kept no longer."""
+    """Return one batch of counters that are kept no longer."""
     return await tx.fetch("old_counts", minutes=MINUTES_KEPT, hours=_HOURS_KEPT, limit=_BITE)
 
 

@@ -1,4 +1,4 @@
-"""The state of an installation, as check-ups judge it."""
+"""The facts about an installation that `doctor` judges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ _ATTEMPTS = 10_000
 
 
 async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
-    """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
+    """Read symptoms as of one instant.
+
+    `silence`: how long a living worker may be silent. `stuck_for`: how long ago a lease must have expired. Both are
+    microseconds.
+    """
     await snapshot(tx)
     ((now,),) = await tx.fetch("now")
     overdue = await tx.fetch("overdue_schedules", late=_LATE, limit=_MOST)
@@ -56,7 +60,7 @@ def sqlite_library() -> str:
 
 
 async def planned_with(database: Database) -> str | None:
-    """The newest zone data that a schedule was planned with."""
+    """Return the newest time zone data that a schedule was planned with."""
 
     async def body(tx: Tx) -> str | None:
         ((newest,),) = await tx.fetch("newest_zone_data")
@@ -75,7 +79,7 @@ def _measured(name: str) -> FileFacts:
 
 
 def _size(path: Path) -> int:
-    """Nothing if it is not there: a WAL goes with the last who had the file open."""
+    """Return the file's size, 0 if it does not exist: SQLite deletes the WAL with the last connection."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -99,5 +103,5 @@ async def server_vitals(database: Database) -> ServerFacts:
     return await database.read(body)
 
 
-def _transaction(pid: int, who: str, state: str, micros: int) -> Transaction:
-    return Transaction(int(pid), who, state, timedelta(microseconds=int(micros)))
+def _transaction(pid: int, application: str, state: str, micros: int) -> Transaction:
+    return Transaction(int(pid), application, state, timedelta(microseconds=int(micros)))

@@ -1,4 +1,4 @@
-"""The newest runs that went wrong, as many as can be looked at in a moment."""
+"""The newest failed runs, as many as can be read in a moment."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ class ErrorGroupStore:
     async def between(
         self, since: int, until: int, job: str | None, scope: Scope | None, most: int = _MOST
     ) -> tuple[list[FailedRun], bool]:
-        """Those that ended in this time, of the newest `most`; and whether there may be others.
+        """Return failed runs that ended in this time, among the newest `most`, and whether there may be more.
 
-        Of one scope, the newest `most` of its own: faults of others must not push them out. So it looks further, but
-        not for ever.
+        With a scope, `most` counts its own runs: failures of others must not push them out. So it reads further, but at
+        most `_MOST_LOOKS` batches.
         """
 
         async def body(tx: Tx) -> tuple[list[FailedRun], bool]:
-            found: list[FailedRun] = []
-            looked_to = LAST_ID
+            failed: list[FailedRun] = []
+            before = LAST_ID
             for _ in range(1 if scope is None else _MOST_LOOKS):
-                rows = await tx.fetch("newest_faults", first=NIL_ID, last=looked_to, most=most + 1)
-                faults = [FailedRun(str(row[0]), *row[1:]) for row in rows[:most] if since <= row[4] < until]
-                faults = [fault for fault in faults if job in (None, fault.job)]
-                found += faults if scope is None else await _of_scope(tx, faults, scope)
-                if len(rows) <= most and len(found) <= most:
-                    return found, False
-                if len(rows) <= most or len(found) >= most:
+                rows = await tx.fetch("newest_faults", first=NIL_ID, last=before, most=most + 1)
+                batch = [FailedRun(str(id), *facts) for id, *facts in rows[:most]]
+                matches = [run for run in batch if since <= run.at < until and job in (None, run.job)]
+                failed += matches if scope is None else await _of_scope(tx, matches, scope)
+                if len(rows) <= most and len(failed) <= most:
+                    return failed, False
+                if len(rows) <= most or len(failed) >= most:
                     break
-                looked_to = str(rows[most - 1][0])
-            return found[:most], True  # an old run may have ended late: any that was left out may be of this time
+                before = batch[-1].run_id
+            return failed[:most], True  # an old run may have ended late: any that was left out may be of this time
 
         return await self._database.read(body)
 
 
-async def _of_scope(tx: Tx, faults: list[FailedRun], scope: Scope) -> list[FailedRun]:
-    mine = await read.of_scope(tx, [fault.run_id for fault in faults], scope)
-    return [fault for fault in faults if fault.run_id in mine]
+async def _of_scope(tx: Tx, runs: list[FailedRun], scope: Scope) -> list[FailedRun]:
+    mine = await read.of_scope(tx, [run.run_id for run in runs], scope)
+    return [run for run in runs if run.run_id in mine]

@@ -1,4 +1,4 @@
-"""How full an installation is now, read in one go for those who watch it."""
+"""Gauges: the current lengths of queues and numbers of workers, schedules and breaches."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from rota.core.monitoring.gauges import Gauges, QueueGauge
 from rota.store.databases.database import Tx
 
 MOST = 1_000_000
-"""Runs that are counted: whoever watches must not make a queue that is too long slower still."""
+"""Runs counted at most. Monitoring must not slow down a queue that is too long already."""
 _LATE = 10_000_000
 _MOST_BREACHES = 200
 _STATES = ("active", "paused", "job_paused", "disabled", "ended")
 
 
 async def levels(tx: Tx, silence: int) -> Gauges:
-    """`silence`: how long a living worker may be silent."""
+    """Read the gauges. `silence`: how long a living worker may be silent, in microseconds."""
     queues = await tx.fetch("queue_levels", most=MOST)
     ((alive, silent, slots),) = await tx.fetch("worker_levels", silence=silence)
     ((overdue,),) = await tx.fetch("count_overdue", late=_LATE, most=MOST)
@@ -33,6 +33,6 @@ async def levels(tx: Tx, silence: int) -> Gauges:
 
 
 async def schedule_states(tx: Tx) -> dict[str, int]:
-    """How many there are in each."""
-    found = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
-    return {state: found.get(state, 0) for state in _STATES}
+    """Return the number of schedules in each state."""
+    counts = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
+    return {state: counts.get(state, 0) for state in _STATES}

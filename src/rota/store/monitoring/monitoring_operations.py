@@ -1,4 +1,4 @@
-"""The store's questions for those who look: the first page, charts, the timeline."""
+"""Store operations for monitoring: the overview, charts, the timeline."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ class MonitoringStore:
         self._database = database
 
     async def overview(self, silence: int, stuck_for: int) -> OverviewFacts:
-        return await self._database.read(lambda tx: overview.seen(tx, silence, stuck_for))
+        return await self._database.read(lambda tx: overview.read(tx, silence, stuck_for))
 
     async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
-        """Of each of these schedules the last runs."""
+        """Return the last runs of each of these schedules."""
         return await self._database.read(lambda tx: recent_runs.recent(tx, names, limit))
 
     async def oldest_queued(self) -> dict[str, datetime]:
-        """Of each queue in which runs could be claimed: since when the one could that waits longest."""
+        """Return, per queue, since when its longest waiting claimable run could have been claimed."""
         rows = await self._database.read(lambda tx: tx.fetch("oldest_queued"))
         return {queue: instant(at) for queue, at in rows}
 
     async def record(self, source: str, rows: Rows) -> None:
-        """All that a process has counted of these minutes and hours, in place of what it wrote before."""
+        """Write a process's counters of these spans, in place of what it wrote before."""
         await self._database.transact(lambda tx: counters.record(tx, source, rows))
 
     async def measure(self, now: int) -> bool:
-        """How full the queues are, noted once for a minute and once for an hour, by whoever comes first."""
+        """Write the lengths of the queues, once per span by whichever process comes first.
+
+        Return whether this process did.
+        """
         if not await self._database.glance(lambda tx: counters.unmeasured(tx, now)):
             return False
         spans = await self._database.transact(lambda tx: counters.begin_measuring(tx, now))
@@ -48,8 +51,8 @@ class MonitoringStore:
         return bool(spans)
 
     async def counted(self, span: int, first: int, last: int) -> list[tuple[int, str]]:
-        """What was counted by the minute (60) or by the hour (3600) that began then or later, and before `last`."""
+        """Return counters of spans (60, 300 or 3600 seconds) that began at `first` or later, and before `last`."""
         return await self._database.read(lambda tx: counters.between(tx, span, first, last))
 
-    async def timeline(self, asked: Asked) -> TimelineRows:
-        return await self._database.read(lambda tx: timeline.found(tx, asked, self._database.clock))
+    async def timeline(self, query: Asked) -> TimelineRows:
+        return await self._database.read(lambda tx: timeline.read(tx, query, self._database.clock))

@@ -1,4 +1,4 @@
-"""The facts of the first page, read in one go: of live rows and of what was counted, never of all runs."""
+"""Facts of the overview page: read from live rows and counters, never from all runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rota.store.schedules.schedule_row import decoded
 from rota.values.instants import instant, maybe_instant
 
 MOST = 50_000
-"""Runs that are counted, of each kind of waiting."""
+"""Runs counted at most, per kind of waiting."""
 _LISTED = 100
 _FIRES = 10
 _UNTOLD = 60_000_000
@@ -40,24 +40,28 @@ _DAY = 24 * HOUR
 
 
 class OverviewFacts(msgspec.Struct, frozen=True):
-    """All but what needs attention, and the facts that tell that."""
+    """The overview without what needs attention, and the facts from which that is derived."""
 
     overview: Overview
     facts: Facts
 
 
-async def seen(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
-    """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
+async def read(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
+    """Read the overview.
+
+    `silence`: how long a living worker may be silent. `stuck_for`: how long ago a lease must have expired. Both are
+    microseconds.
+    """
     await snapshot(tx)
     ((now,),) = await tx.fetch("now")
     schedules = await schedule_states(tx)
     backlog = [_backlog(*row) for row in await tx.fetch("backlog", late=LATE, most=MOST)]
-    await walk_indexes(tx, in_order=True)  # what comes from here on finds few rows
+    await walk_indexes(tx, in_order=True)  # pinned plans: the backlog sorts many rows, all that follows returns few
     ((busy, running, waiting, cancelling),) = await tx.fetch("count_begun", most=MOST)
     ((scheduled,),) = await tx.fetch("count_scheduled", most=MOST)
     ((alive, stale, slots),) = await tx.fetch("worker_levels", silence=silence)
     ((overdue,),) = await tx.fetch("count_overdue", late=LATE, most=MOST)
-    queued = sum(one.runs for one in backlog)
+    queued = sum(part.runs for part in backlog)
     overview = Overview(
         at=instant(int(now)),
         live=Live(
@@ -66,10 +70,10 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
             queued=queued,
             scheduled=int(scheduled),
             waiting=int(waiting),
-            oldest_queued_at=maybe_instant(min((one.oldest for one in backlog), default=None)),
+            oldest_queued_at=maybe_instant(min((part.oldest for part in backlog), default=None)),
             capped=max(queued, int(scheduled)) >= MOST,
         ),
-        late=Late(sum(one.late for one in backlog), int(overdue)),
+        late=Late(sum(part.late for part in backlog), int(overdue)),
         last_day=last_day(await _counted(tx, int(now))),
         workers=WorkerCounts(int(alive), int(stale), int(slots), int(busy)),
         schedules=schedules,
@@ -85,7 +89,7 @@ def _backlog(queue: str, job: str, runs: int, oldest: int, late: int) -> Backlog
 async def _counted(tx: Tx, now: int) -> list[Counted]:
     since = now - _DAY
     rows = await tx.fetch("counted_last_day", since=since, whole=-(-since // HOUR) * HOUR)
-    return [msgspec.json.decode(row[0], type=Counted) for row in rows]
+    return [msgspec.json.decode(text, type=Counted) for (text,) in rows]
 
 
 async def _next_fires(tx: Tx) -> list[NextRun]:
@@ -94,7 +98,7 @@ async def _next_fires(tx: Tx) -> list[NextRun]:
         try:
             definition = decoded(text)
             rule, zone = describe(definition.rule, name), zone_of(definition)
-        except (BadTrigger, UnreadableSchedule):  # a newer rota's; the others are shown
+        except (BadTrigger, UnreadableSchedule):  # written by a newer rota; the others are shown
             continue
         fires.append(NextRun(schedule=name, job=job, at=instant(next_plan), zone=zone, rule=rule))
     return fires
@@ -102,25 +106,26 @@ async def _next_fires(tx: Tx) -> list[NextRun]:
 
 async def _facts(tx: Tx, now: int, backlog: Sequence[Backlog], silence: int, stuck_for: int) -> Facts:
     ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
+    stuck = await tx.fetch("stuck_leases", late=stuck_for, limit=_LISTED)
+    lingering = await tx.fetch("lingering_runs", late=stuck_for, limit=_LISTED)
     symptoms = Symptoms(
         now=now,
         overdue=[OverdueSchedule(*row) for row in await tx.fetch("overdue_schedules", late=LATE, limit=_LISTED)],
-        stuck=[StuckRun(str(id), *rest) for id, *rest in await tx.fetch("stuck_leases", late=stuck_for, limit=_LISTED)],
+        stuck=[StuckRun(str(id), worker_id, expires_at) for id, worker_id, expires_at in stuck],
         queues={queue: runs for queue, (runs, _) in backlogs(backlog, "queue").items()},
         jobs={job: runs for job, (runs, _) in backlogs(backlog, "job").items()},
         workers=await live_workers(tx, silence),
         signals=int(signals),
     )
-    lingering = await tx.fetch("lingering_runs", late=stuck_for, limit=_LISTED)
     return Facts(
         symptoms=symptoms,
         backlog=backlog,
         held=[OperatorPause(*row) for row in await tx.fetch("all_pauses", limit=_LISTED)],
-        lingering=[StuckRun(str(id), *rest) for id, *rest in lingering],
+        lingering=[StuckRun(str(id), worker_id, cancel_at) for id, worker_id, cancel_at in lingering],
         breaches=[_breach(*row) for row in await tx.fetch("newest_breaches", limit=_LISTED)],
     )
 
 
 def _breach(kind: str, subject: str, what: str, since: int, details: str | None) -> OpenBreach:
-    kept = msgspec.json.decode(details) if details else {}
-    return OpenBreach(kind, subject, what, since, kept.get("message", ""))
+    stored = msgspec.json.decode(details) if details else {}
+    return OpenBreach(kind, subject, what, since, stored.get("message", ""))

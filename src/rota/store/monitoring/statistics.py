@@ -1,4 +1,4 @@
-"""Statistics of jobs: of ended runs that were counted, pruned or not, and of those that are not counted yet."""
+"""Statistics of jobs: counted runs, pruned or not, plus those that are not counted yet."""
 
 from __future__ import annotations
 
@@ -23,55 +23,55 @@ from rota.store.ledger.occurrences import snapshot
 
 async def fold(tx: Tx, dropped: Iterable[Row]) -> None:
     """Keep what counts of runs (job, the fields of `Ended`, id) in the transaction that deletes them."""
-    runs: dict[str, list[Row]] = {}
-    for job, *facts in dropped:
-        runs.setdefault(job, []).append(facts)
-    for job in sorted(runs):
+    runs: dict[str, list[tuple[str, Ended]]] = {}
+    for job, state, created_at, started_at, finished_at, id in dropped:
+        runs.setdefault(job, []).append((str(id), Ended(state, created_at, started_at, finished_at)))
+    for job in sorted(runs):  # one order for all who lock the statistics of several jobs, or they deadlock
         await lock(tx, job)
         await add(tx, job, await _uncounted(tx, job, runs[job]))
 
 
-async def _uncounted(tx: Tx, job: str, rows: Sequence[Row]) -> list[Ended]:
-    """Of runs that were deleted just now: what was counted before does not count again."""
-    noted = {str(id) for (id,) in await tx.fetch("forget_uncounted", [(job, str(row[-1])) for row in rows])}
+async def _uncounted(tx: Tx, job: str, runs: Sequence[tuple[str, Ended]]) -> list[Ended]:
+    """Return those of the deleted runs that were not counted before."""
+    noted = {str(id) for (id,) in await tx.fetch("forget_uncounted", [(job, id) for id, _ in runs])}
     mark = await mark_of(tx, job)
-    ids = [(str(row[-1]), row) for row in rows]
-    return [Ended(*row[:-1]) for id, row in ids if id > mark or id in noted or is_late(id, row[1])]
+    return [ended for id, ended in runs if id > mark or id in noted or is_late(id, ended.created_at)]
 
 
 async def lock(tx: Tx, job: str) -> None:
-    """Whoever counts a job's runs: one after the other."""
+    """Lock a job's statistics, so that processes count its runs one after the other."""
     await tx.fetch("lock_stats", job=job, day=BEFORE_ALL_DAYS)
 
 
 async def mark_of(tx: Tx, job: str) -> str:
-    rows = await tx.fetch("get_mark", job=job)
-    return str(rows[0][0]) if rows else NIL_ID
+    for (mark,) in await tx.fetch("get_mark", job=job):
+        return str(mark)
+    return NIL_ID
 
 
 async def add(tx: Tx, job: str, runs: Iterable[Ended]) -> None:
-    """Count these, too; under the job's lock."""
-    more = by_day(runs)
-    if not more:
+    """Count these runs. The caller holds the job's lock."""
+    new = by_day(runs)
+    if not new:
         return
-    there = {int(day) for (day,) in await tx.fetch("stats_days", job=job)}
-    kept = days_kept({*there, *more})
-    outdated = there - kept - {BEFORE_ALL_DAYS}
-    changed = {day if day in kept else BEFORE_ALL_DAYS for day in {*more, *outdated}}
-    rows = await tx.fetch("stats_of_days", [(job, day) for day in sorted(there & {*changed, *outdated})])
+    stored = {int(day) for (day,) in await tx.fetch("stats_days", job=job)}
+    recent = days_kept({*stored, *new})
+    outdated = stored - recent - {BEFORE_ALL_DAYS}
+    changed = {day if day in recent else BEFORE_ALL_DAYS for day in {*new, *outdated}}
+    rows = await tx.fetch("stats_of_days", [(job, day) for day in sorted(stored & {*changed, *outdated})])
     parts: dict[int, list[Tally]] = {day: [] for day in changed}
-    for day, tally in [*((int(day), _tally(text)) for day, text in rows), *more.items()]:
-        parts[day if day in kept else BEFORE_ALL_DAYS].append(tally)
+    for day, tally in [*((int(day), _tally(text)) for day, text in rows), *new.items()]:
+        parts[day if day in recent else BEFORE_ALL_DAYS].append(tally)
     await tx.fetch("save_stats", [(job, day, _text(merged(parts[day]))) for day in sorted(changed)])
     if outdated:
         await tx.fetch("drop_stats", [(job, day) for day in sorted(outdated)])
 
 
 async def tally(tx: Tx, job: str) -> Tally:
-    """Of all runs of the job that ever ended. How the last one ended is told for counted runs only."""
+    """Return the tally of all runs of the job that ever ended. How the last one ended is known of counted runs only."""
     await snapshot(tx)  # a run that is being counted or pruned counts once
     rows = await tx.fetch("job_counts", job=job, mark=await mark_of(tx, job))
-    return merged(_tally(row[-1]) if row[-1] else _group(row) for row in rows)
+    return merged(_tally(text) if text else _group(group) for *group, text in rows)
 
 
 async def counted_tally(tx: Tx, job: str) -> Tally:
@@ -79,8 +79,8 @@ async def counted_tally(tx: Tx, job: str) -> Tally:
 
 
 def _group(row: Row) -> Tally:
-    """Runs of one state and one bucket."""
-    state, digits, head, count, busy, first_at, began_at, _ = row
+    """Build the tally of runs of one state and one bucket of durations."""
+    state, digits, head, count, busy, first_at, began_at = row
     return Tally(
         states={state: count},
         durations={} if digits is None else {int(head) * bucket_size(digits): count},

@@ -1,4 +1,4 @@
-"""Attempts within a stretch of time: those that go on, and those of runs whose ids are of that time."""
+"""Attempts within a period: those still going on, and those of runs whose ids are of that time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from rota.core.monitoring.timeline import Asked, Bar, Upcoming
 from rota.core.runs.claim import LAST_ID, NIL_ID
-from rota.store.databases.database import Row, Tx
+from rota.store.databases.database import Tx
 from rota.store.databases.pinned_plans import walk_indexes
 from rota.store.ledger.occurrences import snapshot
 from rota.store.runs.filter import first_id_of
@@ -17,51 +17,53 @@ from rota.values.clock import Clock, HostClock
 from rota.values.durations import in_micros
 
 LOOKED_AT = 20_000
-"""Runs, the newest first, and as many attempts that did not succeed."""
+"""Runs read at most, newest first, and as many attempts that did not succeed."""
 _MOST_SCHEDULES = 200
 _BEFORE = in_micros(timedelta(days=1))
 _SKEW = in_micros(timedelta(minutes=10))
-"""Ids tell the time of the host that made them: so far apart from the database's, at most."""
+"""Ids carry the time of the host that made them, which differs from the database's by at most this."""
 
 
 class TimelineRows(msgspec.Struct, frozen=True):
-    """`more`: there are older runs that were not looked at."""
+    """Attempts and upcoming plan times. `more`: there are older runs that were not read."""
 
     bars: list[Bar]
     upcoming: list[Upcoming]
     more: bool
 
 
-async def found(tx: Tx, asked: Asked, clock: Clock) -> TimelineRows:
+async def read(tx: Tx, query: Asked, clock: Clock) -> TimelineRows:
     await snapshot(tx)
-    await walk_indexes(tx, in_order=True)
-    between = _between(asked, clock)
-    wanted = {
-        "from_at": asked.from_at,
-        "to_at": asked.to_at,
-        "scheduled": int(asked.by == "schedule"),
-        "limit": asked.limit + 1,
+    await walk_indexes(tx, in_order=True)  # pinned plans: each statement has an index in its order
+    ids = _ids_between(query, clock)
+    period = {
+        "from_at": query.from_at,
+        "to_at": query.to_at,
+        "scheduled": int(query.by == "schedule"),
+        "limit": query.limit + 1,
     }
-    rows = [*await tx.fetch("attempts_going_on", **wanted)]
-    rows += await tx.fetch("succeeded_between", **between, **wanted, looked=LOOKED_AT)
-    rows += await tx.fetch("attempts_between", **between, **wanted, looked=LOOKED_AT)
-    more = [await tx.fetch(one, **between, looked=LOOKED_AT) for one in ("more_runs", "more_attempts")]
-    return TimelineRows([_bar(row) for row in rows], await _upcoming(tx, asked), any(more))
+    # All three select the fields of `Bar`, in their order.
+    rows = [*await tx.fetch("attempts_going_on", **period)]
+    rows += await tx.fetch("succeeded_between", **ids, **period, looked=LOOKED_AT)
+    rows += await tx.fetch("attempts_between", **ids, **period, looked=LOOKED_AT)
+    bars = [Bar(str(run_id), *facts) for run_id, *facts in rows]
+    more = [await tx.fetch(statement, **ids, looked=LOOKED_AT) for statement in ("more_runs", "more_attempts")]
+    return TimelineRows(bars, await _upcoming(tx, query), any(more))
 
 
-def _between(asked: Asked, clock: Clock) -> dict[str, object]:
-    if not isinstance(clock, HostClock):  # a clock moved by hand has nothing to do with ids
+def _ids_between(query: Asked, clock: Clock) -> dict[str, object]:
+    if not isinstance(clock, HostClock):  # a manual clock of a test has nothing to do with ids
         return {"first": NIL_ID, "last": LAST_ID}
-    return {"first": first_id_of(asked.from_at - _BEFORE), "last": first_id_of(asked.to_at + _SKEW)}
+    return {"first": first_id_of(query.from_at - _BEFORE), "last": first_id_of(query.to_at + _SKEW)}
 
 
-def _bar(row: Row) -> Bar:
-    return Bar(str(row[0]), *row[1:])
-
-
-async def _upcoming(tx: Tx, asked: Asked) -> list[Upcoming]:
-    if asked.by not in ("schedule", "job"):
+async def _upcoming(tx: Tx, query: Asked) -> list[Upcoming]:
+    if query.by not in ("schedule", "job"):
         return []
-    rows = await tx.fetch("upcoming_schedules", to_at=asked.to_at, limit=_MOST_SCHEDULES)
-    read = [(name, job, readable(text), next_plan, fired) for name, job, text, next_plan, fired in rows]
-    return [Upcoming(name, job, definition, *plan) for name, job, definition, *plan in read if definition is not None]
+    rows = await tx.fetch("upcoming_schedules", to_at=query.to_at, limit=_MOST_SCHEDULES)
+    schedules = [(name, job, readable(text), next_plan, fired) for name, job, text, next_plan, fired in rows]
+    return [
+        Upcoming(name, job, definition, next_plan, fired)
+        for name, job, definition, next_plan, fired in schedules
+        if definition is not None
+    ]

@@ -127,13 +127,13 @@ def _under(standing: ScheduleState, catch_up: CatchUp | None, scopes: int, *, on
     """No more plan times than one transaction holds; one, where each decision has to see what the database said to
     the one before it.
     """
-    if catch_up is not None and catch_up.mode == "all" and standing.definition.overlap.mode == "skip":
+    if catch_up is not None and catch_up.runs_each and standing.definition.overlap.drops_all_but_one:
         standing = standing.queueing()  # whoever wants all of them does not want them to skip each other
     policy = catch_up or standing.definition.catch_up
-    if policy.mode != "all" and catch_up is None:
+    if not policy.runs_each and catch_up is None:
         return standing
     most = 1 if one_at_a_time else max(1, MOST_RUNS // max(1, scopes))
-    if policy.mode == "all" and policy.per_tick > most:
+    if policy.runs_each and policy.per_tick > most:
         policy = msgspec.structs.replace(policy, per_tick=most)
     return standing if policy is standing.definition.catch_up else standing.catching_up(policy)
 

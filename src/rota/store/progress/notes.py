@@ -1,4 +1,4 @@
-"""Notes of runs in progress: written under their lease or not at all; steps, progress and logs as they are read."""
+"""Notes of runs in progress: steps, progress and logs, written only under a current lease."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GAP = "lines are missing here: the log of this attempt grew beyond its limit"
 
 
 class RecordedStep(msgspec.Struct, frozen=True):
-    """What an attempt has to know of steps before it. `result` is JSON."""
+    """A step of an earlier attempt, as the next attempt needs it. `result` is JSON."""
 
     id: str
     no: int
@@ -34,20 +34,22 @@ class NoteStore:
         self._database = database
 
     async def write(self, notes: Notes) -> set[tuple[str, int]]:
-        """Returns the leases that are gone: nothing of theirs was written."""
+        """Write notes. Return the leases that are gone, for which nothing was written."""
         return await self._database.transact(lambda tx: write(tx, notes))
 
     async def shield(self, run_id: str, fence: int, no: int, *, another: bool = False) -> bool | None:
-        """From now on a cancel waits. False: the run was asked to stop before; None: the lease is gone.
+        """Make a cancel wait for the end of a step.
 
-        `no` counts the shields of an attempt; `another`: it is shielded already, for a step that goes on.
+        Return False if the run was asked to stop before, None if the lease is gone. `no` counts the shields of an
+        attempt; `another`: a step that goes on has shielded it already.
         """
         values = {"id": run_id, "fence": fence, "no": no, "another": int(another)}
-        rows = await self._database.transact(lambda tx: tx.fetch("shield", **values))
-        return bool(rows[0][0]) if rows else None
+        for (shielded,) in await self._database.transact(lambda tx: tx.fetch("shield", **values)):
+            return bool(shielded)
+        return None
 
     async def unshield(self, notes: Notes, grace: int, no: int) -> set[tuple[str, int]]:
-        """The step that was not to be cancelled is over, which is what `notes` say; `no` is that of the last shield."""
+        """End the shield of a step, and write its `notes`. `no` is that of the last shield."""
 
         async def body(tx: Tx) -> set[tuple[str, int]]:
             for run_id, fence in notes.leases:
@@ -64,7 +66,7 @@ class NoteStore:
         return await self._database.read(lambda tx: steps(tx, run_id))
 
     async def logs(self, run_id: str, after: str | None = None) -> list[LogLine]:
-        """The next few hundred writings behind the cursor of a line; none when there are no more yet."""
+        """Return the next log lines after a cursor, from a few hundred rows. Empty if there are no more yet."""
         return await self._database.read(lambda tx: logs(tx, run_id, after))
 
     async def last_logs(self, run_id: str, count: int) -> list[LogLine]:
@@ -73,19 +75,21 @@ class NoteStore:
 
 async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
     leases = notes.leases
+    # Fenced: the notes of a lease that is gone are dropped. The lock keeps the others until this has committed.
     current = {(str(id), fence) for id, fence in await tx.fetch("lock_noted", leases)}
-    if len(current) < len(leases):  # somebody outside has it, perhaps
-        rest = [lease for lease in leases if lease not in current]
-        current |= {(str(id), fence) for id, fence in await tx.fetch("lock_noted_outside", rest)}
-    told = notes if len(current) == len(leases) else notes.under(current)
-    if told.progress:
-        await tx.fetch("put_progress", [_progress_row(note) for note in told.progress])
-    if told.steps:
-        # In one order for all: the same steps may be written by two at once.
-        await tx.fetch("put_steps", sorted(map(_step_row, told.steps), key=lambda row: (row[0], row[1])))
-    if told.logs:
-        await tx.fetch("put_logs", [_log_row(note) for note in told.logs])
-        drops = [(note.run_id, note.fence, no) for note in told.logs for no in note.drops]
+    if len(current) < len(leases):  # external runs have no lease
+        missing = [lease for lease in leases if lease not in current]
+        current |= {(str(id), fence) for id, fence in await tx.fetch("lock_noted_outside", missing)}
+    accepted = notes if len(current) == len(leases) else notes.under(current)
+    if accepted.progress:
+        await tx.fetch("put_progress", [_progress_row(note) for note in accepted.progress])
+    if accepted.steps:
+        # One order for all: two transactions that write the same steps would deadlock otherwise.
+        ordered = sorted(accepted.steps, key=lambda note: (note.run_id, note.id))
+        await tx.fetch("put_steps", [_step_row(note) for note in ordered])
+    if accepted.logs:
+        await tx.fetch("put_logs", [_log_row(note) for note in accepted.logs])
+        drops = [(note.run_id, note.fence, no) for note in accepted.logs for no in note.drops]
         if drops:
             await tx.fetch("drop_logs", drops)
     return set(leases) - current
@@ -107,14 +111,12 @@ def _log_row(note: LogNote) -> Row:
 
 
 async def steps(tx: Tx, run_id: str) -> list[Step]:
-    """As they are declared, and as they were opened."""
-    facts = await tx.fetch("run_of_steps", id=run_id)
-    if not facts:
-        raise UnknownRun(run_id)
-    state, definition = facts[0]
-    ended = None if state is None else RunState(state)
-    opened = {row[0]: _step(row, ended) for row in await tx.fetch("steps", id=run_id)}
-    return in_order(_declared(definition), opened, over=ended is not None)
+    """Return the run's steps: declared ones in their order, then others as they were opened."""
+    for state, definition in await tx.fetch("run_of_steps", id=run_id):
+        ended = None if state is None else RunState(state)
+        opened = [_step(row, ended) for row in await tx.fetch("steps", id=run_id)]
+        return in_order(_declared(definition), {step.id: step for step in opened}, over=ended is not None)
+    raise UnknownRun(run_id)
 
 
 def _declared(definition: str | None) -> Sequence[StepDefinition]:
@@ -123,17 +125,17 @@ def _declared(definition: str | None) -> Sequence[StepDefinition]:
 
 def _step(row: Row, ended: RunState | None) -> Step:
     id, state, attempt, started_at, finished_at, done, summary, result, error, kept_from, _, held, outcome = row
-    stands = StepState(state)
-    if stands is StepState.RUNNING and not held:
-        stands = left_open(Outcome(outcome) if outcome else None, ended)
+    actual = StepState(state)
+    if actual is StepState.RUNNING and not held:  # its attempt is over, and did not close it
+        actual = left_open(Outcome(outcome) if outcome else None, ended)
     return Step(
         id=id,
         name="",
-        state=stands,
+        state=actual,
         attempt=attempt,
         started_at=maybe_instant(started_at),
         finished_at=maybe_instant(finished_at),
-        percentage=_percentage(stands, done),
+        percentage=_percentage(actual, done),
         summary=summary,
         result=msgspec.json.decode(result) if result else None,
         error=msgspec.json.decode(error, type=RunError) if error else None,
@@ -148,7 +150,7 @@ def _percentage(state: StepState, done: int | None) -> float | None:
 
 
 async def keep_steps(tx: Tx, old_id: str, run_id: str, from_step: str | None) -> None:
-    """What `old_id` has done need not be done again by its retry: all of it, or what came before a step."""
+    """Copy steps that `old_id` has finished to its retry: all of them, or those before `from_step`."""
     ((_, definition),) = await tx.fetch("run_of_steps", id=old_id)
     recorded = [id for id, *_ in await tx.fetch("recorded_steps", id=old_id)]
     kept = [(id, no) for no, id in enumerate(kept_of(_declared(definition), recorded, from_step), 1)]
@@ -168,14 +170,14 @@ async def last_logs(tx: Tx, run_id: str, count: int) -> list[LogLine]:
 
 
 def _lines(rows: Sequence[Row]) -> list[LogLine]:
-    """Of all rows but the first, which only tells where they go on."""
+    """Decode all rows but the first, which only tells where they go on."""
     lines: list[LogLine] = []
     for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
         cursor = f"{fence}.{no}"
         is_gap = no > (last_no + 1 if fence == last_fence else 1)
-        said = decoded(text)
-        gap = [(said[0][0], 30, "rota", _GAP)] if is_gap and said else []
-        for age, level, logger, words in [*gap, *said]:
+        entries = decoded(text)
+        gap = [(age, 30, "rota", _GAP) for age, *_ in entries[:1]] if is_gap else []
+        for age, level, logger, words in [*gap, *entries]:
             lines.append(
                 LogLine(
                     at=instant(at - age),

@@ -1,4 +1,4 @@
-"""What tables a database has, asked of the database itself: no list of ours could leave one out."""
+"""The tables of a database, read from its own catalogue, so that none can be forgotten."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ where c.relname like 'rota!_%' escape '!' and pg_table_is_visible(c.oid)
 
 
 Key = tuple[Any, ...]
+"""The values of a row's primary key."""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """`columns` in their order; `key`, those of the primary key; `texts`, those that may hold any text."""
+    """A table: `columns` in order, `key` those of the primary key, `texts` those that may hold any text."""
 
     name: str
     columns: tuple[str, ...]
@@ -49,22 +50,22 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """`derived`: what looks like a table, and is made of the others."""
+    """All tables. `derived`: views, which are not copied."""
 
     tables: dict[str, Table]
     derived: tuple[str, ...] = ()
 
 
 async def catalogue_of(tx: Tx) -> Catalogue:
-    """All tables of ours but those that tell of the database itself."""
+    """Return all tables of rota but those that describe the database itself."""
     return await _of_postgres(tx) if tx.dialect is POSTGRES else await _of_sqlite(tx)
 
 
 async def _of_sqlite(tx: Tx) -> Catalogue:
-    found = await tx.fetch_sql(_SQLITE_TABLES)
-    names = [name for name, kind in found if kind == "table"]
+    rows = await tx.fetch_sql(_SQLITE_TABLES)
+    names = [name for name, kind in rows if kind == "table"]
     tables = {name: _table(name, await tx.fetch_sql(_SQLITE_COLUMNS, name=name)) for name in names}
-    return Catalogue(tables, tuple(name for name, kind in found if kind == "view"))
+    return Catalogue(tables, tuple(name for name, kind in rows if kind == "view"))
 
 
 async def _of_postgres(tx: Tx) -> Catalogue:
@@ -88,13 +89,13 @@ async def counts_of(tx: Tx, names: Sequence[str]) -> dict[str, int]:
     if not names:
         return {}
     counts = [f"select '{name}', count(*) from {name}" for name in names]
-    # In bites: SQLite takes no more than 500 at once, and its parser does not like even that.
-    bites = [counts[first : first + 50] for first in range(0, len(counts), 50)]
-    return {name: int(count) for bite in bites for name, count in await tx.fetch_sql(" union all ".join(bite))}
+    # In batches: SQLite allows at most 500 terms in a union, and its parser is slow well below that.
+    batches = [counts[first : first + 50] for first in range(0, len(counts), 50)]
+    return {name: int(count) for batch in batches for name, count in await tx.fetch_sql(" union all ".join(batch))}
 
 
 async def identities_of(tx: Tx) -> list[tuple[str, str]]:
-    """On PostgreSQL: the columns that number their rows by themselves."""
+    """Return the (table, column) pairs that PostgreSQL numbers by itself."""
     return [(table, column) for table, column in await tx.fetch_sql(_IDENTITIES)]
 
 

@@ -1,7 +1,7 @@
-"""The mark of a promotion, on both of its databases: a migration from the future, which no rota takes for its own.
+"""The mark of a promotion on both of its databases: a migration from the future, which no rota takes for its own.
 
-Whoever opens a database looks at its migrations: an older rota refuses one that it does not know, and this one says
-what it means.
+Every program checks the migrations of a database that it opens: an older rota refuses a migration that it does not
+know, and this one explains it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from rota.store.databases.statements import POSTGRES
 
 MARK = 1_000_000
 PROMOTED_FROM = "promoted_from"
-"""The setting by which a database that was filled by a promotion knows which one that was."""
+"""The setting that holds the id of the promotion which filled this database."""
 
 
 class PromotionMark(msgspec.Struct, frozen=True):
-    """`leaving`: the file is frozen while it is copied; `left`: it is history; `arriving`: half-filled."""
+    """State of a promotion.
+
+    `leaving`: the file is frozen while it is copied; `left`: it is history; `arriving`: half-filled.
+    """
 
     kind: Literal["leaving", "left", "arriving"]
     id: str
@@ -36,14 +39,16 @@ async def has_migrations(tx: Tx) -> bool:
         if tx.dialect is POSTGRES
         else "select count(*) from sqlite_master where type = 'table' and name = 'rota_migration'"
     )
-    return bool((await tx.fetch_sql(catalogue))[0][0])
+    ((count,),) = await tx.fetch_sql(catalogue)
+    return bool(count)
 
 
 async def mark_of(tx: Tx) -> PromotionMark | None:
     if not await has_migrations(tx):
         return None
-    rows = await tx.fetch_sql("select name from rota_migration where version = :version", version=MARK)
-    return msgspec.json.decode(rows[0][0], type=PromotionMark) if rows else None
+    for (text,) in await tx.fetch_sql("select name from rota_migration where version = :version", version=MARK):
+        return msgspec.json.decode(text, type=PromotionMark)
+    return None
 
 
 async def set_mark(tx: Tx, mark: PromotionMark) -> None:

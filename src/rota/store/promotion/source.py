@@ -1,4 +1,4 @@
-"""The SQLite file that a promotion leaves: frozen for everybody, read in bites, and in the end only a pointer."""
+"""The SQLite file that a promotion copies: frozen for everybody, read in batches, and in the end only a pointer."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ _SHOWN = 3
 
 
 class FileInUse(Conflict):
-    """Somebody works on the file; it can be waited for."""
+    """Workers or leased runs still use the file. The caller may wait for them."""
 
 
 async def require_idle(tx: Tx) -> None:
-    """Nobody could write any more, but whoever is at work would learn it only when it is done."""
+    """Raise while workers are alive or runs are leased.
+
+    A frozen file would stop them, too, but they would learn it only when their work is done.
+    """
     alive = [worker.name for worker in await list_workers(tx) if worker.state is not WorkerState.GONE]
     if alive:
         names = ", ".join(alive[:_SHOWN]) + (", …" if len(alive) > _SHOWN else "")
         stop = f"`rota workers drain {alive[0]}` lets it finish what it has, `rota workers stop {alive[0]}` ends it"
         hint = f"{stop}; --wait 5m waits for that"
-        raise FileInUse(f"workers are at work on this database: {names}", hint=hint)
+        raise FileInUse(f"workers are running on this database: {names}", hint=hint)
     ((leases, last),) = await tx.fetch_sql(
         "select count(*), (max(expires_at) - :now) / 1000000 + 1 from rota_lease where expires_at > :now"
     )
@@ -38,25 +41,27 @@ async def require_idle(tx: Tx) -> None:
 
 
 async def require_storable(tx: Tx) -> None:
-    """PostgreSQL has no text with a NUL in it; rota writes none, but others may have, into a file."""
+    """Raise if a text contains a NUL, which PostgreSQL cannot store. rota writes none, but others may have."""
     for table in (await catalogue_of(tx)).tables.values():
         for column in table.texts:
-            rows = await tx.fetch_sql(
+            for values in await tx.fetch_sql(
                 f'select {quoted(table.key)} from {table.name} where instr("{column}", char(0)) > 0 limit 1'
-            )
-            if rows:
-                key = ", ".join(f"{name} {value!r}" for name, value in zip(table.key, rows[0], strict=True))
+            ):
+                key = ", ".join(f"{name} {value!r}" for name, value in zip(table.key, values, strict=True))
                 raise Invalid(
-                    f"{column} of a row of {table.name} has a NUL character, which PostgreSQL cannot hold: {key}",
+                    f"{column} of a row of {table.name} contains a NUL character, which PostgreSQL cannot store: {key}",
                     hint="change that row, or delete it",
                 )
 
 
 async def freeze(tx: Tx, id: str, place: str) -> PromotionMark:
-    """From here on nobody writes to the file, whatever has it open: a row after its table was copied would be lost."""
-    found = await mark_of(tx)
-    if found is not None:
-        return found
+    """Prevent all writes to the file by triggers, whichever program has it open.
+
+    A row written after its table was copied would be lost.
+    """
+    existing = await mark_of(tx)
+    if existing is not None:
+        return existing
     await require_idle(tx)
     await require_storable(tx)
     mark = PromotionMark("leaving", id, place)
@@ -79,23 +84,23 @@ async def thaw(tx: Tx) -> None:
 
 
 async def leave(tx: Tx, mark: PromotionMark) -> None:
-    """It stays frozen, and says where everything is."""
+    """Mark the file as moved. It stays frozen, and tells where the data is."""
     await set_mark(tx, PromotionMark("left", mark.id, mark.place))
 
 
 async def bite(tx: Tx, table: Table, after: Key | None, rows: int, size: int) -> list[Row]:
-    """The next rows by their key: so many, or so long, whichever comes first; none at the end."""
+    """Return the next rows by key: at most `rows`, or until their texts exceed `size`. Empty at the end."""
     beyond = f"where ({quoted(table.key)}) > ({', '.join('?' * len(table.key))})" if after else ""
     order = f"order by {quoted(table.key)} limit {rows}"
     sql = f"select {quoted(table.columns)} from {table.name} {beyond} {order}"
     texts = [table.columns.index(column) for column in table.texts]
-    # Twice the first: of a single place, itemgetter would give the value itself.
+    # The first is named twice: with a single index, itemgetter returns the value and not a tuple.
     long = itemgetter(texts[0], *texts) if texts else lambda row: ()
-    found: list[Row] = []
+    batch: list[Row] = []
     length = 0
     for row in cast("SqliteTx", tx).connection.execute(sql, after or ()):
-        found.append(row)
+        batch.append(row)
         length += sum(map(len, filter(None, long(row))))
         if length >= size:
             break
-    return found
+    return batch

@@ -1,4 +1,4 @@
-"""The PostgreSQL database that a promotion fills: marked until it is whole, each bite with a note of how far it is."""
+"""The PostgreSQL database that a promotion fills: marked until it is complete, with a note of progress per batch."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _NOTES = "create table rota_promotion (name text primary key, reached text, done
 
 
 class TableProgress(msgspec.Struct, frozen=True):
-    """How far a table is: the key of its last row that arrived, and whether there are no more."""
+    """Progress of one table: the key of the last row that arrived, and whether it is complete."""
 
     key: Key | None = None
     done: bool = False
 
 
 async def filled_by(tx: Tx) -> str | None:
-    """Which promotion has filled it, if one has."""
-    rows = await tx.fetch("get_setting", name=PROMOTED_FROM)
-    return rows[0][0] if rows else None
+    """Return the id of the promotion that has filled this database, or None."""
+    for (id,) in await tx.fetch("get_setting", name=PROMOTED_FROM):
+        return str(id)
+    return None
 
 
 async def require_empty(tx: Tx) -> None:
@@ -35,14 +36,14 @@ async def require_empty(tx: Tx) -> None:
     filled = [f"{name} {count}" for name, count in counts.items() if count]
     if filled:
         some = ", ".join(filled[:_SHOWN]) + (", …" if len(filled) > _SHOWN else "")
-        hint = "what is there would be mixed with it; take a database of its own"
-        raise Conflict(f"the database to promote to holds rows already: {some}", hint=hint)
+        hint = "these rows would be mixed with the copied ones; use an empty database"
+        raise Conflict(f"the database to promote to contains rows already: {some}", hint=hint)
 
 
 async def begin(tx: Tx, mark: PromotionMark) -> None:
-    """Nobody uses it before it is whole."""
-    found = await mark_of(tx)
-    if found is not None and found.id == mark.id:
+    """Mark the database, so that nobody uses it before it is complete. Idempotent."""
+    existing = await mark_of(tx)
+    if existing is not None and existing.id == mark.id:
         return
     await require_empty(tx)
     await set_mark(tx, mark)
@@ -55,16 +56,17 @@ async def reached(tx: Tx) -> dict[str, TableProgress]:
 
 
 async def append(tx: Tx, table: Table, before: TableProgress, rows: Sequence[Row]) -> TableProgress:
-    """The rows and the note of it, in one transaction. Repeated after an unknown outcome, it finds the note."""
+    """Insert rows and note the progress, in one transaction. Idempotent: repeated, it finds the note."""
     after = TableProgress(table.key_of(rows[-1])) if rows else TableProgress(before.key, done=True)
     await tx.fetch_sql("insert into rota_promotion (name) values (:name) on conflict do nothing", name=table.name)
+    # Locked, so that a second promoter waits here and then sees that it is not the only one.
     note = "select reached, done from rota_promotion where name = :name for update"
     ((text, done),) = await tx.fetch_sql(note, name=table.name)
-    found = TableProgress(_key(text), bool(done))
-    if found == after:
+    noted = TableProgress(_key(text), bool(done))
+    if noted == after:
         return after
-    if found != before:
-        raise Conflict("another process is at work on the same promotion", hint="let it finish")
+    if noted != before:
+        raise Conflict("another process is running the same promotion", hint="let it finish")
     if rows:
         await cast("PostgresTx", tx).copy(table.name, table.columns, rows)
     await tx.fetch_sql(
@@ -81,7 +83,7 @@ def _key(text: str | None) -> Key | None:
 
 
 async def settle(tx: Tx) -> None:
-    """Numbers go on after the highest; and the planner of the database learns what it has now."""
+    """Continue identity columns after the highest number, and analyze the tables for PostgreSQL's planner."""
     for table, column in await identities_of(tx):
         highest = f"select max({quoted([column])}) as highest from {table}"
         numbers = f"setval(pg_get_serial_sequence('{table}', '{column}'), highest)"
@@ -90,7 +92,7 @@ async def settle(tx: Tx) -> None:
 
 
 async def complete(tx: Tx, mark: PromotionMark) -> None:
-    """From here on it is a database like any other, which knows where it came from."""
+    """Unmark the database, which is from now on like any other, and store where it came from."""
     if await filled_by(tx) == mark.id:
         return
     await tx.fetch("save_setting", name=PROMOTED_FROM, value=mark.id)
@@ -99,7 +101,7 @@ async def complete(tx: Tx, mark: PromotionMark) -> None:
 
 
 async def undo(tx: Tx) -> None:
-    """Empty again."""
+    """Empty the database again."""
     tables = ", ".join((await catalogue_of(tx)).tables)
     await tx.script(f"truncate {tables} restart identity; drop table rota_promotion")
     await clear_mark(tx)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import assert_never
 
 import msgspec
 
 from rota.core.jobs.pipelines import is_pipeline
-from rota.core.jobs.unique import KeyHold
+from rota.core.jobs.unique import KeyHold, OnConflict
 from rota.core.ledger.audit import REPLACED, RETRIED
 from rota.core.limits.limits import LimitedRun, is_quota
 from rota.core.runs.run import Enqueued, NewRun
@@ -287,12 +288,18 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Af
     """`left`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
         raise NotRepeatable(run.job, holder)
-    if hold.on_conflict == "reject":
-        raise DuplicateRun(run.job, holder)
-    if hold.on_conflict == "replace" and left is not None:
-        for was in await tx.fetch("lock_ready", id=holder):
-            if not has_begun(was[0]):  # else it stays as it is, as one that somebody has: its attempts were its own
-                await _replace(tx, run, holder, was, left)
+    on_conflict = OnConflict(hold.on_conflict)
+    match on_conflict:
+        case OnConflict.REJECT:
+            raise DuplicateRun(run.job, holder)
+        case OnConflict.REPLACE if left is not None:
+            for was in await tx.fetch("lock_ready", id=holder):
+                if not has_begun(was[0]):  # else it stays as it is, as one that somebody has: its attempts were its own
+                    await _replace(tx, run, holder, was, left)
+        case OnConflict.EXISTING | OnConflict.REPLACE:
+            pass
+        case _:
+            assert_never(on_conflict)
     if hold.clear and left is not None:
         await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
     return Enqueued(holder, False)

@@ -1,4 +1,4 @@
-"""Schedules made, changed, paused, resumed and deleted: each a revision, decided while the cursor's row is locked."""
+"""Create, change, pause, resume and delete schedules. Each is a revision, decided while the cursor is locked."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from rota.core.calendar.zones import tzdata_version
+from rota.core.jobs.status import ResumeMode
 from rota.core.ledger.audit import type_of
 from rota.core.ledger.verify import is_zoned
 from rota.core.planning.catch_up import Gap
 from rota.core.planning.tick import SECOND
-from rota.core.schedules.policies import CatchUp
+from rota.core.schedules.policies import CatchUp, catch_up_after_pause
 from rota.core.schedules.revisions import JOB_RESUMED, RESUMED, first_cursor
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger, DuplicateSchedule, UnknownJob, UnknownSchedule
@@ -27,9 +28,10 @@ from rota.values.durations import in_micros
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Who changes a schedule and why: what its revision tells. `noted`: it is an act of its own, not part of another.
+    """A change of a schedule: who makes it and why, as its revision tells it.
 
-    `type` is that of its event, if the note does not say it.
+    `noted`: it is an act of its own, not part of another (a job's pause, for example). `type` is that of its event, if
+    it does not follow from the note.
     """
 
     note: str
@@ -49,7 +51,7 @@ async def create(
     try:
         cursor = first_cursor(definition, name, int(now))
     except BadTrigger:
-        if await _is_made(tx, id, name):  # which it may have been while it had plan times left
+        if await _is_made(tx, id, name):  # an earlier try may have committed while there were plan times left
             return
         raise
     row = ScheduleRow(
@@ -65,7 +67,7 @@ async def create(
         tzdata=row.tzdata,
         provider=row.provider,
     )
-    made = await tx.fetch(
+    inserted = await tx.fetch(
         "insert_schedule",
         id=id,
         cursor_no=no,
@@ -77,7 +79,7 @@ async def create(
         enabled=row.enabled,
         zoned=int(is_zoned(definition.rule)),
     )
-    if not made:
+    if not inserted:
         await tx.fetch("drop_cursors", [(no,)])
         if await _is_made(tx, id, name):
             return
@@ -85,7 +87,8 @@ async def create(
     await job_triggers.heed(tx, id, name, definition)
     await notifications.heed_schedule(tx, name)
     active = row.active
-    if made[0][0]:  # its job is paused
+    ((job_paused,),) = inserted
+    if job_paused:
         row = _placed(msgspec.structs.replace(row, job_paused=1, cursor_no=no), int(now))
         await _write(tx, row)
         active = False
@@ -96,22 +99,27 @@ async def create(
 
 
 async def require_job(tx: Tx, job: str) -> None:
-    """Lock the job that a schedule is to have, before its cursor; one that is dropped is an `UnknownJob`."""
+    """Lock a schedule's future job, before its cursor (lock order). Raise `UnknownJob` if it is dropped."""
     await tx.fetch("lock_job", job=job)
     if await tx.fetch("job_is_dropped", job=job):
         raise UnknownJob(job)
 
 
 async def _is_made(tx: Tx, id: str, name: str) -> bool:
-    """By the try before, whose answer got lost; one that another made is a `DuplicateSchedule`."""
-    there = await find(tx, name)
-    if there is not None and there.id != id:
+    """Return whether an earlier try of this create, whose answer got lost, has committed.
+
+    A schedule of this name that somebody else created is a `DuplicateSchedule`.
+    """
+    existing = await find(tx, name)
+    if existing is not None and existing.id != id:
         raise DuplicateSchedule(name)
-    return there is not None
+    return existing is not None
 
 
 async def find(tx: Tx, name: str) -> ScheduleRow | None:
-    """Locked; None if there is none, or it was deleted while its lock was waited for."""
+    """Lock and return a schedule. None if there is none, or it was deleted while this waited for its lock."""
+    # Lock first, read in a second statement: on PostgreSQL the statement that waited for the lock may return the row
+    # as it was before the wait.
     for (no,) in await tx.fetch("lock_schedule", name=name):
         for row in await tx.fetch("read_locked", no=no):
             return schedule_row(row)
@@ -121,14 +129,14 @@ async def find(tx: Tx, name: str) -> ScheduleRow | None:
 async def locked(tx: Tx, name: str) -> ScheduleRow:
     row = await find(tx, name)
     if row is None:
-        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
+        raise UnknownSchedule(name, [other for (other,) in await tx.fetch("schedule_names")])
     return row
 
 
 async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, change: Change, new_id: NewId) -> None:
-    """Plan times up to now are the old definition's, those after now the new one's.
+    """Change a schedule's definition. Plan times up to now are the old definition's, later ones the new one's.
 
-    Whoever gives it another job has locked that first (`require_job`), and the cursor after it.
+    To give it another job, the caller locks that first (`require_job`), and the cursor after it.
     """
     changed: dict[str, Any] = {
         "text": encoded(definition),
@@ -145,7 +153,7 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
         await notifications.heed_schedule(tx, row.name, definition.job)
     await job_triggers.heed(tx, row.id, row.name, definition, row.definition)
     if msgspec.structs.replace(row, **changed) != row:
-        await revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
+        await revise(tx, row, _with_fields(change, row.definition, definition), new_id, **changed)
         if definition.expect != row.definition.expect:
             await expectations.declare(tx, _subject(row), definition.expect)
         if definition.enabled and not row.enabled:
@@ -156,18 +164,21 @@ def _subject(row: ScheduleRow) -> expectations.Subject:
     return expectations.Subject("schedule", row.name, row.definition.job, row.id)
 
 
-def _telling(change: Change, was: ScheduleDefinition, definition: ScheduleDefinition) -> Change:
-    """With what differs now. Switched on or off is a word of its own."""
-    fields = [name for name in definition.__struct_fields__ if getattr(was, name) != getattr(definition, name)]
+def _with_fields(change: Change, old: ScheduleDefinition, new: ScheduleDefinition) -> Change:
+    """Add the changed fields to the event. Enabling and disabling have event types of their own."""
+    fields = [name for name in new.__struct_fields__ if getattr(old, name) != getattr(new, name)]
     switched = "enabled" in fields and change.note == "edited"
-    what = ("enabled" if definition.enabled else "disabled") if switched else change.type
-    return msgspec.structs.replace(change, type=what, details={**change.details, "changed": fields})
+    event = ("enabled" if new.enabled else "disabled") if switched else change.type
+    return msgspec.structs.replace(change, type=event, details={**change.details, "changed": fields})
 
 
 async def pause(
     tx: Tx, row: ScheduleRow, new_id: NewId, *, reason: str | None, actor: str | None, until: int | None
 ) -> None:
-    """Paused already: the newer reason and end count; if they are the same, this is a repetition."""
+    """Pause a schedule.
+
+    If it is paused already, the newer reason and end count. If they are the same, this is a repetition.
+    """
     facts = {"paused_by": actor, "pause_reason": reason}
     if row.paused_at is not None and row.resume_at == until and await pause_facts(tx, row) == facts:
         return
@@ -178,18 +189,23 @@ async def pause(
 
 
 async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: str | None) -> None:
-    """`skip` starts anew from now; `latest` and `all` catch up with the plan times since the pause."""
+    """Resume a schedule.
+
+    `skip` starts anew from now; `latest` and `all` catch up with the plan times since the pause.
+    """
     if row.paused_at is not None:
         await resume_with(tx, row, new_id, mode, actor, paused_at=None, resume_at=None)
 
 
 async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
+    """Apply `changed`, which ends a pause of the schedule or of its job, and catch up as `mode` says."""
     after = msgspec.structs.replace(row, **changed)
     await expectations.anew(tx, "schedule", row.name)
     of_job = "job_paused" in changed
     note = JOB_RESUMED if of_job else RESUMED
     change = Change(note=note, actor=actor, noted=not of_job, details={"catch_up": mode})
-    if mode == "skip" or not after.active or after.definition.follows is not None:
+    catch_up_mode = catch_up_after_pause(ResumeMode(mode))
+    if catch_up_mode is None or not after.active or after.definition.follows is not None:
         facts = None if after.paused_at is None else await pause_facts(tx, row)
         await revise(tx, row, change, new_id, facts=facts, **changed)
         return
@@ -199,7 +215,7 @@ async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor:
     await _write(tx, after)
     own = after.definition.catch_up
     keep = max(1, min(own.keep, MOST_RUNS // len(after.definition.lanes)))  # in this one transaction
-    policy = CatchUp(mode=mode, window=own.window, keep=keep, per_tick=keep)
+    policy = CatchUp(mode=catch_up_mode, window=own.window, keep=keep, per_tick=keep)
     after = await _settle(tx, after, new_id, int(now), policy)
     if after.active:  # else catching up has paused it again, and made the revision that says so
         after = msgspec.structs.replace(after, revision=after.revision + 1)
@@ -208,7 +224,7 @@ async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor:
 
 
 async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
-    """Its runs and its ledger stay; a new schedule may have its name."""
+    """Delete a schedule. Its runs and its ledger stay; a new schedule may take its name."""
     await revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
     await expectations.delete(tx, _subject(row), actor=actor)
     if row.definition.awaited is not None:
@@ -216,7 +232,7 @@ async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> 
 
 
 async def rest_anew(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
-    """What passed while it rested is decided: nothing of it is caught up with when it is resumed. It rests on."""
+    """Decide what passed while the schedule rested, so that a resume does not catch up with it. It rests on."""
     ((note, actor),) = await tx.fetch("newest_note", id=row.id)
     facts = await pause_facts(tx, row)
     await revise(tx, row, Change(note=note, actor=actor, noted=False), new_id, facts=facts)
@@ -232,7 +248,7 @@ async def revise(
     deleted: bool = False,
     **changed: Any,
 ) -> None:
-    """What was due is decided by the old revision; then the new one begins, now."""
+    """Settle what is due under the old revision, and begin the new one now."""
     ((now,),) = await tx.fetch("now")
     row = await _settle(tx, row, new_id, int(now))
     await _give_up(tx, row, int(now))
@@ -248,31 +264,34 @@ async def revise(
 
 
 async def _settle(tx: Tx, row: ScheduleRow, new_id: NewId, now: int, catch_up: CatchUp | None = None) -> ScheduleRow:
-    """Every plan time up to now gets what its revision says, before that changes; as many as one transaction holds."""
+    """Plan every plan time up to now under the current revision, as many as one transaction may hold."""
     providers: Providers = {row.provider: tuple(await open_scopes(tx, row.id))} if row.provider else {}
     runs = 0
     while row.active and row.next_plan is not None and row.next_plan <= now and runs < MOST_RUNS:
         planning = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
         runs += planning.runs
-        (found,) = await tx.fetch("read_locked", no=row.cursor_no)
-        was, row = row, schedule_row(found)
-        if row == was:  # it cannot be planned: its trouble is noted
+        (columns,) = await tx.fetch("read_locked", no=row.cursor_no)
+        before, row = row, schedule_row(columns)
+        if row == before:  # it cannot be planned: its trouble is noted
             break
     return row
 
 
 async def _unfolded(tx: Tx, was: ScheduleRow, row: ScheduleRow) -> ScheduleRow:
-    """Its open run is found by its scope, as long as that is the only one."""
+    """Move the open run from the cursor to a lane row, if the lanes change.
+
+    The cursor can hold the open run of a single, known scope only.
+    """
     if was.open_plan is None or (was.definition.lanes, was.provider) == (row.definition.lanes, row.provider):
         return row
     (scope,) = was.definition.lanes
-    facts = {"kind": scope.kind, "name": scope.id, "plan_time": was.open_plan}
-    await tx.fetch("unfold_open_run", id=row.id, **facts)
+    open_run = {"kind": scope.kind, "name": scope.id, "plan_time": was.open_plan}
+    await tx.fetch("unfold_open_run", id=row.id, **open_run)
     return msgspec.structs.replace(row, open_plan=None)
 
 
 async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
-    """What was not planned while its revision lasted never will be: it is missed. Nobody waits for a long backlog."""
+    """Record as missed what was not planned while its revision lasted, so that no one waits for a long backlog."""
     if not row.active or row.next_plan is None or row.next_plan > now or row.definition.follows is not None:
         return
     times = row.standing.times
@@ -289,9 +308,9 @@ async def pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:
 
 
 async def _after_its_last_run(tx: Tx, was: ScheduleRow, row: ScheduleRow, now: int) -> tuple[ScheduleRow, int]:
-    """One that follows its runs keeps its distance from the end of the last one, whatever else is changed.
+    """Keep the distance of a schedule that follows its own runs from the end of its last run.
 
-    Which it awaits, or when it may be planned at the earliest.
+    Return the row, with the run that it awaits if one is live, and the earliest time to plan the next.
     """
     before, after = was.definition.follows, row.definition.follows
     if before is None or after is None or not was.fired:
@@ -309,7 +328,10 @@ async def _after_its_last_run(tx: Tx, was: ScheduleRow, row: ScheduleRow, now: i
 
 
 def _placed(row: ScheduleRow, now: int, *, deleted: bool = False) -> ScheduleRow:
-    """With the first plan time after its cursor, if it is to be planned at all; not before `now` if it follows runs."""
+    """Return the row with its next plan time after the cursor, or none if it is not to be planned.
+
+    For a schedule that follows its own runs, not before `now`.
+    """
     standing = row.standing
     if deleted or not row.active or standing.room == 0:
         return msgspec.structs.replace(row, next_plan=None, awaits=None)
@@ -373,5 +395,5 @@ async def _note(tx: Tx, row: ScheduleRow, change: Change, *, valid_from: int, ac
         actor=change.actor,
     )
     if change.noted:
-        told = {"schedule_id": row.id, "revision": row.revision, **change.details}
-        await audit.note(tx, "schedule", row.name, change.type or type_of(change.note), change.actor, told)
+        details = {"schedule_id": row.id, "revision": row.revision, **change.details}
+        await audit.note(tx, "schedule", row.name, change.type or type_of(change.note), change.actor, details)

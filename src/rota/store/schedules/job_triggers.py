@@ -1,4 +1,4 @@
-"""Schedules that follow the ends of another job's runs: who listens, and what each end gets."""
+"""Schedules that follow the ends of another job's runs: listeners, and the runs that each end gets."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ Heard = tuple[Signal, Sequence[str]]
 async def heed(
     tx: Tx, id: str, name: str, definition: ScheduleDefinition, was: ScheduleDefinition | None = None
 ) -> None:
-    """From now on, the ends that it follows leave signals. A ring of schedules is refused."""
+    """Listen to the job that the schedule follows, so that its ends leave signals. Raise for a ring of schedules."""
     awaited = definition.awaited
     if awaited is None:
         if was is not None and was.awaited is not None:
             await forget(tx, id)
         return
+    # One at a time: of two schedules that close a ring together, neither transaction would see the other's listener.
     await tx.fetch("lock_followings", name=name)
     edges = [(followed, job) for followed, job, _, other in await tx.fetch("followings") if str(other) != id]
     path = ring(edges, awaited.job, definition.job)
@@ -60,24 +61,24 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId, queues: set[str]) -> int:
-    """Each end gets a run of each schedule that follows it, or a skipped one that says why not.
+    """Create a run, or a skipped one that says why, for each end and each schedule that follows it.
 
-    Returns of how many signals that is done, from the first on: where a limit or a key has a say, a decision has to see
-    what the database said to the one before it, and the rest is for another transaction.
+    Return how many signals are done, from the first on. Where a limit or a key decides, a decision has to see what the
+    database answered to the one before it. Then the rest is left for another transaction.
     """
-    wanted = {id for _, ids in heard for id in ids}
-    if not wanted:
+    schedule_ids = {id for _, ids in heard for id in ids}
+    if not schedule_ids:
         return len(heard)
-    rows = await _locked(tx, wanted)
+    rows = await _locked(tx, schedule_ids)
     turn = await _turn(tx, rows, new_id)
     ended = await _ended(tx, [signal for signal, ids in heard if ids])
     done, met = 0, set[str]()
     for signal, ids in heard:
-        mine = [id for id in ids if id in turn.patterns and turn.follows(id, signal)]
-        if any(id in met and turn.patterns[id].decides for id in mine):
+        followers = [id for id in ids if id in turn.patterns and turn.follows(id, signal)]
+        if any(id in met and turn.patterns[id].decides for id in followers):
             break
-        met.update(mine)
-        for id in mine:
+        met.update(followers)
+        for id in followers:
             turn.decide(id, signal, ended.get(signal.subject, Ended()))
         done += 1
     await _apply(tx, turn, queues)
@@ -85,6 +86,7 @@ async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId, queues: set[str]
 
 
 async def _locked(tx: Tx, ids: set[str]) -> list[ScheduleRow]:
+    # Cursors before runs, limits and keys; sorted, because others lock several, too.
     numbers = await tx.fetch("lock_schedules_by_id", [(id,) for id in sorted(ids)])
     return [schedule_row(row) for row in await tx.fetch("read_locked_schedules", numbers)] if numbers else []
 
@@ -99,7 +101,7 @@ async def _ended(tx: Tx, signals: Sequence[Signal]) -> dict[str, Ended]:
 
 
 async def _turn(tx: Tx, rows: Sequence[ScheduleRow], new_id: NewId) -> _Turn:
-    """What cannot be read, or has no job, is noted as the schedule's trouble, and is in nobody's way."""
+    """Prepare the decisions. A schedule that cannot be read, or has no job, gets its trouble noted and is left out."""
     patterns, troubled = {}, []
     for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
         if isinstance(pattern, RunTemplate):
@@ -115,7 +117,7 @@ async def _turn(tx: Tx, rows: Sequence[ScheduleRow], new_id: NewId) -> _Turn:
 
 
 class _Turn:
-    """Decisions of one transaction, each seeing the one before it."""
+    """Decisions of one transaction, each of which sees the one before it."""
 
     def __init__(
         self,
@@ -143,11 +145,11 @@ class _Turn:
         return is_followed(awaited.on, signal.type) and (most is None or self.fired[id] < most)
 
     def decide(self, id: str, signal: Signal, ended: Ended) -> None:
-        row, known = self.rows[id], self.lanes[id]
+        row, before = self.rows[id], self.lanes[id]
         scopes = scopes_after(ended.scope, row.definition.lanes)
         if not scopes:
             return
-        lanes = self.after.setdefault(id, dict(known.lanes))
+        lanes = self.after.setdefault(id, dict(before.lanes))
         for scope in scopes:
             decision = self._decision(row, lanes[scope], signal)
             run_id, at = self._new_id(), eligible(row.standing, scope, signal.at)
@@ -155,7 +157,7 @@ class _Turn:
             lanes[scope] = after_decision(lanes[scope], run_id, decision)
             pattern = _filled(self.patterns[id], row.name, scope, signal, ended)
             tick = Tick((planned,), (), lanes, row.cursor_at, None, None, row.fired)
-            self.pairs.append((PlannedSchedule(row, row.standing, pattern, known, tick), planned))
+            self.pairs.append((PlannedSchedule(row, row.standing, pattern, before, tick), planned))
         self.fired[id] += 1
 
     def _decision(self, row: ScheduleRow, lane: Lane, signal: Signal) -> Create | Skip:
@@ -181,7 +183,10 @@ def _resting(row: ScheduleRow) -> str | None:
 
 
 def _filled(pattern: RunTemplate, name: str, scope: Scope, signal: Signal, ended: Ended) -> RunTemplate:
-    """What the run has of the one that it follows, filled in at once: what came from there is not looked at again."""
+    """Fill the payload with values of the run that is followed.
+
+    At once, so that values from there are not expanded a second time.
+    """
     changes: dict[str, Any] = {"templated": False}
     if pattern.templated:
         after = AfterRun(signal.subject, signal.type, ended.result)
@@ -201,19 +206,19 @@ async def _apply(tx: Tx, turn: _Turn, queues: set[str]) -> None:
     if made:
         await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     for id, lanes in turn.after.items():
-        row, known = turn.rows[id], turn.lanes[id]
-        if known.digested:
-            await tx.fetch("digest_lane_runs", known.digested)
-        if known.open_plan != row.open_plan:
+        row, before = turn.rows[id], turn.lanes[id]
+        if before.digested:
+            await tx.fetch("digest_lane_runs", before.digested)
+        if before.open_plan != row.open_plan:
             await tx.fetch("close_plan", no=row.cursor_no)
-        if saved := changed_lanes(id, known, lanes):
+        if saved := changed_lanes(id, before, lanes):
             await tx.fetch("save_lanes", saved)
         await _note_rest(tx, turn, row)
     await tx.fetch("count_fired", [(turn.rows[id].cursor_no, turn.fired[id]) for id in turn.after])
 
 
 async def _note_rest(tx: Tx, turn: _Turn, row: ScheduleRow) -> None:
-    """That it is paused by its own failure, or has had its last run, is a revision like any other."""
+    """Record a revision if the schedule is paused by its own failure, or has had its last run."""
     most = row.definition.max_runs
     if row.id in turn.paused:
         note = f"paused: {turn.paused[row.id]}"

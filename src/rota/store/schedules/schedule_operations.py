@@ -1,4 +1,4 @@
-"""The store's operations on schedules, each one transaction that may be repeated."""
+"""Store operations on schedules. Each is one transaction and may be repeated."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from rota.values.scope import Scope
 T = TypeVar("T")
 
 PLANNER = "\x01planner"
-"""The hint that schedules changed. No queue can have this name."""
+"""The name under which planners are notified of changes, as if it were a queue. No queue can have this name."""
 _BITE = 1_000
 _LAST = 2**63 - 1
 _SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
-"""Of other letters the databases know no small ones, or know them differently."""
+"""ASCII only: the databases differ in, or lack, lower case of other letters."""
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """How many schedules were looked at, how many runs made, and what was decided."""
+    """Number of schedules looked at, number of runs made, and the decisions."""
 
     schedules: int
     runs: int
@@ -65,23 +65,24 @@ class ScheduleStore:
         """How many planning transactions are worth being under way together: SQLite has one writer."""
 
     async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
-        """Whether there is anything to do, of what can be planned with these providers.
+        """Return what there is to plan with these providers.
 
-        Cheap: it is asked all day, and where that can be told, mostly nothing was written since.
+        Cheap, because it is polled all day. Cached until the next commit where the database tells of commits.
         """
-        asked, version = (tuple(providers), followers), self._database.version()
-        known = self._looks.get(asked)
-        if known is not None and version is not None and known[0] == version:
-            return msgspec.structs.replace(known[1], now=self._database.clock.micros())
+        key, version = (tuple(providers), followers), self._database.version()
+        if version is not None and key in self._looks:
+            seen_version, look = self._looks[key]
+            if seen_version == version:
+                return msgspec.structs.replace(look, now=self._database.clock.micros())
         look = await self._database.glance(lambda tx: due.look(tx, providers, followers=followers))
-        self._looks[asked] = version, look
+        self._looks[key] = version, look
         return look
 
     async def set_aside(self, providers: Providers, trouble: str) -> None:
         await self._database.transact(lambda tx: due.set_aside(tx, providers, trouble))
 
     async def plan(self, limit: int, providers: Providers) -> Planned:
-        """A batch of due schedules becomes runs."""
+        """Turn a batch of due schedules into runs."""
         planning = await self._database.transact(
             lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._definitions)
         )
@@ -90,11 +91,11 @@ class ScheduleStore:
         return Planned(planning.schedules, planning.runs, planning.tally)
 
     async def read_ahead(self, until: int, limit: int) -> bool:
-        """Some of what schedules say that will be due until then. True if there is more of it."""
+        """Read definitions that will be due until then into the cache. Return whether there are more."""
         after, end = self._read_ahead, (until, _LAST)
         if after >= end:
             return False
-        # Beside whoever writes: every process that plans reads the same, and SQLite's file has one writer.
+        # In a read transaction: every planner process reads the same rows, and SQLite has a single writer.
         read, last = await self._database.read(lambda tx: due.read_ahead(tx, after, until, limit, self._definitions))
         self._definitions.keep(read.values())
         self._read_ahead = last or end
@@ -111,7 +112,7 @@ class ScheduleStore:
         return await self._database.transact(lambda tx: due.wake_followers(tx, limit))
 
     async def replan_zones(self) -> bool:
-        """After new time zone data: all schedules are looked at again. True if there was anything to do."""
+        """Plan all zoned schedules again after an update of time zone data. Return whether there was one."""
         if await self._database.read(due.knows_zones):
             return False
         after: str | None = NIL_ID
@@ -136,7 +137,7 @@ class ScheduleStore:
     async def update(
         self, name: str, definition: ScheduleDefinition, change: Change, *, expected: ScheduleDefinition | None = None
     ) -> bool:
-        """False, and nothing is done, if it is not what was `expected`: somebody else has changed it meanwhile."""
+        """Change a schedule. Return False, and do nothing, if it is not as `expected` (lost update)."""
 
         async def apply(tx: Tx, row: ScheduleRow) -> bool:
             if expected is not None and row.definition not in (expected, definition):
@@ -147,7 +148,7 @@ class ScheduleStore:
         return await self._changing(name, apply, job=definition.job)
 
     async def declare(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
-        """A declaration that has changed; not if another process has applied it since."""
+        """Apply a changed declaration, unless another process has applied it since."""
 
         async def apply(tx: Tx, row: ScheduleRow) -> None:
             if row.declared != change.declared:
@@ -169,10 +170,10 @@ class ScheduleStore:
         tried: list[str] = []
 
         async def body(tx: Tx) -> None:
-            found = await schedule_changes.find(tx, name)
-            if tried and (found is None or found.id not in tried):
-                return  # deleted by the try before, whose answer got lost
-            row = found or await schedule_changes.locked(tx, name)
+            existing = await schedule_changes.find(tx, name)
+            if tried and (existing is None or existing.id not in tried):
+                return  # an earlier try, whose answer got lost, has deleted it; a new one of this name stays
+            row = existing or await schedule_changes.locked(tx, name)
             tried.append(row.id)
             await schedule_changes.delete(tx, row, self._new_id, actor)
 
@@ -188,9 +189,10 @@ class ScheduleStore:
         actor: str | None = None,
         request: KeyHold | None = None,
     ) -> list[str]:
-        """Not repeated by itself unless the `request` can be known again: it would trigger twice.
+        """Trigger a schedule now. Return the ids of the runs.
 
-        `named` are the scopes that its provider names now, if somebody could ask it.
+        Repeated after an unknown outcome only if there is a `request` to recognize it by: otherwise it could trigger
+        twice. `named` are the scopes that its provider names now, if it could be called.
         """
 
         async def body(tx: Tx) -> tuple[Planning, list[str]]:
@@ -198,10 +200,10 @@ class ScheduleStore:
             if request is not None and (made := await idempotency.asked_before(tx, request)):
                 return NOTHING, made
             scopes = await trigger_now.scopes_of(tx, row, scope, named)
-            done = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
+            planning, run_ids = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
             if request is not None:
-                await idempotency.remember(tx, request, done[1])
-            return done
+                await idempotency.remember(tx, request, run_ids)
+            return planning, run_ids
 
         planning, run_ids = await self._database.transact(body, repeatable=request is not None)
         self._database.notify(planning.queues)
@@ -209,14 +211,15 @@ class ScheduleStore:
 
     async def get(self, name: str) -> Schedule | None:
         async def body(tx: Tx) -> Schedule | None:
-            rows = await tx.fetch("get_schedule", name=name)
-            return schedule_of(rows[0]) if rows else None
+            for row in await tx.fetch("get_schedule", name=name):
+                return schedule_of(row)
+            return None
 
         return await self._database.read(body)
 
     async def names(self) -> list[str]:
         async def body(tx: Tx) -> list[str]:
-            return [row[0] for row in await tx.fetch("schedule_names")]
+            return [name for (name,) in await tx.fetch("schedule_names")]
 
         return await self._database.read(body)
 
@@ -230,35 +233,42 @@ class ScheduleStore:
         limit: int = 100,
         after: str | None = None,
     ) -> list[Schedule]:
-        """By name; `text` is a part of it, `after` the last name of the page before. Those that only a newer rota can
-        read are left out."""
-        wanted = {"job": job, "owner": owner}
+        """Return schedules by name.
+
+        `text` is a part of the name, `after` the last name of the page before. Schedules that only a newer rota can
+        read are left out.
+        """
+        filters = {"job": job, "owner": owner}
         conditions = ["deleted_at is null", "name > :after"]
-        conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
+        conditions += [f"{column} = :{column}" for column, value in filters.items() if value]
         conditions += ["{name_in_small} like :text escape '!'"] if text else []
-        values: dict[str, Any] = {name: value for name, value in {**wanted, "text": _like(text)}.items() if value}
-        bite = limit if state is None else max(limit, _BITE)  # what a state is, no column says alone
+        values: dict[str, Any] = {name: value for name, value in {**filters, "text": _like(text)}.items() if value}
+        bite = limit if state is None else max(limit, _BITE)  # a state follows from several columns: filtered here
         sql = (
             f"select {{schedule_columns}} from rota_schedule_now where {' and '.join(conditions)} "
             "order by name limit :limit"
         )
 
         async def body(tx: Tx) -> list[Schedule]:
-            found: list[Schedule] = []
+            schedules: list[Schedule] = []
             last = after or ""
-            while len(found) < limit:
+            while len(schedules) < limit:
                 rows = await tx.fetch_sql(sql, limit=bite, after=last, **values)
-                page = [schedule_of(row) for row in rows if readable(row[3]) is not None]
-                found += [schedule for schedule in page if state is None or schedule.state == state]
+                for row in rows:
+                    _, last, _, definition, *_ = row
+                    if readable(definition) is None:
+                        continue
+                    schedule = schedule_of(row)
+                    if state is None or schedule.state == state:
+                        schedules.append(schedule)
                 if len(rows) < bite:
                     break
-                last = rows[-1][1]
-            return found[:limit]
+            return schedules[:limit]
 
         return await self._database.read(body)
 
     async def declared(self, names: Sequence[str]) -> Mapping[str, tuple[str | None, str]]:
-        """Name → (fingerprint of what was declared last, owner), of those that exist."""
+        """Return name → (fingerprint of the last declaration, owner), of those that exist."""
 
         async def body(tx: Tx) -> dict[str, tuple[str | None, str]]:
             rows = await tx.fetch("declared_schedules", [(name,) for name in names])
@@ -269,7 +279,11 @@ class ScheduleStore:
     async def _changing(
         self, name: str, work: Callable[[Tx, ScheduleRow], Coroutine[Any, Any, T]], *, job: str | None = None
     ) -> T:
-        """`job`: the one that it is to have, locked before the cursor: so does whoever makes or pauses schedules."""
+        """Lock a schedule and apply `work` to it.
+
+        `job`, the one that it is to have, is locked before the cursor, as everybody does who creates or pauses
+        schedules.
+        """
 
         async def body(tx: Tx) -> T:
             if job is not None:
@@ -285,11 +299,12 @@ class ScheduleStore:
 
 
 def _like(text: str | None) -> str | None:
-    """As `like` takes it, with `!` before what it would take for more than itself."""
-    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.translate(_SMALL))}%"
+    """Return the text as a `like` pattern, with wildcards escaped by `!`."""
+    return None if not text else f"%{re.sub('[!%_]', lambda match: '!' + match[0], text.translate(_SMALL))}%"
 
 
 def schedule_of(row: Row) -> Schedule:
+    """Build a schedule from the columns of `{schedule_columns}`, in their order."""
     (id, name, job, definition, owner, revision, enabled, paused_at, paused_by, pause_reason, resume_at, job_paused,
      cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at) = row  # fmt: skip
     return Schedule(

@@ -1,4 +1,4 @@
-"""A schedule's row as planning and control hold it, locked."""
+"""A schedule's row as planning and changes hold it, locked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.store.databases.database import Row
 
 @lru_cache(maxsize=20_000)
 def decoded(text: str) -> ScheduleDefinition:
-    """Thousands of schedules may share their text, and each is planned again and again."""
+    """Decode a definition. Cached, because thousands of schedules may share their text, and each is planned often."""
     try:
         return msgspec.json.decode(text, type=ScheduleDefinition)
     except msgspec.DecodeError as error:
@@ -22,7 +22,7 @@ def decoded(text: str) -> ScheduleDefinition:
 
 
 def readable(text: str) -> ScheduleDefinition | None:
-    """None if a newer rota has written it: lists go on without it."""
+    """Decode a definition. None if a newer rota has written it, so that lists go on without it."""
     try:
         return decoded(text)
     except UnreadableSchedule:
@@ -34,8 +34,10 @@ def encoded(definition: ScheduleDefinition) -> str:
 
 
 class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
-    """In the order of the statements: what it says, then how far it is planned. `has_lanes`: there is more to know of
-    its lanes than its open run tells. `rowid`: where SQLite keeps its cursor, if that was asked.
+    """A schedule's row: its definition, then how far it is planned.
+
+    The fields are in the order of `{schedule_row}` in the statements. `has_lanes`: its lanes hold more than the open
+    run tells. `rowid`: where SQLite keeps its cursor, if it was read.
     """
 
     cursor_no: int
@@ -69,7 +71,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def names(self) -> bool:
-        """Whether the plan times of its rule are its own: not after the last run that it may have."""
+        """Return whether the rule's plan times belong to the schedule: not after the last run that it may have."""
         return self.active and self.standing.room != 0
 
     @property
@@ -78,8 +80,6 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def schedule_row(row: Row) -> ScheduleRow:
-    if type(row[1]) is str:
-        return ScheduleRow(*row)
-    facts = list(row)  # on PostgreSQL, ids are no texts
-    facts[1], facts[-1] = str(facts[1]), None if facts[-1] is None else str(facts[-1])
-    return ScheduleRow(*facts)
+    """Build the row from the columns of `{schedule_row}`. On PostgreSQL, ids are UUIDs and not texts."""
+    cursor_no, id, *facts, awaits = row
+    return ScheduleRow(*(cursor_no, str(id), *facts, None if awaits is None else str(awaits)))

@@ -1,4 +1,4 @@
-"""What becomes of the schedules of a job that is paused, resumed, cancelled or dropped as a whole."""
+"""Changes to all schedules of a job that is paused, resumed, cancelled or dropped as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALL = 2**31 - 1
 
 
 async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
-    """The job is paused: a bite of its schedules plan nothing until it is resumed. Where to go on, or None."""
+    """Mark a batch of the job's schedules as paused by it. Return the id to continue after, or None."""
     rows, last = await _of_job(tx, job, after, job_paused=0)
     if not await tx.fetch("job_is_paused", job=job):  # it was resumed, or dropped, before the pause came to these
         return None
@@ -28,7 +28,10 @@ async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, ne
 
 
 async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | None:
-    """The job goes on: `mode` says what becomes of the plan times that passed meanwhile."""
+    """Resume a batch of the job's schedules. `mode` decides about the plan times that passed meanwhile.
+
+    Return the id to continue after, or None.
+    """
     rows, last = await _of_job(tx, job, after, job_paused=1)
     for row in rows:
         await schedule_changes.resume_with(tx, row, new_id, mode, actor, job_paused=0)
@@ -36,7 +39,7 @@ async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: st
 
 
 async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
-    """The job is cancelled: its schedules are switched off."""
+    """Disable a batch of the schedules of a job that is cancelled. Return the id to continue after, or None."""
     rows, last = await _of_job(tx, job, after, enabled=1)
     for row in rows:
         await _disable(tx, row, actor, new_id)
@@ -50,20 +53,20 @@ async def _disable(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -
 
 
 async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId, *, disable: bool) -> None:
-    """The job, which is locked, is dropped, and its own schedule with it; the others rest no more because of its pause.
+    """Delete the own schedule of a job that is dropped, and end the job's pause for the others.
 
-    All are locked, those that stay, too: whoever makes a run of a schedule looks for the job while it holds the cursor.
-    `disable`: those that stay are switched off.
+    The caller has locked the job. All its schedules are locked here, also those that stay: a transaction that makes a
+    run of a schedule looks for the job while it holds the cursor. `disable`: disable those that stay.
     """
-    wanted = {"job": job, "job_paused": None, "enabled": None}
-    locked = [(no,) for no, _ in await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **wanted)]
+    filters = {"job": job, "job_paused": None, "enabled": None}
+    locked = [(no,) for no, _ in await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **filters)]
     if disable and locked:
-        for found in await tx.fetch("read_locked_of_job", locked, **{**wanted, "enabled": 1}):
-            row = schedule_row(found)
+        for columns in await tx.fetch("read_locked_of_job", locked, **{**filters, "enabled": 1}):
+            row = schedule_row(columns)
             if row.owner != own_owner(job):
                 await _disable(tx, row, actor, new_id)
-    for found in await tx.fetch("read_locked_of_job", locked, **wanted) if locked else ():
-        row = schedule_row(found)
+    for columns in await tx.fetch("read_locked_of_job", locked, **filters) if locked else ():
+        row = schedule_row(columns)
         if row.owner == own_owner(job):
             await schedule_changes.delete(tx, row, new_id, actor)
         elif row.job_paused:
@@ -71,18 +74,19 @@ async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId, 
 
 
 def own_owner(job: str) -> str:
-    """Whose the schedule is that was made together with its job."""
+    """Return the owner of the schedule that was created together with its job."""
     return f"job:{job}"
 
 
 async def _of_job(
     tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
 ) -> tuple[list[ScheduleRow], str | None]:
-    """A bite of them, locked, and the last id of it: None if there are no more."""
-    await tx.fetch("lock_job", job=job)
-    wanted = {"job": job, "job_paused": job_paused, "enabled": enabled}
-    bite = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **wanted)
-    if not bite:
+    """Lock and return a batch of the job's schedules, and the id to continue after (None at the end)."""
+    await tx.fetch("lock_job", job=job)  # lock order: the job before its cursors
+    filters = {"job": job, "job_paused": job_paused, "enabled": enabled}
+    locked = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **filters)
+    if not locked:
         return [], None
-    found = await tx.fetch("read_locked_of_job", [(no,) for no, _ in bite], **wanted)
-    return [schedule_row(row) for row in found], str(bite[-1][1])
+    rows = await tx.fetch("read_locked_of_job", [(no,) for no, _ in locked], **filters)
+    _, last = locked[-1]
+    return [schedule_row(row) for row in rows], str(last)

@@ -1,4 +1,4 @@
-"""Trigger now: runs of a schedule that belong to no plan time."""
+"""Trigger now: create runs of a schedule that belong to no plan time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rota.values.scope import Scope
 async def trigger(
     tx: Tx, row: ScheduleRow, new_id: NewId, scopes: tuple[Scope, ...], *, force: bool, actor: str | None = None
 ) -> tuple[Planning, list[str]]:
-    """Overlap is obeyed unless forced; whether the schedule is paused, or its last run failed, does not matter."""
+    """Create a run in each scope. Overlap is obeyed unless `force`; pauses and earlier failures are ignored."""
     (pattern,) = await patterns_of(tx, [row.text])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)
@@ -33,19 +33,21 @@ async def trigger(
     ((now,),) = await tx.fetch("now")
     lanes = (await read_lanes(tx, [row], {row.id: scopes})).of(row.id)
     planned, after = [], dict(lanes.lanes)
-    for one in scopes:
-        decision = decide(row.definition.overlap, Failure(), after[one], now, 1, forced=force)
+    for scope in scopes:
+        decision = decide(row.definition.overlap, Failure(), after[scope], now, 1, forced=force)
         if isinstance(decision, Skip):
             raise Overlapping(row.name, decision.reason)
         assert isinstance(decision, Create)
-        planned.append(Planned(new_id(), one, now, now, decision, by_hand=True))
-        after[one] = after_decision(after[one], planned[-1].run_id, decision)
+        run = Planned(new_id(), scope, now, now, decision, by_hand=True)
+        planned.append(run)
+        after[scope] = after_decision(after[scope], run.run_id, decision)
     tick = Tick(tuple(planned), (), after, row.cursor_at, row.next_plan, None, row.fired)
     work = PlannedSchedule(row, row.standing, pattern, lanes, tick)
     queues: set[str] = set()
-    made = await make_runs(tx, [(work, one) for one in planned], int(now), queues, await quotas.under(tx, scopes))
+    made = await make_runs(tx, [(work, run) for run in planned], int(now), queues, await quotas.under(tx, scopes))
     await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
-    await _refuse_skipped(tx, row.name, [one.run_id for one in planned])
+    run_ids = [run.run_id for run in planned]
+    await _refuse_skipped(tx, row.name, run_ids)
     if lanes.digested:
         await tx.fetch("digest_lane_runs", lanes.digested)
     if lanes.open_plan != row.open_plan:
@@ -53,16 +55,16 @@ async def trigger(
     saved = changed_lanes(row.id, lanes, after)
     if saved:
         await tx.fetch("save_lanes", saved)
-    run_ids = [one.run_id for one in planned]
-    told = {"schedule_id": row.id, "runs": run_ids, "forced": force or None}
-    await audit.note(tx, "schedule", row.name, TRIGGERED, actor, told)
+    details = {"schedule_id": row.id, "runs": run_ids, "forced": force or None}
+    await audit.note(tx, "schedule", row.name, TRIGGERED, actor, details)
     return Planning(1, len(planned), queues), run_ids
 
 
 async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:
-    """A plan time that its limit or its key does not let be is skipped; but whoever triggers can be told.
+    """Raise if a limit or a key caused a run to be skipped, because the caller of a trigger can be told.
 
-    Of several for one limit that keeps the newest, the others gave way, as they would if they had come one by one.
+    Not for runs that were superseded: of several under a limit that keeps the newest, the others give way, as they
+    would one by one.
     """
     for (reason,) in await tx.fetch("skipped_among", [(id,) for id in run_ids]):
         if reason != SUPERSEDED:
@@ -70,14 +72,14 @@ async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:
 
 
 async def scopes_of(tx: Tx, row: ScheduleRow, scope: Scope | None, named: Sequence[Scope] = ()) -> tuple[Scope, ...]:
-    """The one that is asked for; else all, as its provider names them now, or did when it was asked last."""
-    known = tuple(named or await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+    """Return the requested scope, or all: as the provider names them now (`named`), or did last."""
+    scopes = tuple(named or await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     if scope is None:
-        if not known:
+        if not scopes:
             ((trouble,),) = await tx.fetch("trouble_of", no=row.cursor_no)
-            why = trouble or f"its provider {row.provider!r} named none, or was not asked so far"
+            why = trouble or f"its provider {row.provider!r} returned none, or has not been called yet"
             raise Invalid(f"schedule {row.name!r} has no scopes yet", hint=f"name one: {why}")
-        return known
-    if scope not in known and not row.provider:
-        raise Invalid(f"schedule {row.name!r} is not for {scope.kind}/{scope.id}")
+        return scopes
+    if scope not in scopes and not row.provider:
+        raise Invalid(f"schedule {row.name!r} does not have scope {scope.kind}/{scope.id}")
     return (scope,)

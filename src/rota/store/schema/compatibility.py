@@ -1,4 +1,4 @@
-"""Whom a database serves: programs of its own schema and, as far as its migrations say so, older ones."""
+"""Compatibility: a database serves programs of its own schema and, as far as its migrations allow, older ones."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SHOWN = 3
 
 
 class WorkersAlive(Conflict):
-    """Workers are alive that cannot work with what a migration leaves."""
+    """Workers are alive that cannot work with the schema a migration leaves."""
 
     def __init__(self, migration: Migration, names: list[str]) -> None:
         some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
         super().__init__(
-            f"workers are at work that cannot work with schema {migration.version}, "
+            f"workers are running that cannot work with schema {migration.version}, "
             f"which serves programs of schema {migration.serves} and newer: {some}",
             hint=f"`rota workers drain {names[0]}` lets it finish what it has; `rota migrate --force` asks all to stop",
         )
 
 
 async def oldest_served(tx: Tx, version: int) -> int:
-    """By the database at this version: the oldest schema of a program that every migration so far has left at work."""
+    """Return the oldest schema of a program that may work with a database at this version."""
     if version < _SAYS_SINCE:
         return version
     ((serves,),) = await tx.fetch_sql(
@@ -49,20 +49,25 @@ async def record(tx: Tx, migration: Migration) -> None:
     )
 
 
-async def make_way(tx: Tx, found: int, migration: Migration, *, force: bool) -> None:
-    """Nobody is at work who could not go on after this migration; or all of those are asked to stop."""
-    left = [] if migration.serves <= await oldest_served(tx, found) else await _left_behind(tx, found, migration)
-    if left and not force:
-        raise WorkersAlive(migration, [name for _, name in left])
-    if left and found >= _SAYS_SINCE:
-        await ask_workers(tx, [id for id, _ in left], f"migration {migration.version}", WorkerState.STOPPING, None)
+async def make_way(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
+    """Raise if workers are alive that could not go on after this migration. With `force`, ask them to stop."""
+    served = migration.serves <= await oldest_served(tx, version)
+    workers = [] if served else await _left_behind(tx, version, migration)
+    if workers and not force:
+        raise WorkersAlive(migration, [name for _, name in workers])
+    if workers and version >= _SAYS_SINCE:
+        await ask_workers(tx, [id for id, _ in workers], f"migration {migration.version}", WorkerState.STOPPING, None)
 
 
-async def _left_behind(tx: Tx, found: int, migration: Migration) -> list[tuple[str, str]]:
-    """Ids and names. A worker that does not say of which schema it is may be of the oldest that is served so far."""
-    schema = "schema" if found >= _SAYS_SINCE else "null"
-    settings = "settings" if found >= _PACED_SINCE else "null"
-    oldest = await oldest_served(tx, found)
+async def _left_behind(tx: Tx, version: int, migration: Migration) -> list[tuple[str, str]]:
+    """Return (id, name) of those workers.
+
+    A worker that does not tell its schema may be of the oldest one that is served so far.
+    """
+    # The table has only the columns of the database's own version.
+    schema = "schema" if version >= _SAYS_SINCE else "null"
+    settings = "settings" if version >= _PACED_SINCE else "null"
+    oldest = await oldest_served(tx, version)
     rows = await tx.fetch_sql(
         f"select id, name, {schema}, {settings}, seen_at, :now from rota_worker order by name, id"
     )

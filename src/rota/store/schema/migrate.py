@@ -1,4 +1,4 @@
-"""Numbered migrations: each in a transaction of its own, under a lock, so that a killed one continues."""
+"""Numbered migrations. Each is a transaction of its own, under a lock, so that a killed one is continued."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ async def current_version(tx: Tx) -> int:
         await _require_utf8(tx)
     if not await has_migrations(tx):
         return 0
-    found = int((await tx.fetch_sql("select coalesce(max(version), 0) from rota_migration"))[0][0])
-    if found == MARK and (mark := await mark_of(tx)):
+    ((newest,),) = await tx.fetch_sql("select coalesce(max(version), 0) from rota_migration")
+    if newest == MARK and (mark := await mark_of(tx)):
         raise mark.refusal()
-    return found
+    return int(newest)
 
 
 async def _require_utf8(tx: Tx) -> None:
     ((encoding,),) = await tx.fetch_sql("select current_setting('server_encoding')")
     if encoding != "UTF8":
         raise BadConfig(
-            f"the database's encoding is {encoding}, which cannot hold every text",
+            f"the database's encoding is {encoding}, which cannot store every text",
             hint="make one with: create database … encoding 'UTF8' template template0",
         )
 
@@ -46,27 +46,27 @@ def newest_version(database: Database) -> int:
 
 
 async def check(database: Database) -> tuple[int, int]:
-    """(the database's version, this program's)."""
+    """Return the database's version and this program's."""
     return await database.read(current_version), newest_version(database)
 
 
 async def require_own(database: Database) -> None:
-    """Of this program's version: whatever else it knows of the tables."""
-    found, wanted = await check(database)
-    if found != wanted:
-        raise SchemaOutdated(found, wanted)
+    """Raise unless the schema is exactly this program's, for programs that depend on all of its tables."""
+    version, own = await check(database)
+    if version != own:
+        raise SchemaOutdated(version, own)
 
 
 async def require_served(database: Database) -> None:
-    """Of this program's version, or of a newer one that serves it."""
-    wanted = newest_version(database)
-    found = await database.read(lambda tx: _serving_version(tx, wanted))
-    if found < wanted:
-        raise SchemaOutdated(found, wanted)
+    """Raise unless the schema is this program's, or a newer one that serves it."""
+    own = newest_version(database)
+    version = await database.read(lambda tx: _serving_version(tx, own))
+    if version < own:
+        raise SchemaOutdated(version, own)
 
 
 async def oldest_served(database: Database) -> int:
-    """The oldest schema of a program that may work with this database."""
+    """Return the oldest schema of a program that may work with this database."""
 
     async def body(tx: Tx) -> int:
         return await compatibility.oldest_served(tx, await current_version(tx))
@@ -74,18 +74,18 @@ async def oldest_served(database: Database) -> int:
     return await database.read(body)
 
 
-async def _serving_version(tx: Tx, wanted: int) -> int:
-    """The database's version; if it is newer than the program's, it serves it."""
-    found = await current_version(tx)
-    if found > wanted and (oldest := await compatibility.oldest_served(tx, found)) > wanted:
-        raise SchemaOutdated(found, wanted, serves=oldest)
-    return found
+async def _serving_version(tx: Tx, own: int) -> int:
+    """Return the database's version. Raise if it is newer and does not serve this program."""
+    version = await current_version(tx)
+    if version > own and (oldest := await compatibility.oldest_served(tx, version)) > own:
+        raise SchemaOutdated(version, own, serves=oldest)
+    return version
 
 
 async def migrate(database: Database, *, force: bool = False) -> list[str]:
-    """Apply what is missing; returns the names applied. Any number of processes may try at once.
+    """Apply the missing migrations, and return their names. Any number of processes may call it at once.
 
-    Refused while a worker is alive that could not go on, unless forced: then it is asked to stop.
+    Refused while a worker is alive that could not go on. With `force`, such workers are asked to stop.
     """
     known = migrations(database.dialect)
     newest = known[-1].version
@@ -95,13 +95,13 @@ async def migrate(database: Database, *, force: bool = False) -> list[str]:
     for migration in known:
 
         async def step(tx: Tx, migration: Migration = migration) -> bool:
-            if tx.dialect is POSTGRES:
+            if tx.dialect is POSTGRES:  # on SQLite, the write transaction is the lock
                 await tx.script(f"select pg_advisory_xact_lock({_LOCK})")
-            found = await _serving_version(tx, newest)
-            if found >= migration.version:
+            version = await _serving_version(tx, newest)  # after the lock: another migrator may have been here
+            if version >= migration.version:
                 return False
-            if found:
-                await compatibility.make_way(tx, found, _narrowest(known, found), force=force)
+            if version:
+                await compatibility.make_way(tx, version, _narrowest(known, version), force=force)
             await tx.script(_TABLE)
             await tx.script(migration.script)
             await compatibility.record(tx, migration)
@@ -112,6 +112,7 @@ async def migrate(database: Database, *, force: bool = False) -> list[str]:
     return applied
 
 
-def _narrowest(known: Sequence[Migration], found: int) -> Migration:
-    """Of those that are to come, the one that serves the fewest: it is refused before the first, not halfway."""
-    return max((one for one in known if one.version > found), key=lambda one: one.serves)
+def _narrowest(known: Sequence[Migration], version: int) -> Migration:
+    """Return the coming migration that serves the fewest programs: it is refused before the first one is applied."""
+    coming = [migration for migration in known if migration.version > version]
+    return max(coming, key=lambda migration: migration.serves)

@@ -1,4 +1,4 @@
-"""Was it enqueued? Asked of `inline(app)` inside its block, of the database otherwise."""
+"""Assert that a run was enqueued: in `inline(app)` inside its block, in the database otherwise."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MOST_SHOWN = 10
 def assert_enqueued(
     job: Job[..., Any], payload: Mapping[str, Any] | None = None, /, *, count: int | None = None, **values: Any
 ) -> Run | InlineRun:
-    """That `job` was enqueued with these values in its payload, whatever became of it since; returns the newest.
+    """Assert that `job` was enqueued with these values in its payload, whatever became of it; return the newest run.
 
         assert_enqueued(welcome, user="ada")
         assert_enqueued(welcome.options(queue="mail", delay="10m"), user="ada")   # as it was enqueued
-        assert_enqueued(welcome, user="ada", count=2)                             # twice, neither more nor less
+        assert_enqueued(welcome, user="ada", count=2)                             # exactly twice
 
-    The error shows what was enqueued, and how the nearest of it differs. Values that a keyword cannot name go into a
-    mapping: `assert_enqueued(order, {"count": 3})`. Anything that compares will do: `unittest.mock.ANY`.
+    The error shows what was enqueued, and how the nearest run differs. Put values that a keyword cannot name into a
+    mapping: `assert_enqueued(order, {"count": 3})`. Any object with `==` will do: `unittest.mock.ANY`.
     """
     wanted = RunMatcher(job, _together(job, payload, count, values))
     runs = _newest_first(job)
@@ -41,7 +41,7 @@ def assert_enqueued(
 
 
 def assert_not_enqueued(job: Job[..., Any], payload: Mapping[str, Any] | None = None, /, **values: Any) -> None:
-    """That no run of `job` has these values in its payload: `assert_not_enqueued(welcome, user="bob")`."""
+    """Assert that no run of `job` has these values in its payload: `assert_not_enqueued(welcome, user="bob")`."""
     wanted = RunMatcher(job, {**(payload or {}), **values})
     runs = _newest_first(job)
     if like := [run for run in runs if not wanted.differences(run)]:
@@ -61,7 +61,7 @@ def _together(
 
 
 def _newest_first(job: Job[..., Any]) -> Sequence[Run | InlineRun]:
-    """Of all jobs: if this one was not enqueued, another may have been by mistake."""
+    """Return runs of `job` or, if there are none, of all jobs: another may have been enqueued by mistake."""
     inlined = inlined_of(job.app)
     if inlined is not None:
         return list(reversed(inlined.runs))
@@ -70,7 +70,7 @@ def _newest_first(job: Job[..., Any]) -> Sequence[Run | InlineRun]:
 
 
 def _instead(wanted: RunMatcher, runs: Sequence[Run | InlineRun]) -> str:
-    """What was enqueued, each with what is different about it, and which of it comes nearest."""
+    """Describe what was enqueued, how each run differs, and which is nearest."""
     own = [run for run in runs if run.job == wanted.job.name]
     if not own:
         told = ", ".join(f"{job!r} {_times(times)}" for job, times in Counter(run.job for run in runs).items())

@@ -1,4 +1,4 @@
-"""When does it fire? Compared with what a test expects, without a database, and shown as a wall clock shows it."""
+"""Assert when a trigger fires, without a database; differences are shown in wall time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from itertools import islice
 
 from rota.app import Rota
 from rota.core.calendar.rules import Rule, Times, compiled
-from rota.core.calendar.triggers import Cron, Either, Every, Trigger, started, validate
+from rota.core.calendar.triggers import Trigger, validate
 from rota.core.calendar.zones import zone as known_zone
 from rota.errors import Invalid, UnknownSchedule
 from rota.testing.assertions.times import Moment, NoSuchTime, moment, shown
-from rota.values.durations import format_duration
 
 _MORE = 3
 _MOST = 10_000
@@ -33,12 +32,12 @@ def assert_fires(
     zone: str | None = None,
     app: Rota | None = None,
 ) -> None:
-    """That these are its plan times from `start` on: the first ones, or all of them up to `until` (both included).
+    """Assert that `expected` are the plan times from `start` on: the first ones, or all up to `until` (both inclusive).
 
         assert_fires(cron("30 2 * * *", tz="Europe/Berlin"), ["2030-03-31 03:00"], start="2030-03-31")
 
-    `what` is a trigger, or with `app` the name of a schedule declared there, with its windows, bounds and excluded
-    dates. Texts are wall times of `zone`, which is the trigger's own unless given. Nothing is run, nothing is asked.
+    `what` is a trigger or, with `app`, the name of a schedule declared there, with its windows, bounds and excluded
+    dates. Texts are wall times in `zone`, by default the trigger's own. Nothing is run.
     """
     rule, name, most = _rule_of(what, app)
     tz = zone or _zone_of(rule)
@@ -56,9 +55,9 @@ def assert_fires(
         found = list(islice(_fires(times, first, moment(until, tz)), most or _MOST))
     if [one.micros for one in wanted] == found:
         return
-    if until is None:  # what comes next often tells what went wrong
+    if until is None:  # the times after the expected ones often show what went wrong
         found = list(islice(_fires(times, first, None), min(len(wanted) + _MORE, most or _MOST)))
-    what_fires = f"schedule {name!r}" if name else _worded(rule)
+    what_fires = f"schedule {name!r}" if name else rule.trigger.code()
     lines = _difference(wanted, [_Fire(at, tz, times.marks(at)) for at in found], open_end=until is None)
     raise AssertionError("\n".join([f"{what_fires} fires otherwise, in {tz} (- expected, + fires):", *lines]))
 
@@ -71,10 +70,10 @@ def _fires(times: Times, first: int, last: int | None) -> Iterator[int]:
 
 
 def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | None]:
-    """With its name, which decides what `H` stands for, and how many runs it makes at most."""
+    """Return the rule, the schedule's name, which determines `H`, and the maximum number of runs."""
     if not isinstance(what, str):
         validate(what)
-        return Rule(started(what, None)), "", None
+        return Rule(what.started(None)), "", None
     if app is None:
         raise Invalid(f"which app's {what!r} is meant?", hint="assert_fires(name, […], start=…, app=app)")
     known = {one.name: one.definition for one in app.registry.schedules}
@@ -84,23 +83,12 @@ def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | No
 
 
 def _zone_of(rule: Rule) -> str:
-    trigger = rule.trigger
-    parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)
-    named = [part.timezone for part in parts if isinstance(part, Cron)]
-    return named[0] if named else rule.timezone
-
-
-def _worded(rule: Rule) -> str:
-    match rule.trigger:
-        case Cron() as trigger:
-            return f"cron({trigger.expression!r})"
-        case Every() as trigger:
-            return f"every({format_duration(trigger.interval)!r})"
-        case trigger:
-            return f"the trigger {type(trigger).__name__.lower()!r}"
+    return next(iter(rule.trigger.zones), rule.timezone)
 
 
 class _Expected:
+    """An expected time; `micros` is None if that wall time does not exist."""
+
     def __init__(self, at: Moment, tz: str) -> None:
         self.note = ""
         try:
@@ -113,13 +101,15 @@ class _Expected:
 
 
 class _Fire:
+    """An actual plan time with its clock-change marks."""
+
     def __init__(self, micros: int, tz: str, marks: Iterable[str]) -> None:
         self.text = shown(micros, tz)
         self.note = ", ".join(_MARKS.get(mark, mark) for mark in marks)
 
 
 def _difference(wanted: Sequence[_Expected], found: Sequence[_Fire], *, open_end: bool) -> list[str]:
-    """What comes after the last that is expected is shown, but not held against it."""
+    """Return lines of a diff. With `open_end`, times after the last expected one are shown but are no difference."""
     matcher = difflib.SequenceMatcher(a=[one.text for one in wanted], b=[one.text for one in found], autojunk=False)
     lines = []
     for kind, a, b, c, d in matcher.get_opcodes():

@@ -1,4 +1,4 @@
-"""Whether a run is like one that a test has in mind, and if not, in what it differs."""
+"""Compare a run with the job, options and payload values that a test expects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rota.values.scope import Scope
 
 
 def _first_due(run: Run) -> datetime:
-    """When it was due at first. Once it has begun, `run_at` may be that of a later attempt."""
+    """Return when a run was first due. Once it has begun, `run_at` may be that of a later attempt: refuse."""
     if run.attempt > 0:
         raise Invalid(f"run {run.id} has begun: when it was due at first is not kept", hint="look before you drain")
     return run.run_at
@@ -35,11 +35,11 @@ _COMPARED: Mapping[str, tuple[Callable[[NewRun], Any], Callable[[Run], Any]]] = 
     "delay": (lambda new: timedelta(microseconds=new.delay), lambda run: _first_due(run) - run.created_at),
     "run_at": (lambda new: None if new.run_at is None else instant(new.run_at), _first_due),
 }
-"""What of a run's options can be looked for: how it is said, and how a stored run tells it."""
+"""Options that can be compared, each with its value in a new run and in a stored run."""
 
 
 class RunMatcher:
-    """Made from a job, with options or without, and some values of its payload."""
+    """Matcher made from a job, with or without options, and some values of its payload."""
 
     def __init__(self, job: Job[..., Any], values: Mapping[str, Any]) -> None:
         self.job = job
@@ -60,7 +60,7 @@ class RunMatcher:
         for name, value in self._values.items():
             if name not in run.payload:
                 found.append(f"{name} is not given, {value!r} was wanted")
-            elif value != run.payload[name]:  # the wanted one decides: it may be ANY
+            elif value != run.payload[name]:  # the expected value's `!=` decides: it may be ANY
                 found.append(f"{name} is {run.payload[name]!r}, not {value!r}")
         for name, value in self._options.items():
             actual = _option_of(run, name)
@@ -70,7 +70,7 @@ class RunMatcher:
 
 
 def _wanted_options(job: Job[..., Any]) -> dict[str, Any]:
-    """As an enqueue would understand them. What depends on the whole payload plays no part in it."""
+    """Return the expected options as an enqueue would store them, without those that depend on the whole payload."""
     for name in job.given:
         if name not in _COMPARED:
             raise Invalid(f"{name} cannot be looked for", hint="these can: " + ", ".join(_COMPARED))
@@ -85,7 +85,7 @@ def _option_of(run: Run | InlineRun, name: str) -> Any:
 
 
 def _refuse_unknown(job: Job[..., Any], values: Mapping[str, Any]) -> None:
-    """A misspelt name would never be found, nor missed."""
+    """Refuse a misspelt name: it would never match, and `assert_not_enqueued` would always pass."""
     schema = job.handler.definition.payload_schema
     known = schema.get("properties", {})
     if schema.get("additionalProperties") is False:
@@ -96,7 +96,7 @@ def _refuse_unknown(job: Job[..., Any], values: Mapping[str, Any]) -> None:
 
 
 def _covers(actual: Any, wanted: Any) -> bool:
-    """Of tags and metadata a part is enough."""
+    """Return whether `actual` matches; of tags and metadata a subset is enough."""
     match wanted:
         case list():
             return set(wanted) <= set(actual)
@@ -117,7 +117,7 @@ def _shown(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As it is in a payload; what JSON cannot say is left as it is, to compare by its own rules."""
+    """Return `value` as it is in a payload. What JSON cannot represent stays as it is, with its own `==`."""
     try:
         return msgspec.to_builtins(value)
     except TypeError:

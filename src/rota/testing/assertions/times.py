@@ -1,4 +1,4 @@
-"""Instants as a test writes them: a datetime, or a text that a wall clock in some zone shows."""
+"""Instants as a test writes them: a datetime, or a text with the wall time of a zone."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ _HINT = 'as in "2030-03-31 01:59", "2030-03-31", "2030-03-31T01:59+01:00", or a 
 
 
 class NoSuchTime(Invalid):
-    """The clocks were put forward over it."""
+    """The wall time does not exist: the clocks are put forward over it."""
 
     def __init__(self, text: str, tz: str) -> None:
         super().__init__(f"there is no {text} in {tz}", hint="the clocks are put forward over it")
 
 
 def moment(at: Moment, tz: str = "UTC") -> int:
-    """In microseconds. A text without an offset is wall time in `tz`; if that comes twice, the first is meant."""
+    """Return the instant in microseconds.
+
+    A text without an offset is wall time in `tz`; of two such, the first counts.
+    """
     if isinstance(at, str):
         at = _read(at)
     elif not isinstance(at, datetime) or at.tzinfo is None:
@@ -32,7 +35,7 @@ def moment(at: Moment, tz: str = "UTC") -> int:
 
 
 def local(micros: int, tz: str) -> datetime:
-    """What a wall clock there shows, with the offset it is shown at."""
+    """Return the wall time in `tz`, with its offset."""
     shift = timezone(timedelta(seconds=zone(tz).offset(micros // _MICROS)))
     return instant(micros).astimezone(shift)
 

@@ -1,1 +1,1 @@
-"""Drive an app by hand: clock, workers, faults."""
+"""Test harness: an app driven by hand, with its clock, workers and faults."""

@@ -1,4 +1,4 @@
-"""The harness for tests without an event loop: the same verbs, waited for."""
+"""Harness for tests without an event loop: the same verbs, blocking."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ T = TypeVar("T")
 
 
 class BlockingHarness:
-    """`with Harness.blocking(app) as harness:`; handlers run on an event loop of its own, or in threads.
+    """Blocking harness, as returned by `Harness.blocking(app)`; handlers run on its own event loop, or in threads.
 
-    `inner` is the `Harness` itself; what has no verb here is waited for with `wait`:
-    `harness.wait(harness.inner.janitor.step())`.
+    `inner` is the `Harness` itself. Use `wait` for what has no verb here: `harness.wait(harness.inner.janitor.step())`.
     """
 
     def __init__(self, inner: Harness) -> None:
@@ -55,7 +54,7 @@ class BlockingHarness:
         self._loop = None
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
-        """For what it returns, done on the harness's own event loop."""
+        """Run `act` on the harness's own event loop and return its result."""
         assert self._loop is not None, "use it inside its block"
         return self._loop.call(act)
 
@@ -136,7 +135,7 @@ class BlockingHarness:
 
 
 class BlockingHandWorker:
-    """A `HandWorker`, which is `inner`, waited for."""
+    """Blocking form of a `HandWorker`, which is `inner`."""
 
     def __init__(self, harness: BlockingHarness, inner: HandWorker) -> None:
         self.inner = inner

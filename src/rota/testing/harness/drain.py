@@ -1,4 +1,4 @@
-"""Plans and runs everything that is due, in this process, with the real worker but without its loops."""
+"""Plan and run everything that is due in this process, with the real worker but without its loops."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _BATCH = 1_000
 
 
 async def adrain(app: Rota) -> Sequence[Run]:
-    """Until nothing can be claimed any more; returns the runs it ran, as they are now, each once.
+    """Run until nothing can be claimed any more; return the runs that ran, as they are now, each once.
 
-    A run that fails and backs off is not due: advance the clock and drain again.
+    A run that failed and waits for its retry is not due: advance the clock and drain again.
     """
     return await drain_with(app, lambda _worker: None)
 
 
 async def drain_with(app: Rota, begun: Callable[[MortalWorker], None]) -> Sequence[Run]:
-    """The same; `begun` is told of the worker, and may end it."""
+    """Drain like `adrain`. `begun` receives the worker, and may kill it."""
     store = (await app.connect()).store
     await store.save_jobs(app.registry.definitions())
     await declare_schedules(store, app.registry.schedules, app.registry.schedules.providers)
@@ -56,7 +56,7 @@ async def _worker(app: Rota, store: Store) -> AsyncIterator[MortalWorker]:
 
 
 async def _once(worker: MortalWorker, store: Store, planner: Planner) -> list[str]:
-    """What was claimed; nothing when nothing was left, or nobody is alive to claim it."""
+    """Plan, promote and run once; return the ids claimed. Empty if nothing was left or the worker is dead."""
     if worker.dead:
         return []
     while (await store.signals.look()).signals and (await store.signals.deliver(_BATCH)).signals:
@@ -65,14 +65,14 @@ async def _once(worker: MortalWorker, store: Store, planner: Planner) -> list[st
         pass
     while (await store.promote(_BATCH)).count:
         pass
-    await store.workers.beat(worker.info)  # a run for all workers is for those that were heard of
+    await store.workers.beat(worker.info)  # replicas go only to workers with a recent heartbeat
     while (await store.conducts.step(absent=False)).count:
         pass
     return await worker.drain_once()
 
 
 def drain(app: Rota) -> Sequence[Run]:
-    """`adrain` for code without an event loop."""
+    """Run `adrain` for code without an event loop."""
 
     async def drained() -> Sequence[Run]:
         try:

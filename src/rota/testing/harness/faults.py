@@ -1,4 +1,4 @@
-"""What tests break: a database that goes away, and a worker that dies in the middle of a handler."""
+"""Faults for tests: a database that goes away, and a worker that dies in the middle of a handler."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 class Died(asyncio.CancelledError):
-    """The process of the worker is no more: whatever its tasks wait for, nobody is there to hear how they end."""
+    """The worker's process has died: whatever its tasks await, nobody learns how they end."""
 
 
 class BreakableDatabase:
-    """Another one behind it; `fault` says before each call what is wrong, if anything."""
+    """Proxy of a database. `fault` is called before each call and returns the error to raise, if any."""
 
-    polls: bool  # as the other one has it by then
+    polls: bool  # the inner database's, through __getattr__
 
     def __init__(self, inner: Database, fault: Callable[[], BaseException | None]) -> None:
         self._inner = inner
@@ -83,7 +83,7 @@ class BreakableDatabase:
 
 
 class Outage:
-    """Whether a database is away, for all who use it."""
+    """Switch that makes a database unavailable to all who use it."""
 
     def __init__(self) -> None:
         self.on = False
@@ -93,7 +93,7 @@ class Outage:
 
 
 class MortalWorker(Worker):
-    """A worker that can die: from that moment on nothing of it reaches the database, and its leases run out."""
+    """Worker that can die: from then on nothing of it reaches the database, and its leases expire."""
 
     def __init__(self, store: Store, registry: Registry, info: WorkerInfo, config: Config) -> None:
         self.dead = False
@@ -102,12 +102,12 @@ class MortalWorker(Worker):
         super().__init__(own, registry, info, config)
 
     def die(self) -> None:
-        """From any thread. Whoever calls it raises `Died` next."""
+        """Mark the worker as dead and drop its attempts. Safe from any thread; the caller raises `Died` next."""
         self.dead = True
         self._home.call_soon_threadsafe(self._drop_everything)
 
     def hear(self, beat: Beat) -> None:
-        """From any thread."""
+        """Deliver a heartbeat's answer. Safe from any thread."""
         self._home.call_soon_threadsafe(self.heard, beat)
 
     def _drop_everything(self) -> None:
@@ -127,5 +127,5 @@ class MortalWorker(Worker):
             return list(self._taken or ())
 
     async def bury(self) -> None:
-        """What a process leaves to the system when it ends; nothing is said to the database."""
+        """Release threads and processes, as the system does when a process ends. Write nothing to the database."""
         await self._executor.close()

@@ -1,4 +1,4 @@
-"""An app on a database of its own, under a clock that stands still, with the engine's parts a step at a time."""
+"""Test harness: an app with its own database and a manual clock, whose engine is driven step by step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ _PACKAGE = str(Path(rota.__file__).parent)
 
 
 def tasks_left() -> list[str]:
-    """Tasks that the code of this package began, handlers among them; others may have their own, and keep them."""
+    """Return descriptions of tasks that rota's code started, handlers among them.
+
+    Tasks of others are not our concern.
+    """
     others = asyncio.all_tasks() - {asyncio.current_task()}
     return [f"task {task.get_name()} still runs {task.get_coro()}" for task in others if _is_ours(task)]
 
@@ -61,7 +64,7 @@ _SECOND = timedelta(seconds=1)
 
 
 class EagerReaper:
-    """The reaper without the real one's caution: under a clock moved by hand, nobody was merely cut off."""
+    """Reaper without the real one's caution: with a manual clock, no worker was merely cut off."""
 
     def __init__(self, store: Store, interval: timedelta, meters: Meters | None = None) -> None:
         self._store = store
@@ -78,11 +81,11 @@ class EagerReaper:
 
 
 class Harness:
-    """`async with Harness(app) as harness:` inside the block, everything the app enqueues goes to the harness.
+    """Harness around an app: what the app enqueues inside `async with Harness(app) as harness:` goes to it.
 
-    Without an app it makes one, and declares the jobs you enqueue by name as it meets them: enough for tests that
-    drive workers by hand. Without a url it uses an SQLite file that is deleted afterwards; a database that a url names
-    is migrated and kept. `settings` are those of `Config`.
+    Without an app it creates one, and declares jobs as you enqueue them by name: enough for tests that drive workers by
+    hand. Without a url it uses an SQLite file that is deleted afterwards; a database that a url names is migrated and
+    kept. `settings` are those of `Config`.
 
         run = await harness.enqueue("flaky")
         zombie = await harness.worker("a").claim()       # and never reports
@@ -114,7 +117,7 @@ class Harness:
         self._exit = AsyncExitStack()
         self._depth = 0
         self.left_over: list[str] = []
-        """Once it is closed: runs under way that nobody holds by hand, and tasks of ours that still run."""
+        """After closing: active runs that no manual worker holds, and tasks of rota that still run."""
         self._outage = Outage()
         self._draining: MortalWorker | None = None
         self._dead: set[str] = set()
@@ -123,7 +126,7 @@ class Harness:
     def blocking(
         cls, app: Rota | None = None, url: str | None = None, clock: ManualClock | None = None, **settings: Any
     ) -> BlockingHarness:
-        """The same for tests without an event loop: `with Harness.blocking(app) as harness:`."""
+        """Return a harness for tests without an event loop: `with Harness.blocking(app) as harness:`."""
         from rota.testing.harness.blocking_harness import BlockingHarness
 
         return BlockingHarness(cls(app, url, clock, **settings))
@@ -137,7 +140,7 @@ class Harness:
         return self.config.lease
 
     async def __aenter__(self) -> Self:
-        """Opened again inside of its block, it is the same one."""
+        """Open the harness. Entering it again inside its block returns the same one."""
         self._depth += 1
         if self._depth > 1:
             return self
@@ -174,13 +177,13 @@ class Harness:
             return
         async with self._exit:
             self.left_over = await self._runs_left()
-            while self.workers:  # opened again, it has others
+            while self.workers:  # emptied, because the harness may be opened again
                 await self.workers.pop(0).leave()
         self.left_over += tasks_left()
 
     @contextmanager
     def diverting(self, url: str) -> Iterator[None]:
-        """Until the block ends, what the app enqueues comes here, even if the harness is not open yet."""
+        """Redirect what the app enqueues to this database until the block ends, also before the harness is open."""
         config = changed(self.app.config, {**self._settings, "database_url": url})
         with self.app.diverted(self._open, config=config):
             try:
@@ -193,7 +196,7 @@ class Harness:
         return Client(store, self.app.registry, self.config, self.app.meters)
 
     async def declare(self, name: str, /, **options: Any) -> None:
-        """A job that does nothing, for workers driven by hand; `options` are those of `@app.job(...)`."""
+        """Declare a job that does nothing, for workers driven by hand; `options` are those of `@app.job(...)`."""
 
         async def nothing(**_payload: Any) -> None: ...
 
@@ -203,7 +206,7 @@ class Harness:
     async def enqueue(
         self, job: str | Job[..., Any], options: Mapping[str, Any] | None = None, /, **payload: Any
     ) -> Enqueued:
-        """`options` are those of the run: `await harness.enqueue("report", {"delay": "10m"}, month=5)`."""
+        """Enqueue a run with `options`: `await harness.enqueue("report", {"delay": "10m"}, month=5)`."""
         name = job if isinstance(job, str) else job.name
         if self._declares and name not in self.app.registry:
             await self.declare(name)
@@ -217,14 +220,14 @@ class Harness:
         labels: Sequence[str] = (),
         version: str | None = None,
     ) -> HandWorker:
-        """A new worker at each call: the same name again is somebody else, as after a restart."""
+        """Return a new manual worker. The same name again is another worker, as after a restart."""
         config = changed(self.config, {"worker_labels": ",".join(labels) or None, "worker_version": version})
         worker = HandWorker(self.client, worker_info(self.app.registry, config, name, queues))
         self.workers.append(worker)
         return worker
 
     async def drain(self) -> Sequence[Run]:
-        """Run everything that is due, with the real worker; returns the runs it ran."""
+        """Run everything that is due with the real worker; return the runs that ran."""
         try:
             return await drain_with(self.app, self._begun)
         finally:
@@ -238,12 +241,12 @@ class Harness:
     async def pass_time(
         self, by: Duration | None = None, *, until: Moment | None = None, zone: str = "UTC"
     ) -> Sequence[Run]:
-        """Let time pass, and do whatever is due on the way at its own time; returns the runs that ran.
+        """Let time pass, and do whatever is due on the way at its own time; return the runs that ran.
 
             await harness.pass_time("1d")
             await harness.pass_time(until="2030-03-31 03:30", zone="Europe/Berlin")
 
-        Plans are planned, delayed runs run, retries are tried, and what a dead worker held is taken over.
+        Schedules are planned, delayed runs run, failed ones are retried, and runs of a dead worker are taken over.
         """
         end = self._end(by, until, zone)
         providers = list(self.app.registry.schedules.providers)
@@ -269,20 +272,20 @@ class Harness:
         return end
 
     def crash(self, *_: object, **__: object) -> NoReturn:
-        """The worker dies, here and now: for code that a handler calls while it is drained.
+        """Kill the worker, here and now: for code that a handler calls while it is drained.
 
             monkeypatch.setattr(shop, "pay", harness.crash)
 
-        Nothing more of this worker reaches the database, draining ends, its runs stay as they are until their leases
-        are over. A real crash would not even run what stands in `finally`.
+        Nothing more of this worker reaches the database, draining ends, and its runs stay as they are until their
+        leases expire. A real crash would not even run `finally` blocks.
         """
         self._at_work("crash").die()
         raise Died
 
     def lose_lease(self, *_: object, **__: object) -> None:
-        """The worker was cut off for longer than its leases: they are taken away, and it learns of it.
+        """Cut the worker off for longer than its leases, so that they are taken away and it learns of it.
 
-        For code that a handler calls while it is drained, like `crash`. The clock is moved by a lease and a second.
+        For code that a handler calls while it is drained, like `crash`. The clock advances by a lease and a second.
         """
         worker, lease = self._at_work("lose_lease"), self.lease
         held = dict(worker.held)
@@ -294,7 +297,7 @@ class Harness:
             worker.hear(await Heartbeat(client.store, worker.info, held, lease).step())
             await client.close()
 
-        elsewhere = LoopThread()  # whoever calls this may be on the event loop, and cannot wait there
+        elsewhere = LoopThread()  # the caller may be on the event loop, where it must not block
         try:
             elsewhere.call(taken_away())
         finally:
@@ -307,7 +310,7 @@ class Harness:
 
     @contextmanager
     def database_away(self) -> Iterator[None]:
-        """`with harness.database_away():` whoever asks the database gets `Unavailable`."""
+        """Make every access to the database raise `Unavailable`: `with harness.database_away():`."""
         self._outage.on = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""A worker driven by hand: each thing a worker says to the database is a method, under the fence it was given."""
+"""Worker driven by hand: each message of a worker to the database is a method, under the fence of its claim."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def id_of(run: RunReference) -> str:
 
 
 class HandWorker:
-    """It runs no handlers and renews nothing by itself: what it forgets to do, a dead worker would not do either.
+    """Worker that runs no handlers and renews nothing by itself: like a dead worker, it does only what the test does.
 
-    Every method takes the run, or is about the only one held. A write that is refused raises `LeaseLost`. What it has
-    claimed it keeps in `claims`, as a worker that does not know yet that it lost a lease; so a zombie can speak.
+    Every method takes a run, or is about the only one held. A refused write raises `LeaseLost`. `claims` keeps every
+    claim, like a worker that does not know yet that it lost a lease: so a test can let a zombie write.
     """
 
     def __init__(self, client: Client, info: WorkerInfo) -> None:
@@ -53,8 +53,7 @@ class HandWorker:
         return self.info.id
 
     async def claim(self, wanted: int = 1, *, queues: Iterable[str] | None = None, solo: bool = True) -> HandWorker:
-        """Claim up to `wanted` runs from each queue, and as many under limits, and as many with needs; returns itself.
-        `claims` tells what."""
+        """Claim up to `wanted` runs from each queue, as many limited and as many restricted ones; return itself."""
         asks = tuple(QueueRequest(queue, wanted) for queue in (self.info.queues if queues is None else queues))
         known = self._registry.known()
         found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, SUSPECTS if solo else PLAIN))
@@ -79,7 +78,7 @@ class HandWorker:
         return self._attempt(run).claim.fence
 
     async def heartbeat(self) -> Extended:
-        """Renew everything it believes to hold; the answer names what is lost and what is to be cancelled."""
+        """Renew all leases in `claims`; the answer names lost runs and those to cancel."""
         held = [(claim.run_id, claim.fence) for claim in self.claims.values()]
         return await self._store.extend(self.info, held, self._lease)
 
@@ -87,7 +86,10 @@ class HandWorker:
         await self._tell(self._reports.success(self._attempt(run), result))
 
     async def fail(self, run: RunReference | None = None, error: BaseException | None = None) -> None:
-        """By the job's retry policy, without jitter; `Retry`, `Fail`, `Snooze` mean what they mean in a handler."""
+        """Report a failure by the job's retry policy, without jitter.
+
+        `Retry`, `Fail` and `Snooze` work as in a handler.
+        """
         report = self._reports.failure(self._attempt(run), error or RuntimeError("failed by hand"))
         assert report is not None
         await self._tell(report)
@@ -102,7 +104,7 @@ class HandWorker:
         await self._tell(self._reports.stopped(self._attempt(run), Outcome.TIMED_OUT))
 
     async def cancelled(self, run: RunReference | None = None) -> None:
-        """Say that the run has stopped because it was asked to."""
+        """Report that the run has stopped because it was cancelled."""
         await self._tell(self._reports.stopped(self._attempt(run), Outcome.CANCELLED))
 
     async def progress(self, run: RunReference | None = None, *, percentage: float, summary: str | None = None) -> None:
@@ -136,7 +138,7 @@ class HandWorker:
         await self._tell(msgspec.structs.replace(report, began=began))
 
     async def leave(self) -> None:
-        """Hand back whatever the database says it holds, so that nothing is left behind."""
+        """Hand back every lease that the database has of this worker."""
         left = await self._store.leases_of(self.id)
         if left:
             await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in left])

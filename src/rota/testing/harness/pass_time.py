@@ -1,4 +1,4 @@
-"""Time that passes moment by moment: whatever is due on the way is done at its own time."""
+"""Let time pass from one due moment to the next, and do what is due at its own time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNDER_WAY = (RunState.RUNNING, RunState.CANCELLING, RunState.WAITING)
 
 
 async def next_moment(client: Client, providers: Iterable[str], now: int) -> int | None:
-    """When something is due next: a plan, a run, a rate that opens, a lease or a deadline that runs out."""
+    """Return when something is due next: a plan, a run, a rate that opens, a lease or a timeout that expires."""
     store = client.store
     moments: list[int | None] = [(await store.schedules.look(list(providers), followers=False)).next_at]
     if (opens_in := (await store.promote(_BATCH)).next_in) is not None:
@@ -27,7 +27,7 @@ async def next_moment(client: Client, providers: Iterable[str], now: int) -> int
 
 
 async def _end_of_patience(client: Client, run: Run) -> int | None:
-    """The first instant at which it is over: what ends at an instant is still good at it."""
+    """Return the first instant at which a lease or wait of `run` has expired: at its very end it still holds."""
     ends = [attempt.lease_until for attempt in await client.attempts(run.id) if attempt.ended_at is None]
     known = [at for at in (run.wait_until, *ends) if at is not None]
     return min(map(micros_at, known)) + 1 if known else None
@@ -39,7 +39,7 @@ async def pass_through(
     act: Callable[[], Awaitable[Sequence[Run]]],
     until: int,
 ) -> list[Run]:
-    """Everything that ran, in the order of its first time, as it was when it last ended."""
+    """Step through all due moments up to `until`; return the runs that ran, by first time, as they last ended."""
     ran: dict[str, Run] = {run.id: run for run in await act()}
     while (at := await ahead()) is not None and at <= until:
         move(at)

@@ -1,4 +1,4 @@
-"""Enqueue means call: handlers run at once, in the caller, and no database is needed."""
+"""Inline mode: an enqueue calls the handler at once, in the caller, without a database."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ T = TypeVar("T")
 
 
 class InlineRun(msgspec.Struct):
-    """What became of one enqueue. `error` is what the handler raised; `result` is as a client would read it.
+    """Outcome of one enqueue. `error` is the handler's exception; `result` is what a client would read.
 
-    `options` are those that were given, `made` is the run as it would have been stored. `skipped` says why it was not
-    called: a run that it follows (`after`) did not succeed.
+    `options` are those given, `made` is the run as it would have been stored. `skipped` says why the handler was not
+    called: a run that it depends on (`after`) did not succeed.
     """
 
     id: str
@@ -57,14 +57,14 @@ class InlineRun(msgspec.Struct):
 
     @property
     def state(self) -> RunState:
-        """One that is still at it is taken for one that will succeed: nobody can wait for it here."""
+        """The state; a run handed over to an external party counts as succeeded, since nobody can wait for it here."""
         if self.skipped is not None:
             return RunState.SKIPPED
         return RunState.SUCCEEDED if self.error is None else RunState.FAILED
 
 
 class Inlined:
-    """What `inline(app)` gives: `runs`, in the order of their enqueues; those that follow others come after them."""
+    """Record of `inline(app)`: `runs`, in the order of their enqueues; dependents come after the runs they follow."""
 
     def __init__(self, app: Rota) -> None:
         self.runs: list[InlineRun] = []
@@ -72,7 +72,7 @@ class Inlined:
         self._limits = Limits(app.config.max_payload)
 
     def run(self, orders: Sequence[Order]) -> list[Enqueued]:
-        """For sync callers; a coroutine gets an event loop of its own."""
+        """Run `orders` for sync callers. A coroutine gets an event loop of its own."""
         prepared = self._prepared(orders)
         for run, call in self._calls(prepared):
             with self._recording(run):
@@ -89,7 +89,7 @@ class Inlined:
         return [Enqueued(one.new.id, True) for one in prepared]
 
     def _prepared(self, orders: Sequence[Order]) -> list[_Prepared]:
-        """Checked as the real enqueue would."""
+        """Validate the orders as the real enqueue does."""
         handlers = [self._app.registry.newest(order.job) for order in orders]
         runs: list[NewRun] = []
         for handler, order in zip(handlers, orders, strict=True):
@@ -139,7 +139,7 @@ class Inlined:
 
     @contextmanager
     def _recording(self, run: InlineRun) -> Iterator[None]:
-        """The caller of an enqueue does not hear of the handler's troubles here either."""
+        """Record the handler's exception: as with a real enqueue, the caller does not see it."""
         outer = current_run.set(current_run.get())
         try:
             yield
@@ -163,7 +163,7 @@ def _related(run: InlineRun, dependency: Dependency) -> RelatedRun:
 
 
 def _claim(run: NewRun) -> Claim:
-    """As a worker would hold it at the first attempt."""
+    """Return the claim that a worker would hold at the first attempt."""
     return Claim(
         run_id=run.id,
         fence=1,
@@ -215,7 +215,7 @@ class _InlineBlockingClient(BlockingClient):
         raise Unavailable("inside inline() there is no database to ask")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def enqueue(self, order: Order) -> Enqueued:
         return self._inlined.run([order])[0]
@@ -233,14 +233,14 @@ def inlined_of(app: Rota) -> Inlined | None:
 
 @contextmanager
 def inline(app: Rota) -> Iterator[Inlined]:
-    """Inside the block `job.enqueue(...)` and `await job.aenqueue(...)` call the handler at once, and only once.
+    """Call handlers at once: `job.enqueue(...)` and `await job.aenqueue(...)` run them, once each.
 
         with inline(app) as inlined:
             sign_up("ada@example.com")           # enqueues `welcome`
         assert inlined.runs[0].result == "sent"
 
-    Runs that follow others (`after`) are called after them, or not at all. Delays, priorities and unique keys are
-    checked and recorded, but change nothing; failures are recorded and not tried again. What a handler enqueues runs
+    Runs that depend on others (`after`) are called after them, or not at all. Delays, priorities and unique keys are
+    validated and recorded, but have no effect; failures are recorded and not retried. What a handler enqueues runs
     inside it.
     """
     inlined = Inlined(app)

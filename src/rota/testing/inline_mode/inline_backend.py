@@ -1,4 +1,4 @@
-"""Steps, progress and logs of a handler that is called at once, with nobody to write them down."""
+"""Backend of a handler's context in inline mode: steps, progress and logs, checked but not stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class InlineBackend:
-    """As strict as the real one."""
+    """Backend as strict as the worker's."""
 
     stops_threads = False
 

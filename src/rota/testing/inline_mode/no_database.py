@@ -1,4 +1,4 @@
-"""A database that is not there, and says so."""
+"""Stand-in for a database that refuses every access."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NoDatabase:
         return None
 
     def notify(self, queues: Iterable[str | None]) -> None:
-        """Nobody listens."""
+        """Do nothing: nobody listens."""
 
     def listen(self, hint: Hint) -> Callable[[], None]:
         return lambda: None
@@ -45,4 +45,4 @@ class NoDatabase:
         return self
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""

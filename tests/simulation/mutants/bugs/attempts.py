@@ -109,15 +109,15 @@ _REPORTS = (
         "loss-ignores-on-lost",
         "P14",
         _ENDINGS,
-        'if lease.on_lost == "fail" or lease.attempt >= lease.max_attempts:',
+        "if not _may_repeat(lease) or lease.attempt >= lease.max_attempts:",
         "if lease.attempt >= lease.max_attempts:",
     ),
     planted(
         "hand-back-ignores-on-lost",
         "P14",
         _ENDINGS,
-        'if report.began and lease.on_lost == "fail":',
-        'if not report.began and lease.on_lost == "fail":',
+        "if report.began and not _may_repeat(lease):",
+        "if not report.began and not _may_repeat(lease):",
     ),
     planted(
         "loss-is-tried-once-too-often",

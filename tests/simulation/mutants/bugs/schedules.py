@@ -153,8 +153,8 @@ _OVERLAP = (
         "queue-one-queues-two",
         "P6",
         _DECIDING,
-        'case "queue_one" if any(not run.begun for run in live):',
-        'case "queue_one" if sum(not run.begun for run in live) > 1:',
+        "case OverlapMode.QUEUE_ONE if any(not run.begun for run in live):",
+        "case OverlapMode.QUEUE_ONE if sum(not run.begun for run in live) > 1:",
     ),
     planted(
         "queue-all-waits-for-the-oldest-only",

@@ -20,15 +20,15 @@ from rota.store.databases.sqlite import sqlite
 from rota.store.databases.sqlite.connection_thread import Job, write_group
 from rota.store.databases.sqlite.sqlite import SqliteDatabase, SqliteTx
 from rota.values.clock import HostClock
-from tests.support.programs import run_python
-from tests.support.runs import claim, finish, make, put
+from tests.support.processes.python_program import run_python
+from tests.support.runs.runs import claim, finish, make, put
 
 # Enqueues and claims in turns until nothing is left; prints what it enqueued and what it finished.
 BUSY = """
 import asyncio, sys
 from rota.core.states import Outcome
 from rota.store import open_store
-from tests.support.runs import claim, make, put, tell
+from tests.support.runs.runs import claim, make, put, tell
 
 async def main():
     store = await open_store(sys.argv[1])

@@ -1,4 +1,4 @@
-"""`manage.py rota …`: every command of rota, for the project's app and its database, with Django set up before."""
+"""`manage.py rota …`: every rota command, for the project's app and database, after Django's setup."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """What is behind `rota` is rota's own, its `--help`, too; only these two options are Django's."""
+        """Pass all arguments to rota, `--help` included; only `--settings` and `--pythonpath` are Django's."""
         djangos = CommandParser(prog=f"{argv[0]} {argv[1]}", add_help=False, allow_abbrev=False)
         djangos.add_argument("--settings")
         djangos.add_argument("--pythonpath")
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         parser.add_argument("words", nargs=argparse.REMAINDER)
 
     def handle(self, *args: Any, words: Sequence[str], **options: Any) -> None:
-        """For `call_command("rota", "prune")`."""
+        """Run a command for `call_command("rota", "prune")`."""
         try:
             obey([*args, *words], "rota")
         except SystemExit as ended:
@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
 
 def obey(words: Sequence[str], program: str) -> None:
-    """Ends the process."""
+    """Run a rota command; it ends the process by raising `SystemExit`."""
     from rota.cli import root
     from rota.django.application import DjangoRota, the_app
 
@@ -59,7 +59,7 @@ def obey(words: Sequence[str], program: str) -> None:
 
 @contextmanager
 def _database_named(url: str) -> Iterator[None]:
-    """For commands that ask the database and no app: in the environment, where nobody sees it."""
+    """Set ROTA_DATABASE_URL for commands that use no app. A flag would be visible in the process list."""
     before = os.environ.get(_DATABASE)
     os.environ[_DATABASE] = url
     try:

@@ -8,6 +8,7 @@ values (:id, :name, :digest, :role, :scope_kind, :scope_id, :now, :actor, :now +
 select id from rota_token where name = :name and revoked_at is null;
 
 -- name: tokens
+-- The columns of `_Columns` in store/access/tokens.py, in their order; as below.
 select id, name, role, scope_kind, scope_id, created_at, created_by, expires_at, revoked_at, revoked_by, used_at
 from rota_token order by created_at, id;
 
@@ -29,6 +30,7 @@ where s.digest = :digest;
 update rota_token set used_at = :now where id = :id;
 
 -- name: revoke_token
+-- Returns a row to the first caller only: a repetition changes, and notes, nothing.
 update rota_token set revoked_at = :now, revoked_by = :actor where id = :id and revoked_at is null returning name;
 
 -- name: insert_session

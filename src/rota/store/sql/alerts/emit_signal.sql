@@ -1,7 +1,7 @@
--- What happened and somebody wants to know: noted with what happened, told by the messenger.
+-- Signals of ended runs, written in the transaction of the end and delivered by the messenger.
 
 -- name: signal_ends
--- Of the success of a run on PostgreSQL, the statement that completes it does the same.
+-- On PostgreSQL, the statement that completes runs writes the signals of successes itself.
 insert into rota_signal (at, type, kind, subject, job, schedule)
 select :now, r.state, 'run', cast(r.id as text), r.job, (select s.name from rota_schedule s where s.id = r.schedule_id)
 from {rows id id} join rota_run r on r.id = rows.id

@@ -1,10 +1,12 @@
--- What is expected of jobs and schedules, what of it is breached, and the facts that tell so. Of runs that have ended,
--- only some of the newest are looked at.
+-- Expectations of jobs and schedules, their breaches, and the facts that decide about them. Of ended runs, only some of
+-- the newest are read.
 
 -- name: expectations
+-- The columns of `StoredExpectation`, in their order; as below.
 select kind, subject, definition, owner, since, rests from rota_expectation order by kind, subject;
 
 -- name: lock_expectation
+-- One watchman at a time opens and closes the breaches of a subject.
 select kind, subject, definition, owner, since, rests from rota_expectation
 where kind = :kind and subject = :subject
 {for_update};
@@ -15,7 +17,7 @@ values (:kind, :subject, :definition, :owner, :now, :rests)
 on conflict (kind, subject) do update set definition = excluded.definition, owner = excluded.owner;
 
 -- name: declare_expectation
--- What a person has set stays.
+-- A declaration does not replace what a person has set.
 insert into rota_expectation (kind, subject, definition, owner, since)
 values (:kind, :subject, :definition, :owner, :now)
 on conflict (kind, subject) do update set definition = excluded.definition
@@ -29,7 +31,7 @@ returning subject;
 update rota_expectation set since = :now where kind = :kind and subject = :subject;
 
 -- name: rest_expectation
--- A job that is disabled is not late; enabled again, it is from then on.
+-- A disabled job is not late. When it is enabled again, the clock starts from then.
 update rota_expectation set rests = :rests, since = case when rests = 1 then :now else since end
 where kind = :kind and subject = :subject and rests <> :rests;
 
@@ -40,6 +42,7 @@ select kind, subject, what, since, details from rota_breach order by kind, subje
 select what from rota_breach where kind = :kind and subject = :subject;
 
 -- name: open_breaches
+-- The primary key decides a race: only the transaction that inserts a breach gets it back, and signals it.
 insert into rota_breach (kind, subject, what, since, details)
 select cast(:kind as text), cast(:subject as text), rows.what, rows.since, rows.details
 from {rows what text, since bigint, details text} where true
@@ -70,8 +73,9 @@ join rota_cursor c on c.no = s.cursor_no;
 select job from rota_schedule where name = :name and deleted_at is null;
 
 -- name: late_to_begin
--- Those that are due longest, of each job. What waited for other runs is due since it does not. The joins are crossed
--- here and below so that SQLite takes the tables in this order: live runs first, never the history of a job.
+-- The runs of each job that have been due longest. A run that waited for others is due since its release.
+-- Pinned plan: the joins here and below are crossed so that SQLite takes the tables in this order, live runs first,
+-- never the history of a job.
 with asked as materialized (select rows.job, rows.before from {rows job text, before bigint})
 select job, run_id, run_at, (
     select max(e.at) from rota_event e
@@ -85,7 +89,7 @@ from (
 where place <= :most;
 
 -- name: late_to_end
--- Those that do not go on: not begun yet, or to be tried again.
+-- Runs that nobody works on: not begun yet, or waiting for a retry.
 with asked as materialized (select rows.job, rows.before from {rows job text, before bigint})
 select job, run_id, run_at, (
     select max(e.at) from rota_event e
@@ -99,7 +103,7 @@ from (
 where place <= :most;
 
 -- name: held_of_jobs
--- Those that go on, here or elsewhere, for long or due for long.
+-- Claimed and external runs that have been going on for long, or are overdue. Crossed joins: a pinned plan, as above.
 with asked as materialized (
     select rows.job, rows.began, rows.before from {rows job text, began bigint, before bigint})
 select r.job, r.id, h.began, r.run_at, (
@@ -116,7 +120,7 @@ cross join asked
 where r.id = h.run_id and asked.job = r.job and (h.began < asked.began or r.run_at < asked.before);
 
 -- name: open_of_schedules
--- Runs that had not ended when planning last looked, where they are now.
+-- The runs that planning last saw open, in whichever table they are now. The columns of `_OpenRun`, in their order.
 with asked as (select rows.id, rows.kind, rows.name from {rows id id, kind text, name text}),
 open as (
     select m.schedule_id, m.run_id from asked join rota_lane_run m on m.schedule_id = asked.id
@@ -139,8 +143,8 @@ select w.run_id from rota_ready w left join rota_stage s on s.run_id = w.run_id
 where coalesce(s.pipeline, w.job) = :job order by w.run_id limit 1;
 
 -- name: last_ends_of_job
--- The job is bounded from both sides so that its index is walked, as in newest_ended; from the pair on, since very many
--- that wait may be above it.
+-- Pinned plan: the job is bounded from both sides so that its index is walked, as in newest_ended; and from a pair on,
+-- because a great many waiting runs may be above it. The columns of `_EndedRun`, in their order; as below.
 select id, state, finished_at from (
     select n.id, n.job, n.state, n.finished_at from rota_run n
     where (n.job, n.id) < (:job, :below) and n.job >= :job
@@ -157,7 +161,7 @@ where w.state = 'succeeded'
 order by w.job desc, w.id desc limit :count;
 
 -- name: last_ends_by_hand
--- Of a schedule, among the newest of its job: also those that belong to no plan time, or repeat another run.
+-- Ended runs of a schedule among the newest of its job: also triggered ones, which have no plan time, and retries.
 select id, state, finished_at from (
     select n.id, n.job, n.state, n.finished_at, n.schedule_id from rota_run n
     where n.job >= :job and n.job <= :job

@@ -1,4 +1,4 @@
--- Who is told of what, and how often they were.
+-- Notifications, and the windows that limit how often each is sent.
 
 -- name: notifications
 select name, definition, owner, enabled, created_at, updated_at from rota_notification order by name;
@@ -24,7 +24,7 @@ where name = :name;
 delete from rota_notification where name = :name returning name;
 
 -- name: heed_schedules
--- The ends of a schedule's runs are those of its job.
+-- A notification of a schedule listens to the schedule's job: signals are written per job.
 insert into rota_listener (job, what, subject, since)
 select distinct s.job, 'notification', rows.name, :now
 from {rows name text, schedule text} join rota_schedule s on s.name = rows.schedule and s.deleted_at is null
@@ -32,6 +32,7 @@ where true
 on conflict (job, what, subject) do nothing;
 
 -- name: told
+-- Rate-limit windows, locked in key order: two messengers lock several.
 select notification, job, since, told, held from rota_told
 where (notification, job) in (select rows.notification, rows.job from {rows notification text, job text})
 order by notification, job

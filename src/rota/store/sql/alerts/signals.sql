@@ -1,12 +1,12 @@
--- Signals taken up by the messenger, and who listens for what.
+-- Signals, as the messenger takes them, and listeners.
 
 -- name: anything_to_tell
--- One look, all day: both tables are small, and mostly empty.
+-- Polled all day: both tables are small, and mostly empty.
 select case when exists (select 1 from rota_signal) then 1 else 0 end,
     case when exists (select 1 from rota_notification) then 1 else 0 end;
 
 -- name: take_signals
--- Oldest first; those that another messenger has at this moment are its own.
+-- Oldest first. Skips those that another messenger holds at this moment, instead of waiting for it.
 select no, at, type, kind, subject, job, schedule, details from rota_signal
 where no not in (select rows.no from {rows no bigint})
 order by no limit :limit
@@ -16,7 +16,7 @@ order by no limit :limit
 delete from rota_signal where no in (select rows.no from {rows no bigint}) returning no;
 
 -- name: listeners_of
--- What ended before somebody came to listen is none of their business.
+-- `since`, because a listener does not get signals from before it was registered.
 select job, what, subject, since from rota_listener
 where job = '*' or job in (select rows.job from {rows job text});
 
@@ -30,7 +30,8 @@ on conflict (job, what, subject) do nothing;
 delete from rota_listener where what = :what and subject = :subject and job <> :but;
 
 -- name: lock_followings
--- Whoever lets a schedule follow a job looks for rings: one after the other, or neither sees the other's.
+-- A lock: transactions that let a schedule follow a job look for rings one after the other. Otherwise two that close a
+-- ring together would not see each other's listener.
 insert into rota_setting (name, value) values ('following', :name)
 on conflict (name) do update set value = excluded.value;
 
@@ -39,13 +40,14 @@ select l.job, s.job, s.name, s.id from rota_listener l join rota_schedule s on c
 where l.what = 'schedule' and s.deleted_at is null;
 
 -- name: lock_schedules_by_id
--- In the order of everybody who locks more than one and waits.
+-- Cursors before runs, limits and keys; by id, the order of all statements that lock several cursors and wait.
 select c.no from {rows id id} join rota_schedule s on s.id = rows.id join rota_cursor c on c.no = s.cursor_no
 where s.deleted_at is null
 order by s.id
 {for_update c};
 
 -- name: read_locked_schedules
+-- A statement of its own: the one that waited for the locks may return rows as they were before the wait.
 select {schedule_row} from {rows no bigint} join rota_schedule_now on cursor_no = rows.no where deleted_at is null
 order by id;
 

@@ -1,11 +1,11 @@
--- Jobs that are made by a command and not by code.
+-- Data jobs: created by a command, not declared in code.
 
 -- name: data_jobs_seen
--- A change is a new version, a drop is a mark. By the time alone, one that is committed late would not be seen.
+-- A change is a new version, a drop sets dropped_at. Counted, because the time alone would miss a late commit.
 select count(*), count(dropped_at), coalesce(max(declared_at), 0) from rota_job where owner <> 'code';
 
 -- name: data_job_versions
--- Runs of one that was dropped, enqueued at the same moment, are done all the same.
+-- Includes recently dropped jobs: workers still do runs that were enqueued at the same moment.
 select name, version from rota_job
 where owner <> 'code' and kind in ('http', 'command') and (dropped_at is null or dropped_at > :now - :dropped_since);
 
@@ -14,6 +14,7 @@ select j.definition from {rows name text, version int}
 join rota_job j on j.name = rows.name and j.version = rows.version;
 
 -- name: job_versions
+-- The columns of `_Version` in store/jobs/data_jobs.py, in their order.
 select version, owner, dropped_at, definition from rota_job where name = :job order by version desc;
 
 -- name: taken_jobs
@@ -27,8 +28,8 @@ on conflict (name, version) do nothing
 returning version;
 
 -- name: hold_jobs
--- Those of the jobs that are there; none of them is dropped before this transaction has ended. One that is being dropped
--- is waited for, and looked at again: `lock_job_to_drop` has all its rows.
+-- The jobs that exist, locked (jobs come first in the order of locks) so that none is dropped before this transaction
+-- ends. Waits for a concurrent drop, which holds all rows (`lock_job_to_drop`), and then checks dropped_at again.
 select j.name from {rows name text} join rota_job j on j.name = rows.name
 where j.dropped_at is null
     and j.version = (select max(version) from rota_job where name = rows.name and dropped_at is null)
@@ -36,7 +37,7 @@ order by j.name
 {for_key_share j};
 
 -- name: lock_job_to_drop
--- Stronger than `lock_job`: whoever enqueues a run of it (`hold_jobs`) has committed, or waits.
+-- Stronger than `lock_job`: transactions that enqueue runs of it (`hold_jobs`) have committed, or wait.
 select version from rota_job where name = :job order by version
 {for_update};
 
@@ -44,7 +45,7 @@ select version from rota_job where name = :job order by version
 update rota_job set dropped_at = :now where name = :job and dropped_at is null;
 
 -- name: job_uses
--- A run of a pipeline needs the job of the part that it is at.
+-- A run of a pipeline uses the job of the part that it is at.
 select (select count(*) from rota_schedule where job = :job and deleted_at is null),
     (select count(*) from rota_ready where job = :job)
     + (select count(*) from rota_lease l join rota_run r on r.id = l.run_id left join rota_stage s on s.run_id = r.id

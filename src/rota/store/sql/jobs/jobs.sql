@@ -1,7 +1,7 @@
--- What is done to a job as a whole, and what is known of it.
+-- Operations on a job as a whole, its facts, and its statistics.
 
 -- name: pause_job
--- Paused twice, it is paused since the first time.
+-- Idempotent: a second pause keeps the time, actor and reason of the first.
 insert into rota_pause (kind, name, paused_at, paused_by, reason) values ('job', :job, :now, :actor, :reason)
 on conflict (kind, name) do nothing
 returning name;
@@ -10,7 +10,7 @@ returning name;
 delete from rota_pause where kind = 'job' and name = :job returning name;
 
 -- name: job_facts
--- One statement, so that a run that is being claimed is counted once.
+-- One statement, and so one snapshot: a run that is being claimed is counted once.
 with live(job, running, since, waiting, due) as (
     select coalesce(s.pipeline, w.job), 0, cast(null as bigint), count(*), min(w.run_at)
     from rota_ready w left join rota_stage s on s.run_id = w.run_id group by coalesce(s.pipeline, w.job)
@@ -31,8 +31,9 @@ left join rota_pause p on p.kind = 'job' and p.name = rows.job
 left join counted c on c.job = rows.job;
 
 -- name: newest_ended
--- Among so many of the newest. The job is bounded from both sides instead of being equal, so that PostgreSQL does not
--- take the order by job for granted, and walk the runs of all jobs by their id: only the index of a job's runs has it.
+-- The newest ended run among the newest :walk. Pinned plan: the job is bounded from both sides instead of being equal.
+-- With equality PostgreSQL would drop the job from the order, and might walk the runs of all jobs by their id. So only
+-- the index on (job, id) has the order.
 select rows.job, r.state, r.started_at, r.finished_at
 from {rows job text}
 join rota_run r on r.id = (
@@ -43,7 +44,7 @@ join rota_run r on r.id = (
     order by w.job desc, w.id desc limit 1);
 
 -- name: newest_begun
--- Of jobs whose newest run ended before it began; among as many as above.
+-- For jobs whose newest run ended before it began: when an older one began, among as many as above.
 select rows.job, (
     select max(w.started_at) from (
         select n.started_at, n.parent_id from rota_run n where n.job >= rows.job and n.job <= rows.job
@@ -73,8 +74,8 @@ select c.run_id from rota_conduct c join rota_run r on r.id = c.run_id where r.j
 order by 1;
 
 -- name: job_counts
--- Runs that are not counted yet, by state and by how long they took (its number of digits, and the first two of them),
--- and those that are.
+-- Runs that are not counted yet, grouped by state and duration (its number of digits, and the first two of them), and
+-- the stored statistics of those that are.
 select state, length(digits), substr(digits, 1, 2), count(*), sum(busy), min(created_at), max(began), null as stats
 from (
     select state, created_at, began, busy, cast(busy as text) as digits
@@ -101,13 +102,14 @@ insert into rota_job_mark (job, counted) values (:job, :mark)
 on conflict (job) do update set counted = excluded.counted;
 
 -- name: next_to_count
--- The pair is compared as one, so that nothing but the index of a job's runs has this order.
+-- Pinned plan: the pair is compared as a row value, so that only the index on (job, id) has this order.
 select id, state, created_at, started_at, finished_at, schedule_id, scope_kind, scope_id, plan_time, retry_of
 from rota_run where (job, id) > (:job, :mark) and (job, id) <= (:job, :until)
 order by job, id limit :limit;
 
 -- name: uncounted_after
--- In turn, and not only those that have ended: there may be very many that have not. Late ones are counted elsewhere.
+-- In turn, not only those that have ended: to search for these would walk over a great many that have not. Late runs
+-- are counted when they are pruned.
 select u.run_id, r.state, r.created_at, r.started_at, r.finished_at, r.schedule_id, r.scope_kind, r.scope_id, r.plan_time,
     r.retry_of, u.late
 from (
@@ -148,7 +150,8 @@ delete from rota_skip where (schedule_id, scope_kind, scope_id, run_id) in (
     select rows.schedule_id, rows.kind, rows.name, rows.id from {rows schedule_id id, kind text, name text, id id});
 
 -- name: lock_stats
--- Janitors fold into a job's statistics one after the other: the row of its oldest days is their lock.
+-- A lock: janitors fold into a job's statistics one after the other. The row of its oldest days is what they lock; the
+-- update changes nothing (where false), but on PostgreSQL it locks the row.
 insert into rota_job_stats (job, day, stats) values (:job, :day, '{}')
 on conflict (job, day) do update set stats = excluded.stats where false;
 

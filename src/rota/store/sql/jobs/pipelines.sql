@@ -1,4 +1,4 @@
--- Pipelines: the part of a run that is to be done now, and whoever does it.
+-- Pipelines: the part that a run is at, and the job that does it.
 
 -- name: put_stages
 insert into rota_stage (run_id, pipeline, plan, no, step, job, job_version, queue)
@@ -10,7 +10,8 @@ on conflict (run_id) do update set no = excluded.no, step = excluded.step, job =
     job_version = excluded.job_version, queue = excluded.queue;
 
 -- name: ready_for_parts
--- Whoever knows the part's job may claim it; while the pipeline is paused, nobody.
+-- Workers that know the part's job may claim it. While the pipeline is paused, it waits under the pipeline's own name,
+-- and nobody claims it.
 -- unlocked: the rows are new, or of leases that this transaction holds; nobody else has them.
 update rota_ready set queue = s.queue,
     job = case when p.name is null then s.job else s.pipeline end,
@@ -24,15 +25,16 @@ returning rota_ready.queue;
 select s.run_id, s.plan from {rows id id} join rota_stage s on s.run_id = rows.id;
 
 -- name: untouched_plan
--- Not of one that somebody has claimed since, if this is repeated.
+-- Fence 0: a repetition must not move a run back that was claimed since.
 select s.plan from rota_stage s join rota_ready w on w.run_id = s.run_id and w.fence = 0 where s.run_id = :id;
 
 -- name: stages_of
+-- The columns of `_Stage` in store/jobs/pipeline_claims.py, in their order.
 select s.run_id, s.plan, s.step, s.job, s.job_version, s.pipeline
 from {rows id id} join rota_stage s on s.run_id = rows.id;
 
 -- name: lock_pauses
--- Whoever resumes it waits until what was claimed meanwhile is put back.
+-- A resume waits for this lock until the runs that were claimed meanwhile are put back.
 select p.name from {rows name text} join rota_pause p on p.kind = 'job' and p.name = rows.name {for_key_share p};
 
 -- name: unpark
@@ -44,7 +46,7 @@ where s.pipeline = :job and rota_ready.run_id = s.run_id and rota_ready.job = :j
 select s.step, s.job, s.queue, s.no, s.plan from rota_stage s where s.run_id = :id;
 
 -- name: advanced_before
--- An end of a part repeated after an unknown commit, whatever became of the run since.
+-- Recognizes a repeated end of a part after an unknown commit, whatever became of the run since.
 select rows.id, rows.fence from {rows id id, fence int}
 join rota_event e on e.kind = 'run' and e.subject = cast(rows.id as text) and e.type = 'advanced'
     and e.fence = rows.fence;

@@ -1,11 +1,11 @@
--- The audit trail: what is written down of it, and the facts that the rest of it is read off.
+-- The audit trail: events that are written, and the facts from which the other events are derived.
 
 -- name: note_event
 insert into rota_event (at, kind, subject, type, actor, fence, details)
 values (:now, :kind, :subject, :type, :actor, :fence, :details);
 
 -- name: note_event_once
--- Acts that take more than one transaction, or find nothing of their own when they are repeated, name themselves.
+-- For acts that take several transactions, or cannot recognize their own repetition: `act` is a unique id in details.
 insert into rota_event (at, kind, subject, type, actor, fence, details)
 select :now, cast(:kind as text), cast(:subject as text), cast(:type as text), cast(:actor as text),
     cast(:fence as int), cast(:details as text)
@@ -20,7 +20,7 @@ from {rows subject text, actor text, fence int, details text}
 where true;
 
 -- name: events_of
--- The newest of them, if there are very many.
+-- Descending with a limit: the newest, if there are very many.
 select seq, at, kind, subject, type, actor, fence, details from rota_event
 where kind = :kind and subject = :subject order by seq desc limit :limit;
 
@@ -46,7 +46,7 @@ select actor from rota_event
 where kind = 'schedule' and subject = :name and type = 'triggered' and strpos(details, :id) > 0;
 
 -- name: newest_of_name
--- Also one that was deleted: who did that is what is asked for, then.
+-- Includes deleted schedules: their trail tells who deleted them.
 select id from rota_schedule where name = :name
 order by case when deleted_at is null then 0 else 1 end, created_at desc limit 1;
 

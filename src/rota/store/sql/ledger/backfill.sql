@@ -19,12 +19,13 @@ from {rows id id, hold int, limit_key text} join rota_run r on r.id = rows.id
 where true;
 
 -- name: derived_runs
--- The states of what was made from runs by retries, oldest first. None of them is older than its origin.
+-- States of retries, oldest first. No retry is older than its origin, so the walk may begin at the oldest origin.
 select n.origin_id, n.state from rota_run_now n
 where n.job = :job and n.id > :first and n.origin_id is not null
 order by n.id;
 
 -- name: drop_ranges
+-- The caller holds the locks of the cursors (lock_schedule or lock_schedules).
 delete from rota_range
 where (schedule_id, from_at, to_at, scope_kind, scope_id, kind, reason) in (
     select rows.id, rows.from_at, rows.to_at, rows.scope_kind, rows.scope_id, rows.kind, rows.reason

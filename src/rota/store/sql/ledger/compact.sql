@@ -1,6 +1,7 @@
 -- Retention of schedules: ranges instead of runs.
 
 -- name: lock_schedules
+-- By id, the order of all statements that lock several cursors and wait.
 select s.id from {rows id id} join rota_schedule s on s.id = rows.id join rota_cursor c on c.no = s.cursor_no
 order by s.id {for_update c};
 
@@ -18,6 +19,7 @@ where rota_range.schedule_id = rows.id and rota_range.scope_kind = rows.scope_ki
 returning schedule_id, rota_range.scope_kind, rota_range.scope_id, rota_range.kind, rota_range.reason;
 
 -- name: surplus_skips
+-- Not those that a lane still holds: planning reads them.
 select k.run_id from rota_skip k
 where k.job = :job and k.surplus = 1
     and not exists (
@@ -32,7 +34,7 @@ where s.job = :job and g.kind = 'missed' and g.to_at < :now - :keep_for
 limit :limit;
 
 -- name: gone_scopes
--- Scopes that a provider has not named for long, of which no run is left.
+-- Scopes that their provider has not named for long, and that have no runs left.
 select distinct p.schedule_id, p.scope_kind, p.scope_id
 from rota_schedule s join rota_scope_span p on p.schedule_id = s.id
 where s.job = :job and p.until < :now - :keep_for
@@ -51,7 +53,7 @@ where s.job = :job and p.until < :now - :keep_for
 limit :limit;
 
 -- name: drop_spans
--- Not if its provider has named the scope again meanwhile.
+-- Checked again under the lock: the provider may have named the scope again meanwhile.
 -- locked by: lock_schedules
 delete from rota_scope_span where (schedule_id, scope_kind, scope_id) in (
     select rows.id, rows.kind, rows.name from {rows id id, kind text, name text}
@@ -72,7 +74,7 @@ delete from rota_lane where (schedule_id, scope_kind, scope_id) in (
     select rows.id, rows.kind, rows.name from {rows id id, kind text, name text});
 
 -- name: jobs_of_schedules
--- One index probe per job, however many schedules there are.
+-- A loose index scan: one probe per job, however many schedules there are.
 with recursive names(job) as (
     select (select job from rota_schedule order by job limit 1)
     union all

@@ -1,4 +1,4 @@
--- What explanations are made of.
+-- Facts for explanations and for `doctor`.
 
 -- name: schedule_due
 select next_at from rota_schedule_now where id = :id;
@@ -62,7 +62,7 @@ select count(*) from rota_ready w join rota_ready o on o.queue = w.queue and o.h
 where w.run_id = :id;
 
 -- name: count_own_before
--- Those of its own scope.
+-- Like count_before, for a caller who may see only the run's own scope.
 select count(*) from rota_run m join rota_ready w on w.run_id = m.id
 join rota_ready o on o.queue = w.queue and o.hold = 0
     and (o.rank, o.run_at, o.run_id) < (w.rank, w.run_at, w.run_id)
@@ -88,14 +88,14 @@ select coalesce(s.job, w.job), count(*) from rota_ready w left join rota_stage s
 where w.hold in (0, 2, 6) group by coalesce(s.job, w.job);
 
 -- name: orphaned_waits
--- Those of a run that is over itself go when the run does that it waited for.
+-- Waits of a run that has ended itself are not orphans: they go when the run ends that it waited for.
 select count(*) from rota_wait a left join rota_run p on p.id = a.after_id where p.id is null or p.state is not null;
 
 -- name: orphaned_limits
 select count(*) from rota_gate g left join rota_run r on r.id = g.run_id where r.id is null or r.state is not null;
 
 -- name: begun_and_skipped
--- Among those with the newest attempts: the others were looked at when theirs were.
+-- Only runs with the newest attempts: older ones were checked when theirs were the newest.
 select r.id from (
     select distinct run_id from (
         select run_id from rota_attempt order by run_id desc, fence desc limit :looked) as newest) as a

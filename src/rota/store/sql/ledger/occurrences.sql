@@ -1,4 +1,4 @@
--- What became of the plan times of a schedule. Runs derived by a retry share their plan time and do not count.
+-- The ledger of a schedule's plan times. A retry shares the plan time of the run it repeats, and does not count.
 
 -- name: look_at_schedule
 select {schedule_row} from rota_schedule_now where name = :name and deleted_at is null;
@@ -24,7 +24,7 @@ where schedule_id = :id and to_at >= :from_at and from_at <= :to_at and from_at 
 order by from_at, scope_kind, scope_id, kind limit :limit;
 
 -- name: runs_between
--- By where each is told next: of one that covers older plan times, those may have been told on the page before.
+-- In the order in which pages list them: the older plan times that a run covers may be on the page before.
 select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason
 from rota_run_now n
 where n.schedule_id = :id and n.retry_of is null and n.plan_time >= :from_at
@@ -37,11 +37,11 @@ select scope_kind, scope_id, plan_time from rota_run
 where schedule_id = :id and retry_of is null and plan_time > :after and plan_time <= :until;
 
 -- name: made_again
--- By retries and backfills; the newest last.
+-- Runs made in place of these, by retries and backfills; the newest last.
 select n.retry_of, n.id, n.state from {rows id id} join rota_run_now n on n.retry_of = rows.id order by n.id;
 
 -- name: tally_runs
--- Each row is a range of the index of plan times.
+-- Each row is one range scan of the index of plan times.
 select rows.no, rows.kind, rows.name, rows.after, count(r.id), coalesce(sum(r.missed_count), 0)
 from {rows no int, kind text, name text, after bigint, until bigint}
 join rota_run r on r.schedule_id = :id and r.scope_kind = rows.kind and r.scope_id = rows.name

@@ -1,7 +1,8 @@
--- What changed since somebody looked.
+-- Cheap checks for changes.
 
 -- name: change_mark
--- Another one after every commit. SQLite tells that without a statement; where it cannot, everything may have changed.
+-- A value that differs each time: PostgreSQL does not tell of commits, so anything may have changed. SQLite does tell,
+-- without a statement.
 select random();
 
 -- name: watched_runs

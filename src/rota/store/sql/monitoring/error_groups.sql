@@ -1,7 +1,8 @@
--- Runs that went wrong.
+-- Failed runs.
 
 -- name: newest_faults
--- Of each state the newest, from the end of its index.
+-- The columns of `FailedRun`, in their order. Per state, because the index is on (state, run_id): each part is walked
+-- from its newest end.
 select run_id, state, job, fingerprint, at
 from (
     select * from (

@@ -1,4 +1,4 @@
--- How full it is now. Live rows only, and not all of a very long queue.
+-- Gauges: live rows only, and not all of a very long queue.
 
 -- name: queue_levels
 select queue, state, count(*), :now - min(at)

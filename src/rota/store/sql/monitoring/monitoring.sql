@@ -1,6 +1,7 @@
--- What people look at: the first page, charts, the timeline. Live tables and indexes only, and never all of a long queue.
+-- The overview, charts and the timeline: live tables and indexes only, and never all of a long queue.
 
 -- name: backlog
+-- One branch per hold, each in its own index and with its own limit.
 select queue, job, count(*), min(run_at), sum(case when run_at < :now - :late then 1 else 0 end)
 from (
     select * from (
@@ -34,7 +35,7 @@ select count(*) from (
 ) as scheduled;
 
 -- name: count_begun
--- Leases; of all that have begun, those that run, that wait, and that were asked to stop.
+-- Number of leases; and of all begun runs, how many run, wait, and were asked to stop.
 select coalesce(sum(leased), 0), count(case when leased = 1 and cancel_at is null then 1 end),
     count(case when leased = 0 and cancel_at is null then 1 end), count(cancel_at)
 from (
@@ -46,7 +47,7 @@ from (
 ) as begun;
 
 -- name: lingering_runs
--- Those within a step that is not to be cancelled have their grace still before them.
+-- Not shielded runs: their grace period begins only when the shielded step ends.
 select run_id, worker_id, cancel_at from rota_lease where cancel_at < :now - :late and shielded <= 0
 union all
 select run_id, worker_id, cancel_at from rota_outside where cancel_at < :now - :late
@@ -66,7 +67,7 @@ where c.next_at > :now - :late and c.next_plan is not null and s.deleted_at is n
 order by c.next_at, c.no limit :limit;
 
 -- name: counted_last_day
--- Whole hours, and what was counted before the first of them, five minutes at a time.
+-- Whole hours, and before the first of them spans of five minutes.
 select counted from rota_count where span = 3600 and at >= :whole
 union all
 select counted from rota_count where span = 300 and at >= :since and at < :whole;
@@ -85,7 +86,7 @@ on conflict (span, at, source) do update set counted = excluded.counted;
 select 1 from rota_count where span = 60 and at = :at and source = '';
 
 -- name: measure_queues
--- A queue's runs that may be claimed are counted in the index that claims use.
+-- One branch per hold: each is counted in the index that claims use.
 select queue, 'queued', count(*) from rota_ready where hold = 0 group by queue
 union all
 select queue, 'queued', count(*) from rota_ready where hold = 2 group by queue
@@ -99,7 +100,7 @@ union all
 select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
 
 -- name: oldest_queued
--- Each kind in its own index, as they are measured.
+-- One branch per hold, each in its own index, as in measure_queues.
 select queue, min(oldest) from (
     select queue, min(run_at) as oldest from rota_ready where hold = 0 group by queue
     union all
@@ -109,6 +110,7 @@ select queue, min(oldest) from (
 ) as queued group by queue;
 
 -- name: begin_measuring
+-- The primary key decides a race: only the process that inserts a span's row measures it.
 insert into rota_count (span, at, source, counted)
 select rows.span, rows.at, '', '{}' from {rows span int, at bigint}
 where true
@@ -148,7 +150,7 @@ where l.began <= :to_at and (:scheduled = 0 or r.schedule_id is not null)
 order by l.began desc limit :limit;
 
 -- name: succeeded_between
--- By id, which tells about when a run was made; so many are looked at, and no more.
+-- By id, which tells roughly when a run was created; reads at most :looked runs.
 select r.id, r.attempt, 'succeeded', r.worker_id, r.began, r.finished_at, r.job, r.queue, s.name
 from (
     select * from (

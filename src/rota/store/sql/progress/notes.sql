@@ -1,7 +1,7 @@
--- What runs in progress say of themselves.
+-- Notes of runs in progress: progress, steps and logs.
 
 -- name: lock_noted
--- Fenced, as a report is. A heartbeat may renew the lease meanwhile; whoever ends it waits.
+-- Fenced, as a report is. A weak lock: a heartbeat may renew the lease meanwhile, but its end waits.
 select l.run_id, l.fence
 from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
 order by l.run_id
@@ -16,7 +16,7 @@ on conflict (run_id) do update
 set fence = excluded.fence, done = excluded.done, summary = excluded.summary, at = excluded.at;
 
 -- name: put_steps
--- What is recorded as succeeded stays as it was recorded.
+-- Fenced: an older attempt does not overwrite a newer one's step. A step that has succeeded stays as it was recorded.
 insert into rota_step
     (run_id, id, no, state, fence, attempt, started_at, finished_at, done, summary, result, error)
 select rows.run_id, rows.id, rows.no, rows.state, rows.fence, rows.attempt, :now - rows.age,
@@ -42,9 +42,9 @@ delete from rota_log
 where (run_id, fence, no) in (select rows.run_id, rows.fence, rows.no from {rows run_id id, fence int, no int});
 
 -- name: shield
--- Not if it was asked to stop before; then it stays as it is only for another step that has one. Shields of an attempt
--- are numbered, and one that was lifted leaves its number: what arrives late neither sets it again nor lifts the next.
--- What is repeated gets the first answer, whatever was asked since: the step may have begun.
+-- Refused if the run was asked to stop before, unless another step that goes on has shielded it. Shields of an attempt
+-- are numbered, and a lifted one leaves its number (negative): a late request neither sets it again nor lifts the next.
+-- A repetition gets the first answer, whatever happened since, because the step may have begun.
 update rota_lease set shielded = case when cancel_at is null and shielded > -cast(:no as int) then cast(:no as int)
     when shielded = cast(:no as int) then shielded
     when cast(:another as int) = 1 then shielded else -cast(:no as int) end
@@ -52,7 +52,7 @@ where run_id = :id and fence = :fence and abs(shielded) <= cast(:no as int)
 returning case when shielded = cast(:no as int) then 1 else 0 end;
 
 -- name: unshield
--- The grace of a cancel that came meanwhile begins now.
+-- The grace period of a cancel that came meanwhile begins now.
 update rota_lease set shielded = -cast(:no as int),
     cancel_at = case when cancel_at is null then null else :now + :grace end
 where run_id = :id and fence = :fence and shielded between 1 and cast(:no as int)

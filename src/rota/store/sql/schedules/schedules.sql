@@ -1,4 +1,4 @@
--- Schedules: made, changed, asked for. Whoever changes one holds its cursor's row.
+-- Schedules: create, change, read. A transaction that changes one holds the lock of its cursor's row.
 
 -- name: insert_schedule
 insert into rota_schedule (id, cursor_no, name, job, definition, declared, owner, revision, enabled, job_paused,
@@ -18,16 +18,17 @@ returning no;
 delete from rota_cursor where no in (select rows.no from {rows no bigint});
 
 -- name: lock_schedule
+-- The cursor is the schedule's lock: after its job, before runs, limits and keys.
 select no from rota_cursor
 where no = (select cursor_no from rota_schedule where name = :name and deleted_at is null)
 {for_update};
 
 -- name: read_locked
--- In a statement of its own, which sees what was done while the lock was waited for.
+-- A statement of its own: the one that waited for the lock may return the row as it was before the wait.
 select {schedule_row} from rota_schedule_now where cursor_no = :no and deleted_at is null;
 
 -- name: lock_schedules_of_job
--- In the order of everybody who locks more than one and waits.
+-- By id, the order of all statements that lock several cursors and wait.
 select c.no, s.id from rota_schedule s join rota_cursor c on c.no = s.cursor_no
 where s.job = :job and s.deleted_at is null and s.id > :after
     and s.job_paused = coalesce(:job_paused, s.job_paused) and s.enabled = coalesce(:enabled, s.enabled)
@@ -41,16 +42,16 @@ where job = :job and deleted_at is null
 order by id;
 
 -- name: lock_job
--- Whoever pauses or resumes a job, and whoever gives it a schedule, do so one after the other: else neither sees the
--- other's row, and the schedule goes on though its job is paused, or rests for ever. Not in the way of those who enqueue
--- its runs (`hold_jobs`).
--- The order of locks: jobs, cursors, runs, limits, keys. A job that has no row is locked by nothing, but only one that
--- code has not declared yet has none: it cannot be dropped.
+-- Serializes pausing and resuming a job with giving it a schedule. Otherwise neither transaction sees the other's row,
+-- and the schedule goes on though its job is paused, or rests for ever. Does not block transactions that enqueue its
+-- runs (`hold_jobs`).
+-- The order of locks: jobs, cursors, runs, limits, keys. A job without a row cannot be locked, but only one that code
+-- has not declared yet has none, and that cannot be dropped.
 select version from rota_job where name = :job order by version
 {for_no_key_update};
 
 -- name: job_is_dropped
--- Asked after its lock: it may have been dropped, or made anew, while that was waited for.
+-- Read after the job's lock: the job may have been dropped, or created again, during the wait.
 select 1 from (select count(*) as made, count(dropped_at) as dropped from rota_job where name = :job) as versions
 where made > 0 and dropped = made;
 
@@ -83,7 +84,7 @@ insert into rota_revision (schedule_id, no, valid_from, definition, tzdata, acti
 values (:id, :no, :valid_from, :definition, :tzdata, :active, :note, :actor, :now);
 
 -- name: reopen_revisions
--- A pause that was caught up with named its plan times after all.
+-- A pause that is caught up with counts as active: its plan times belong to the schedule after all.
 update rota_revision set active = 1, note = :note
 where schedule_id = :id and active = 0 and valid_from >= :valid_from;
 
@@ -119,7 +120,8 @@ insert into rota_setting (name, value) values (:name, :value)
 on conflict (name) do update set value = excluded.value;
 
 -- name: lock_older_zones
--- A bite of those planned with older time zone data, in the order of everybody who locks more than one and waits.
+-- A batch of those planned with older time zone data; by id, the order of all statements that lock several cursors and
+-- wait.
 select c.no, s.id from rota_schedule s join rota_cursor c on c.no = s.cursor_no
 where s.id > :after and s.zoned = 1 and s.paused_at is null and s.deleted_at is null
     and c.tzdata < :tzdata and c.next_at is not null
@@ -127,9 +129,9 @@ order by s.id limit :limit
 {for_update c};
 
 -- name: look_again_at_zones
--- Planning takes them up at once. In a statement of its own: whoever held a cursor while its lock was waited for may
--- have paused or deleted the schedule, and the statement that waited looked again at the cursor alone. Not one that is
--- paused until a certain time, which would end its pause; it is looked at when it is planned again.
+-- Makes them due now. A statement of its own: the transaction that held a cursor during the wait may have paused or
+-- deleted the schedule, and the statement that waited rechecked the cursor alone. Not a schedule that is paused until a
+-- certain time: that would end its pause; it is replanned when it is resumed.
 -- locked by: lock_older_zones
 update rota_cursor set next_at = :now
 where no in (

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PART = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)(?P<words>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$"
     r"|^<!-- (?P<verb>\w+): (?P<object>.*?) -->$",

@@ -11,9 +11,9 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.instants import micros_at
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, report_of
-from tests.support.schedules import plan
-from tests.support.seed_policies import Story, Told
+from tests.support.runs.runs import claim, claim_limited, report_of
+from tests.support.schedules.policy_oracle import Story, Told
+from tests.support.schedules.schedules import plan
 
 SECOND = 1_000_000
 

@@ -1,4 +1,4 @@
-"""The stories of `seed_policies`, as a simulation tells them."""
+"""The stories of `policy_oracle`, as a simulation tells them."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ from rota.core.jobs.retry import RetryPolicy
 from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
 from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.schedule import ScheduleDefinition
-from tests.support.seed_policies import Story, Told
+from tests.support.schedules.policy_oracle import Story, Told
 
 SECOND = 1_000_000
 

@@ -14,7 +14,7 @@ from rota.engine.worker.worker import Worker
 from rota.store import Store
 from rota.testing import Harness
 from rota.testing.harness.manual_worker import RunReference
-from tests.support.waiting import until
+from tests.support.wait import until
 
 BEAT = timedelta(milliseconds=50)
 SECOND = timedelta(seconds=1)

@@ -11,7 +11,7 @@ from rota.store import Store
 from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import START, ManualClock
-from tests.support.runs import WORK
+from tests.support.runs.runs import WORK
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND

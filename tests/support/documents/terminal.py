@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from tests.support.processes import GUARD
-from tests.support.waiting import wait_for
+from tests.support.processes.rota_process import GUARD
+from tests.support.wait import wait_for
 
-READY = r"worker .* runs |^http://|^page "  # what `rota worker`, `rota server` and `rota dev` say when they are
+READY = r"worker .* runs |^http://|^dashboard "  # what `rota worker`, `rota server` and `rota dev` say when they are
 MARK = "--- ended with"
 
 

@@ -12,7 +12,7 @@ from rota.store import Database, open_database
 from rota.store.databases.database import Tx
 from rota.store.databases.statements import POSTGRES
 
-HERE = Path(__file__).parents[1] / "golden"
+HERE = Path(__file__).parents[2] / "golden"
 
 _SQLITE = "select type || ' ' || name, coalesce(sql, '') from sqlite_master where tbl_name like 'rota%'"
 _POSTGRES = """

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from tests.support.postgres import PostgresServer, connected
+from tests.support.databases.postgres import PostgresServer, connected
 
 ALONE = """
 select pg_terminate_backend(pid) from pg_stat_activity

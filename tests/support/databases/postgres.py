@@ -23,8 +23,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from tests.support.ports import free_port
-from tests.support.waiting import wait_for
+from tests.support.servers.ports import free_port
+from tests.support.wait import wait_for
 
 T = TypeVar("T")
 

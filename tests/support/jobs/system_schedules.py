@@ -7,7 +7,7 @@ import os
 import time
 
 from rota import Context, Rota, cron, every
-from tests.support.system_jobs import LEDGER, entered, turn
+from tests.support.jobs.system_jobs import LEDGER, entered, turn
 
 WANTED = "SYSTEM_TEST_SCHEDULES"
 

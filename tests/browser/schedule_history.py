@@ -14,8 +14,8 @@ from rota.core.schedules.schedule import define
 from rota.core.states import Outcome
 from rota.store import Store, open_database
 from tests.browser import jobs
-from tests.support.runs import claim, claim_limited, tell
-from tests.support.schedules import plan
+from tests.support.runs.runs import claim, claim_limited, tell
+from tests.support.schedules.schedules import plan
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 MICROS = 1_000_000

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.node import node
+from tests.support.processes.node import node
 
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"

@@ -18,8 +18,8 @@ from rota.store import Store
 from rota.store.ledger.backfill import Order
 from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, tell
-from tests.support.schedules import HOUR, MINUTE, edit, make_schedule, plan
+from tests.support.runs.runs import claim, claim_limited, tell
+from tests.support.schedules.schedules import HOUR, MINUTE, edit, make_schedule, plan
 
 SCOPES = [("shop", "a"), ("shop", "b"), ("shop", "c")]
 JOB = JobDefinition(name="work", retry=msgspec.structs.replace(JobDefinition(name="x").retry, max_attempts=1))

@@ -1,6 +1,6 @@
 """The jobs that system tests let real workers run, each with an entry in a ledger that rota knows nothing of.
 
-As a program it is a producer: `python -m tests.support.system_jobs 500` enqueues so many runs and prints their ids.
+As a program it is a producer: `python -m tests.support.jobs.system_jobs 500` enqueues 500 runs and prints their ids.
 """
 
 from __future__ import annotations
