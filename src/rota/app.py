@@ -74,8 +74,8 @@ class Rota(ScriptRunner):
         config: Config | None = None,
         **settings: object,
     ) -> None:
-        given = {"database_url": database_url, "worker_version": version, **settings}
-        self._configure(config or load_config(given))
+        values = {"database_url": database_url, "worker_version": version, **settings}
+        self._configure(config or load_config(values))
         self.registry = Registry()
         self._opener: Callable[[], Awaitable[Client]] | None = None
         self._lock = threading.RLock()
@@ -183,8 +183,8 @@ class Rota(ScriptRunner):
         handler = self.registry.newest(job if isinstance(job, str) else job.name)
         own = {option: value for option, value in options.items() if option != "notify"}
         self.registry.schedules.declare(name, handler, trigger, own)
-        if (told := options.get("notify")) is not None:
-            self.registry.notifications.of_schedule(name, told)
+        if (notify := options.get("notify")) is not None:
+            self.registry.notifications.of_schedule(name, notify)
 
     def notify(self, name: str, **options: Any) -> None:
         """Declare a notification: `app.notify("ops", on=["failure"], to="mailto:me@example.com", jobs=["crawl"])`.

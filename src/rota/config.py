@@ -187,11 +187,11 @@ def load_config(
 ) -> Config:
     """Load the configuration. Flags that are None count as not given. `file` defaults to `rota.toml`, if it exists."""
     environment = os.environ if environment is None else environment
-    given: dict[str, tuple[object, str]] = {}
-    given |= {name: (value, f"{name} in {file or _FILE}") for name, value in _from_file(file).items()}
-    given |= {name: (value, _variable(name)) for name, value in _from_environment(environment).items()}
-    given |= {name: (value, name) for name, value in (flags or {}).items() if value is not None}
-    typed: dict[str, Any] = {name: _typed(name, value, told) for name, (value, told) in given.items()}
+    values: dict[str, tuple[object, str]] = {}
+    values |= {name: (value, f"{name} in {file or _FILE}") for name, value in _from_file(file).items()}
+    values |= {name: (value, _variable(name)) for name, value in _from_environment(environment).items()}
+    values |= {name: (value, name) for name, value in (flags or {}).items() if value is not None}
+    typed: dict[str, Any] = {name: _typed(name, value, source) for name, (value, source) in values.items()}
     return Config(**typed)
 
 
@@ -226,8 +226,8 @@ def _variable(name: str) -> str:
     return f"ROTA_{name.upper()}"
 
 
-def _typed(name: str, value: Any, told: str | None = None) -> object:
-    """Convert a setting to its type. `told` says where it was set, for the error message."""
+def _typed(name: str, value: Any, source: str | None = None) -> object:
+    """Convert a setting to its type. `source` says where it was set, for the error message."""
     if name not in _TYPES:
         raise BadConfig(f"rota has no setting {name!r}", hint=did_you_mean(name, SETTINGS))
     kind = _TYPES[name]
@@ -241,4 +241,4 @@ def _typed(name: str, value: Any, told: str | None = None) -> object:
         return str(value)
     except (BadDuration, ValueError, KeyError) as error:
         hint = getattr(error, "hint", None) or ("write true or false" if kind is bool else "write a whole number")
-        raise BadConfig(f"{told or name} cannot be {value!r}", hint=hint) from error
+        raise BadConfig(f"{source or name} cannot be {value!r}", hint=hint) from error

@@ -231,12 +231,12 @@ def listen(config: Config) -> socket.socket:
             hint="set ROTA_AUTH=on and make a token with `rota token create`; or use 127.0.0.1",
         )
     try:
-        places = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)
-        family, *_, address = min(places, key=lambda place: place[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)
+        family, *_, address = min(addresses, key=lambda place: place[0] != socket.AF_INET)
         return socket.create_server((str(address[0]), config.port), family=family)
     except OSError as error:
-        where = f"{config.host}:{config.port}"
+        address_text = f"{config.host}:{config.port}"
         if error.errno == errno.EADDRINUSE:
             hint = "another rota may be running there; --port, ROTA_PORT or --metrics-port name another, 0 any free one"
-            raise Unavailable(f"{where} is in use already", hint=hint) from None
-        raise Unavailable(f"cannot listen on {where}: {error.strerror or error}") from None
+            raise Unavailable(f"{address_text} is in use already", hint=hint) from None
+        raise Unavailable(f"cannot listen on {address_text}: {error.strerror or error}") from None

@@ -21,7 +21,7 @@ class Steps:
         self.taken = 0
         self.troubles = 0
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         self.troubles += 1
 
     async def step(self) -> timedelta:

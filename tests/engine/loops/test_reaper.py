@@ -68,7 +68,7 @@ async def test_after_an_outage_it_waits_again(harness: Harness, reaper: Reaper) 
     run = await harness.enqueue("job")
     worker = await harness.worker().claim()
     harness.clock.advance(harness.lease + SECOND)
-    reaper.troubled()
+    reaper.on_error()
     await reaper.step()
     assert await harness.state(run) is RunState.RUNNING
     await worker.heartbeat()

@@ -33,7 +33,7 @@ from rota.engine.isolation.protocol import (
     frame,
     memory_peak_mb,
 )
-from rota.engine.isolation.spawn import Exit, how_it_died, preparations, reap, spawn
+from rota.engine.isolation.spawn import Exit, encoded_death, preparations, reap, spawn
 from rota.engine.observability import logs
 from rota.errors import Unavailable
 
@@ -171,7 +171,7 @@ class _Child(asyncio.Protocol):
         cpu = None
         if self.began is not None and ended.cpu_ms is not None:
             cpu = max(0, ended.cpu_ms - self.began.cpu_ms)
-        return ProcessOutcome("died", how_it_died(ended, self._killed, self._call, cpu), cpu, self._peak)
+        return ProcessOutcome("died", encoded_death(ended, self._killed, self._call, cpu), cpu, self._peak)
 
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):  # macOS refuses a group that holds only zombies
@@ -287,7 +287,7 @@ class ProcessPool:
 
         if run.killed:
             self._give_back(child)
-            return ProcessOutcome("died", how_it_died(Exit(signal=signal.SIGKILL), ours=True))
+            return ProcessOutcome("died", encoded_death(Exit(signal=signal.SIGKILL), ours=True))
         answer = child.call(call, on_note)
         run.child = child
         if run.cancelled:

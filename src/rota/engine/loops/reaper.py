@@ -32,7 +32,7 @@ class Reaper:
         self._wait_until: float | None = None
         self.taken = 0
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         self._seen = None
 
     async def step(self) -> timedelta:
@@ -42,9 +42,9 @@ class Reaper:
             self._wait_until = steady + self._caution.total_seconds()
         self._seen = (wall, steady)
         if self._wait_until is not None:
-            left = self._wait_until - steady
-            if left > 0:
-                return min(self._interval, timedelta(seconds=left))
+            remaining = self._wait_until - steady
+            if remaining > 0:
+                return min(self._interval, timedelta(seconds=remaining))
             self._wait_until = None
         return await self._reap()
 

@@ -108,7 +108,7 @@ class HeartbeatThread:
         """Send heartbeats on the running event loop until stopped."""
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
         store = self._parent.twin()
-        complaints = RepeatedErrors(log, "heartbeat", store.clock)
+        errors = RepeatedErrors(log, "heartbeat", store.clock)
         while not self._stopping:
             rest = self._interval
             try:
@@ -116,11 +116,11 @@ class HeartbeatThread:
                 async with asyncio.timeout(self._interval):
                     deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
                 self._meters.beats_ok.add()
-                complaints.over()
+                errors.recovered()
             except Exception as error:
                 self._meters.beats_failed.add()
                 rest = min(1.0, self._interval / 3)
-                complaints.tell(error, str(error) or f"no answer within {self._interval:g}s")
+                errors.failed(error, str(error) or f"no answer within {self._interval:g}s")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._now.wait(), rest)
             self._now.clear()

@@ -40,7 +40,7 @@ class KnownJobs:
         self.known: dict[str, int] = {}
         self._list()
 
-    def also(self, jobs: Mapping[str, int]) -> None:
+    def add(self, jobs: Mapping[str, int]) -> None:
         """Add built-in jobs that no code declares."""
         self._more.update(jobs)
         self._list()
