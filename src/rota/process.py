@@ -61,7 +61,7 @@ class ForcedExit:
             return
         # Log in a thread: the blocked code may hold the lock of a log handler.
         logging_thread = threading.Thread(
-            target=log.error, args=("something does not stop: ended without it",), daemon=True
+            target=log.error, args=("forced exit: a handler or thread does not stop",), daemon=True
         )
         logging_thread.start()
         logging_thread.join(0.2)

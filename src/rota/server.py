@@ -130,7 +130,7 @@ async def _stop(engine: Engine, web: Web | None, grace: float) -> None:
         async with asyncio.timeout(grace + _LAST_WORDS):
             await asyncio.gather(*ending)
     except TimeoutError:
-        log.warning("stopped without reporting everything: the reaper of another process will find what is left")
+        log.warning("stopped before everything was reported: the reaper of another process will reclaim the rest")
 
 
 def _say_stopping(engine: Engine, grace: float) -> None:
@@ -227,7 +227,7 @@ class Web(uvicorn.Server):
 def listen(config: Config) -> socket.socket:
     if not config.auth and not is_loopback(config.host.lower()):
         raise BadConfig(
-            f"host {config.host!r} can be reached from other machines, and everybody there could do everything",
+            f"host {config.host!r} is reachable from other machines, and without auth everybody could do everything",
             hint="set ROTA_AUTH=on and make a token with `rota token create`; or use 127.0.0.1",
         )
     try:

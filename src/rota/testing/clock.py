@@ -45,7 +45,8 @@ class ManualClock:
         target = moment(at, zone)
         if target < self._micros:
             raise Invalid(
-                f"{shown(target, zone)} is over: it is {shown(self._micros, zone)}", hint="`jump` sets a clock back"
+                f"{shown(target, zone)} is in the past: it is {shown(self._micros, zone)}",
+                hint="`jump` sets a clock back",
             )
         self.advance(timedelta(microseconds=target - self._micros))
 

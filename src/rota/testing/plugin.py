@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rota.testing.inline_mode.inline import Inlined
 
 _MARKER = (
-    "rota(start=None, zone='UTC', leaves=False, **settings): when the clock of its harness starts, whether it may leave"
-    " runs under way, and settings such as lease='1m'"
+    "rota(start=None, zone='UTC', leaves=False, **settings): start of the harness's clock, whether runs may stay"
+    " active at the end, and settings such as lease='1m'"
 )
 _NO_APP = """which app is tested? Say so in your pytest configuration:
 
@@ -43,7 +43,7 @@ _passed = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    help_text = "where tests make databases: a PostgreSQL server; SQLite files if none is given"
+    help_text = "PostgreSQL server on which tests create databases; by default SQLite files"
     parser.getgroup("rota").addoption("--rota-database", metavar="URL", help=help_text)
     parser.addini("rota_database", help_text)
     parser.addini("rota_app", "the app that is tested: MODULE:APP")
@@ -120,7 +120,7 @@ def load_app(target: str) -> Rota:
     except ModuleNotFoundError as error:
         pytest.fail(f"rota_app = {target!r}: {error}; is its folder in pytest's `pythonpath`?", pytrace=False)
     if not isinstance(app, Rota):
-        pytest.fail(f"rota_app = {target!r} is no Rota app, but {app!r:.80}", pytrace=False)
+        pytest.fail(f"rota_app = {target!r} is not a Rota app but {app!r:.80}", pytrace=False)
     return app
 
 

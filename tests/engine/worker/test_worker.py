@@ -356,4 +356,4 @@ async def test_a_failed_attempt_is_told_in_the_workers_log(
     run = await harness.enqueue(broken)
     real = await working(harness)
     await real.has_state(run, RunState.SCHEDULED)
-    assert f"run {run.id} of broken: attempt 1 of 2 failed, again in 5s: ValueError: out of paper" in caplog.text
+    assert f"run {run.id} of broken: attempt 1 of 2 failed, retry in 5s: ValueError: out of paper" in caplog.text

@@ -63,7 +63,7 @@ def test_a_difference_is_shown_on_the_wall_clock_with_its_reason() -> None:
     with pytest.raises(AssertionError) as found:
         assert_fires(cron("30 2 * * *", tz=BERLIN), expected, start="2030-03-30")
     assert str(found.value).splitlines() == [
-        "cron('30 2 * * *') fires otherwise, in Europe/Berlin (- expected, + fires):",
+        "cron('30 2 * * *') fires at other times, in Europe/Berlin (- expected, + fires):",
         "    2030-03-30 02:30:00+01:00",
         "  - 2030-03-31 02:30   (the clocks are put forward over it)",
         "  + 2030-03-31 03:00:00+02:00   (the clocks skip the time it names, the clocks change)",

@@ -286,7 +286,7 @@ class WorkerBackend:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         if self._transacting:
-            raise Invalid("a transaction is open already in this run")
+            raise Invalid("this run has an open transaction already")
         self._transacting = True
         try:
             await self.flush()

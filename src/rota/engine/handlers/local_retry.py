@@ -54,7 +54,7 @@ def _note(attempt: Attempt, error: Exception, remaining: int) -> None:
     description = error.error if isinstance(error, RaisedElsewhere) else error_of(error)
     claim, count = attempt.claim, attempt.handler.definition.local_retries
     log.warning(
-        "run %s of %s: attempt %d raised %s: %.300s; it is repeated here and now (%d of %d)",
+        "run %s of %s: attempt %d raised %s: %.300s; retrying locally (%d of %d)",
         *(
             claim.run_id,
             claim.job,

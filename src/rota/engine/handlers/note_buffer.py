@@ -314,7 +314,7 @@ class NoteBuffer:
             for attempt, notes in taken.items() if len(taken) > 1 else ():
                 await self._write({attempt: notes})
             if len(taken) == 1:
-                log.warning("notes of run %s cannot be stored, and are dropped: %s", next(iter(taken)).run_id, error)
+                log.warning("dropping notes of run %s, which cannot be stored: %s", next(iter(taken)).run_id, error)
         for attempt, notes in taken.items():
             attempt.written(notes)
             if (attempt.run_id, attempt.fence) in gone:

@@ -41,7 +41,7 @@ async def answer(backend: WorkerBackend, attempt: Attempt, body: bytes) -> tuple
     except (RotaError, Cancelled) as error:
         reply = refusal_of(error)
     except Exception as error:  # the child waits for an answer, whatever went wrong
-        log.exception("what run %s asked could not be done", attempt.claim.run_id)
+        log.exception("a request of run %s failed", attempt.claim.run_id)
         reply = refusal_of(error)
     return request.no, msgspec.json.encode(reply)
 

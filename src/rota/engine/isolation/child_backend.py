@@ -237,7 +237,7 @@ class ChildBackend:
         if self._database_url is None:
             raise Unavailable("a child process cannot reach this database")
         if self._transacting:
-            raise Invalid("a transaction is open already in this run")
+            raise Invalid("this run has an open transaction already")
         self._transacting = True
         store = Store(open_database(self._database_url))
         try:

@@ -101,7 +101,7 @@ class Link:
             try:
                 callback()
             except Exception:
-                logger.exception("a callback for cancelling failed")
+                logger.exception("a cancel callback failed")
 
     def close(self) -> None:
         """Drop the callbacks: a late cancel must not reach what the call left behind, such as a closed event loop."""
@@ -311,7 +311,7 @@ def _text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "<its message could not be written>"
+        return "<message cannot be shown>"
 
 
 def _last_part(text: str) -> str:

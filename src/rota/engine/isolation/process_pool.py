@@ -131,7 +131,7 @@ class _Child(asyncio.Protocol):
             for message in self._frames.feed(data):
                 self._receive(message)
         except msgspec.DecodeError:
-            logger.exception("child process %d sent something unreadable and is killed", self.pid)
+            logger.exception("killing child process %d, which sent an unreadable message", self.pid)
             self.kill()
 
     def _receive(self, message: Upward) -> None:
@@ -153,7 +153,7 @@ class _Child(asyncio.Protocol):
         try:
             self._on_note(kind, body)
         except Exception:
-            logger.exception("a message of kind %r from child process %d was not taken", kind, self.pid)
+            logger.exception("could not handle a message of kind %r from child process %d", kind, self.pid)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True

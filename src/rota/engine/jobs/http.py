@@ -93,7 +93,7 @@ class HttpJob:
         try:
             return checked_url(urljoin(url, location))
         except (Invalid, ValueError) as error:
-            raise Fail(f"{self._name(url)}: redirected elsewhere: {error}", code="bad_redirect") from None
+            raise Fail(f"{self._name(url)}: bad redirect: {error}", code="bad_redirect") from None
 
     async def _ask(
         self, client: HttpClient, method: str, url: str, headers: dict[str, str], body: bytes | None

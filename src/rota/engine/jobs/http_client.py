@@ -162,7 +162,7 @@ async def current_client(allowed: Sequence[Network] = ()) -> AsyncIterator[HttpC
 
 def _refused(error: OSError) -> str:
     reason = error.strerror or str(error)
-    return f"requests may not go there: {reason} (allow it with ROTA_HTTP_ALLOW)"
+    return f"address not allowed: {reason} (allow it with ROTA_HTTP_ALLOW)"
 
 
 async def _read(response: aiohttp.ClientResponse, cap: int) -> tuple[bytes, bool]:

@@ -37,7 +37,7 @@ def server_of(url: str) -> Server:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise BadConfig("smtp_url has no port that can be read") from None
+        raise BadConfig("the port in smtp_url is invalid") from None
     if parts.scheme not in _PORTS or not parts.hostname:
         raise BadConfig("smtp_url must be smtp://host or smtps://host", hint="smtp://user:…@host:587?starttls=1")
     user = None if parts.username is None else unquote(parts.username)

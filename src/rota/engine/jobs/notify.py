@@ -68,7 +68,7 @@ class Deliveries:
         if 200 <= answer.status < 300:
             return {"status": answer.status}
         if answer.status == _GONE:
-            raise Fail(f"the receiver answered {answer.status}: it is gone for good")
+            raise Fail(f"the receiver answered {answer.status}: it is gone permanently")
         raise NotSent(f"the receiver answered {answer.status}")
 
     async def _ask(self, url: str, headers: dict[str, str], body: bytes) -> Answer:

@@ -29,7 +29,7 @@ async def declare_schedules(
     stored = await store.schedules.declared(list(schedules))
     for name, schedule in schedules.items():
         if name in stored and stored[name][1] != CODE:
-            log.error("schedule %r belongs to %s; the one in code is not applied", name, stored[name][1])
+            log.error("schedule %r is owned by %s; the declaration in code is not applied", name, stored[name][1])
             continue
         if name in stored and stored[name][0] == schedule.fingerprint:
             continue
@@ -53,7 +53,7 @@ async def _change(store: Store, schedule: DeclaredSchedule, change: Change) -> N
     try:
         await store.schedules.declare(schedule.name, schedule.definition, change)
     except FollowingRing as error:
-        log.error("%s; the one in code is not applied", error)
+        log.error("%s; the declaration in code is not applied", error)
     except UnknownSchedule:  # race: deleted just now; it is declared, so create it again
         await _create(store, schedule)
 
@@ -64,11 +64,11 @@ async def _create(store: Store, schedule: DeclaredSchedule) -> None:
             schedule.name, schedule.definition, CODE, declared=schedule.fingerprint, actor=CODE
         )
     except DuplicateSchedule:
-        log.debug("schedule %r was made by another process just now", schedule.name)
+        log.debug("schedule %r was just created by another process", schedule.name)
     except FollowingRing as error:  # a cycle with schedules that are not code's must not stop this process
-        log.error("%s; the one in code is not applied", error)
+        log.error("%s; the declaration in code is not applied", error)
     except BadTrigger as error:  # the trigger has expired; the program started before, so it must start now, too
-        log.error("%s; the one in code is not applied", error.within(f"schedule {schedule.name!r}"))
+        log.error("%s; the declaration in code is not applied", error.within(f"schedule {schedule.name!r}"))
 
 
 async def declare_notifications(store: Store, declared: Iterable[tuple[str, Notification]]) -> None:

@@ -26,5 +26,5 @@ class ExpectationWatcher:
             for breach in change.breached:
                 log.warning("%s: %s", subject, breach.message)
             for expectation in change.met:
-                log.info("%s: %s is not breached any more", subject, expectation)
+                log.info("%s: %s is met again", subject, expectation)
         return self._interval

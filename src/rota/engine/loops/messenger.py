@@ -57,7 +57,7 @@ class Messenger:
         except Unavailable:
             raise
         except Exception:
-            log.exception("signals cannot be processed together; they are taken one by one")
+            log.exception("cannot process a batch of signals; processing them one by one")
             self._singly = _BATCH
             return True
         self._singly = max(0, self._singly - 1) if done.signals else 0

@@ -89,7 +89,7 @@ class Planner:
         except Exception as error:
             if batch > 1:
                 raise
-            log.exception("a schedule cannot be planned, and is set aside")
+            log.exception("setting aside a schedule that cannot be planned")
             self._meters.set_aside.add()
             await self._store.schedules.set_aside(scopes, storable(f"{type(error).__name__}: {error}"))
             return 1

@@ -71,7 +71,7 @@ class Reaper:
         if count:
             leases = "1 lease" if count == 1 else f"{count} leases"
             log.warning(
-                "took %s away: %d queued again, %d ended",
+                "reclaimed %s: %d queued again, %d ended",
                 *(leases, reaped.requeued, reaped.ended),
                 extra={"requeued": reaped.requeued, "ended": reaped.ended},
             )

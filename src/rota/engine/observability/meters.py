@@ -45,7 +45,7 @@ class Meters:
         self._attempts = {outcome: attempts(outcome.value) for outcome in _REPORTED}
         durations = metrics.histogram(
             "rota_run_duration_seconds",
-            "How long handlers took, by the outcome of the attempt.",
+            "Duration of handlers, by the outcome of the attempt.",
             "outcome",
             bounds=_SHORT,
             unit=_MICRO,
@@ -54,15 +54,15 @@ class Meters:
         self._durations = {outcome: durations(outcome.value) for outcome in _REPORTED}
         self.lag = metrics.histogram(
             "rota_run_lag_seconds",
-            "From when a run was due until this worker had claimed it.",
+            "Time from when a run was due until this worker claimed it.",
             bounds=_SHORT,
             unit=_MICRO,
             finer=_FINER,
         )()
-        self.retries = metrics.counter("rota_task_failure_retry_total", "Failures and timeouts that are tried again.")()
-        self.handed_over = metrics.counter("rota_handed_over_total", "Runs handed over to somebody outside.")()
+        self.retries = metrics.counter("rota_task_failure_retry_total", "Failures and timeouts that are retried.")()
+        self.handed_over = metrics.counter("rota_handed_over_total", "Runs handed over to an external party.")()
         self.timeouts = metrics.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
-        self.cancels = metrics.counter("rota_cancel_requests_total", "Runs asked to stop through this process.")()
+        self.cancels = metrics.counter("rota_cancel_requests_total", "Cancel requests made through this process.")()
 
     def _add_leases(self, metrics: Metrics) -> None:
         claims = metrics.counter("rota_claims_total", "Claims of this worker, by their result.", "result")
@@ -72,7 +72,7 @@ class Meters:
         self.lost = metrics.counter("rota_leases_lost_total", "Leases that this worker lost while it held a run.")()
         beats = metrics.counter("rota_heartbeats_total", "Renewals of this worker's leases.", "result")
         self.beats_ok, self.beats_failed = beats("ok"), beats("failed")
-        reaped = metrics.counter("rota_leases_reaped_total", "Expired leases (stale locks) taken away.", "then")
+        reaped = metrics.counter("rota_leases_reaped_total", "Expired leases (stale locks) reclaimed.", "then")
         self._requeued, self._ended = reaped("queued"), reaped("ended")
         self.taken_away = 0
         self.promoted = metrics.counter("rota_runs_promoted_total", "Runs that became due.")()
@@ -80,14 +80,14 @@ class Meters:
 
     def _add_planning(self, metrics: Metrics) -> None:
         decided = metrics.counter(
-            "rota_plan_times_total", "Plan times decided by this planner, by what became of them.", "outcome", "reason"
+            "rota_plan_times_total", "Plan times decided by this planner, by outcome.", "outcome", "reason"
         )
         self._ran, self._coalesced = decided("ran", ""), decided("coalesced", "")
         self._skipped = {kind: decided("skipped", kind) for kind in SKIPPED}
         self._missed = {kind: decided("missed", kind) for kind in (*MISSED, "other")}
         self.lateness = metrics.histogram(
             "rota_plan_lateness_seconds",
-            "From when a plan time was eligible until its run was planned.",
+            "Time from when a plan time was eligible until its run was planned.",
             bounds=_LONG,
             unit=_MICRO,
         )()
@@ -101,25 +101,29 @@ class Meters:
         for loop in _LOOPS:
             self.loop_errors(loop)
         self.last_step = metrics.gauge(
-            "rota_loop_last_step_timestamp_seconds", "When a loop last did its work, Unix time.", "loop"
+            "rota_loop_last_step_timestamp_seconds", "Unix time of a loop's last successful step.", "loop"
         )
 
     def _add_gauges(self, metrics: Metrics) -> None:
-        metrics.gauge("rota_build_info", "Which rota this is.", "version")(__version__).set(1)
-        self._up = metrics.gauge("rota_database_up", "Whether the database answered; without it, no gauges below.")
+        metrics.gauge("rota_build_info", "Version of rota.", "version")(__version__).set(1)
+        self._up = metrics.gauge(
+            "rota_database_up", "1 if the database answered; otherwise the gauges below are missing."
+        )
         self._depth = metrics.gauge("rota_queue_runs", "Live runs.", "queue", "state")
         self._age = metrics.gauge(
             "rota_queue_oldest_age_seconds",
-            "How long the oldest queued run is due, or the oldest running one was claimed.",
+            "Time since the oldest queued run became due, or the oldest running one was claimed.",
             "queue",
             "state",
         )
-        self._workers = metrics.gauge("rota_workers", "Workers, by whether they were heard of within a lease.", "state")
-        self._slots = metrics.gauge("rota_worker_slots", "Runs that the workers alive can execute at once.")
-        self._schedules = metrics.gauge("rota_schedules", "Schedules, by what planning does with them.", "state")
+        self._workers = metrics.gauge(
+            "rota_workers", "Workers, by whether they sent a heartbeat within a lease.", "state"
+        )
+        self._slots = metrics.gauge("rota_worker_slots", "Runs that live workers can execute at once.")
+        self._schedules = metrics.gauge("rota_schedules", "Schedules, by their state.", "state")
         self._overdue = metrics.gauge("rota_schedules_overdue", "Schedules due for longer than 10 s and not planned.")
         self._breached = metrics.gauge(
-            "rota_expectations_breached", "1 for each expectation that is not met.", "kind", "subject", "what"
+            "rota_expectations_breached", "1 for each breached expectation.", "kind", "subject", "what"
         )
 
     def learn_time(self, wall: int, steady: float) -> None:

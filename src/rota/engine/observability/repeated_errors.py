@@ -21,7 +21,7 @@ class RepeatedErrors:
 
     def __init__(self, log: logging.Logger, operation: str, clock: Clock) -> None:
         self._log = log
-        self._what = operation
+        self._operation = operation
         self._clock = clock
         self._began_at: float | None = None
         self._logged_at: dict[str, float] = {}
@@ -39,7 +39,7 @@ class RepeatedErrors:
         self._logged_at[words] = now
         bug = not isinstance(error, RotaError | TimeoutError)
         level, trace = (logging.ERROR, error) if bug else (logging.WARNING, None)
-        self._log.log(level, "%s: %s; trying again", self._what, words, exc_info=trace)
+        self._log.log(level, "%s: %s; retrying", self._operation, words, exc_info=trace)
 
     def recovered(self) -> None:
         """Log that the operation works again. Cheap if nothing was wrong."""
@@ -48,4 +48,4 @@ class RepeatedErrors:
         lasted = timedelta(seconds=round(self._clock.monotonic() - self._began_at, 1))
         self._began_at = None
         self._logged_at.clear()
-        self._log.info("%s: works again, after %s", self._what, span(lasted))
+        self._log.info("%s: recovered after %s", self._operation, span(lasted))

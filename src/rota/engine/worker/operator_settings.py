@@ -16,7 +16,7 @@ log = logging.getLogger("rota.worker")
 
 _LOG_LINES = {
     WorkerState.WORKING: "asked to work",
-    WorkerState.DRAINING: "asked to drain: nothing more is claimed, what runs may end",
+    WorkerState.DRAINING: "asked to drain: claiming nothing more, running handlers may finish",
     WorkerState.STOPPING: "asked to stop",
 }
 
@@ -76,7 +76,7 @@ class OperatorSettings:
         try:
             self._apply(read_asked(text), text)
         except (Invalid, msgspec.DecodeError) as error:  # written by a newer rota, or impossible with our lease
-            log.warning("what is asked of this worker cannot be done: %s", error)
+            log.warning("cannot apply the settings that an operator requested: %s", error)
             return False
         return True
 
@@ -101,7 +101,7 @@ class OperatorSettings:
             log.info("%s", _LOG_LINES[self.info.state])
         if settings != self._settings:
             self._settings = settings
-            log.info("asked for other settings: %s", msgspec.json.encode(settings).decode())
+            log.info("settings changed by an operator: %s", msgspec.json.encode(settings).decode())
 
 
 def _with(info: WorkerInfo, queues: tuple[str, ...], jobs: Iterable[str]) -> WorkerInfo:

@@ -99,7 +99,7 @@ class Reporter:
             self._unprepared += 1
             if self._unprepared < _TRIES:
                 raise
-            log.warning("reporting before all is written that was said before: %s", error)
+            log.warning("reporting although not all notes are written: %s", error)
         self._unprepared = 0
 
     async def _do_before(self, before: Callable[[], Awaitable[object]]) -> None:
@@ -107,7 +107,7 @@ class Reporter:
             async with asyncio.timeout(_PATIENCE):
                 await before()
         except TimeoutError:
-            raise DeadlineExceeded("what is said before reports", _PATIENCE) from None
+            raise DeadlineExceeded("writing notes before a report", _PATIENCE) from None
 
     def _next_batch(self) -> list[Report]:
         """Return the next reports, limited in number and in bytes of results."""
@@ -125,7 +125,7 @@ class Reporter:
                 await self.step()
             except Exception as error:
                 expected = isinstance(error, RotaError)
-                log.warning("cannot report %d results yet: %s", len(self.pending), error, exc_info=not expected)
+                log.warning("cannot send %d reports yet: %s", len(self.pending), error, exc_info=not expected)
                 await asyncio.sleep(_REST_AFTER_TROUBLE)
             if not self.pending:
                 self._wake.clear()

@@ -76,7 +76,7 @@ def _instead(matcher: RunMatcher, runs: Sequence[Run | InlineRun]) -> str:
     own = [run for run in runs if run.job == matcher.job.name]
     if not own:
         counts = ", ".join(f"{job!r} {_times(times)}" for job, times in Counter(run.job for run in runs).items())
-        return f". Of other jobs were: {counts}" if counts else ". Nothing was, of any job"
+        return f". Other jobs were: {counts}" if counts else ". No job was enqueued at all"
     unlike = sorted((run for run in own if matcher.differences(run)), key=lambda run: len(matcher.differences(run)))
     nearest = unlike[0] if len(unlike) > 1 else None
     shown = own[:_MOST_SHOWN]
@@ -89,7 +89,7 @@ def _instead(matcher: RunMatcher, runs: Sequence[Run | InlineRun]) -> str:
 
 
 def _line(matcher: RunMatcher, run: Run | InlineRun, nearest: Run | InlineRun | None) -> str:
-    difference = "; ".join(matcher.differences(run)) or "as asked for"
+    difference = "; ".join(matcher.differences(run)) or "matches"
     return f"  {run.payload}: {'nearest: ' if run is nearest else ''}{difference}"
 
 

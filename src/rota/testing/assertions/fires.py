@@ -60,7 +60,7 @@ def assert_fires(
         fires_at = list(islice(_fires(times, first, None), min(len(wanted_times) + _MORE, most or _MOST)))
     what_fires = f"schedule {name!r}" if name else _worded(rule)
     lines = _difference(wanted_times, [_Fire(at, tz, times.marks(at)) for at in fires_at], open_end=until is None)
-    raise AssertionError("\n".join([f"{what_fires} fires otherwise, in {tz} (- expected, + fires):", *lines]))
+    raise AssertionError("\n".join([f"{what_fires} fires at other times, in {tz} (- expected, + fires):", *lines]))
 
 
 def _fires(times: Times, first: int, last: int | None) -> Iterator[int]:
@@ -76,7 +76,7 @@ def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | No
         validate(what)
         return Rule(started(what, None)), "", None
     if app is None:
-        raise Invalid(f"which app's {what!r} is meant?", hint="assert_fires(name, […], start=…, app=app)")
+        raise Invalid(f"which app declares {what!r}?", hint="assert_fires(name, […], start=…, app=app)")
     schedules = {schedule.name: schedule.definition for schedule in app.registry.schedules}
     if what not in schedules:
         raise UnknownSchedule(what, schedules)

@@ -59,7 +59,7 @@ class RunMatcher:
         differences = []
         for name, value in self._values.items():
             if name not in run.payload:
-                differences.append(f"{name} is not given, {value!r} was wanted")
+                differences.append(f"{name} is not given, {value!r} was expected")
             elif value != run.payload[name]:  # the expected value's `!=` decides: it may be ANY
                 differences.append(f"{name} is {run.payload[name]!r}, not {value!r}")
         for name, value in self._options.items():

@@ -264,11 +264,11 @@ class Harness:
 
     def _end(self, by: Duration | None, until: Moment | None, zone: str) -> int:
         if (by is None) == (until is None):
-            raise Invalid("how much time is to pass?", hint='pass_time("1d"), or pass_time(until=…)')
+            raise Invalid("how much time should pass?", hint='pass_time("1d"), or pass_time(until=…)')
         now = self.clock.micros()
         end = now + parse_duration(by) // timedelta(microseconds=1) if by is not None else moment(until or "", zone)
         if end < now:
-            raise Invalid(f"{shown(end, zone)} is over: it is {shown(now, zone)}")
+            raise Invalid(f"{shown(end, zone)} is in the past: it is {shown(now, zone)}")
         return end
 
     def crash(self, *_: object, **__: object) -> NoReturn:

@@ -214,7 +214,7 @@ class _InlineBlockingClient(BlockingClient):
         self._inlined = inlined
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        raise Unavailable("inside inline() there is no database to ask")
+        raise Unavailable("there is no database inside inline()")
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
