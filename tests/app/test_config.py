@@ -1,4 +1,4 @@
-"""Configuration: who wins, and what is refused."""
+"""Test configuration: precedence of flags, environment and file, and invalid settings."""
 
 import os
 from datetime import timedelta

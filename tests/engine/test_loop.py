@@ -1,4 +1,4 @@
-"""Loops: they survive what happens in a step, and end when told to, whatever else they are told."""
+"""Test loops: they survive errors in a step, and stop when told to, also when woken at the same time."""
 
 from __future__ import annotations
 

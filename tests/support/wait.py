@@ -1,4 +1,4 @@
-"""Waiting for what happens by itself: the condition, not a length of time."""
+"""Wait for a condition, not for a length of time."""
 
 from __future__ import annotations
 

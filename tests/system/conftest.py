@@ -1,4 +1,4 @@
-"""Sites for system tests."""
+"""Fixtures: sites for system tests."""
 
 from __future__ import annotations
 

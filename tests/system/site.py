@@ -1,4 +1,4 @@
-"""A place where system tests happen: a database, real workers on it, a client from outside, and the ledger."""
+"""Site of a system test: a database, real workers, a client, and a ledger that rota does not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bad network between workers and PostgreSQL: half-open sockets, lost answers, notifications that never come."""
+"""Test a bad network between workers and PostgreSQL: half-open sockets, lost answers, lost notifications."""
 
 from __future__ import annotations
 

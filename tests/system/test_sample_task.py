@@ -1,4 +1,4 @@
-"""The sample task of the page that first said what the policies mean, planned and run by real processes."""
+"""Test the sample task that first defined the policies, planned and run by real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of running processes is opened and closed by others, deleted, or a backup is put over it; then kill -9.
+"""Test a live SQLite file that others open, close, delete or overwrite with a backup; then kill -9.
 
 What was acknowledged is there, or the process has said that it is not.
 """

@@ -1,4 +1,4 @@
-"""The pytest plugin, as a project that has rota installed meets it: in pytest processes of its own."""
+"""Test the pytest plugin in pytest processes of its own, as in a project with rota installed."""
 
 from __future__ import annotations
 

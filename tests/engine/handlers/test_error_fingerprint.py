@@ -1,4 +1,4 @@
-"""Every end that is no success and has an error has the fingerprint of it, whoever says so."""
+"""Test that every unsuccessful end with an error has a fingerprint, whoever reports it."""
 
 from __future__ import annotations
 

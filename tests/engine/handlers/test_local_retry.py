@@ -1,4 +1,4 @@
-"""Local retries: again inside the same attempt, before it is reported as failed; and the CPU time of threads."""
+"""Test local retries inside one attempt, and the CPU time of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of an attempt within its limit: its beginning and its end are kept, and what is missing can be told."""
+"""Test the size limit of an attempt's log: its beginning and end are kept, and gaps are marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes that cannot be written, or should not be: they stay bounded, spoil nothing for others, and hold nobody up."""
+"""Test notes that cannot be written: they stay bounded, and affect no other run."""
 
 from __future__ import annotations
 

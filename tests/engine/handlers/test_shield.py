@@ -1,4 +1,4 @@
-"""Steps that must not be cancelled: the shield is up while one of them is open, and down when the last one ends."""
+"""Test the shield of steps that must not be cancelled: up with the first open step, down with the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctx.transaction()`: a handler's own rows and the end of its run are there together, or neither is."""
+"""Test `ctx.transaction()`: a handler's rows and the end of its run are committed together, or neither is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process pool, with real child processes."""
+"""Test the process pool with real child processes."""
 
 from __future__ import annotations
 

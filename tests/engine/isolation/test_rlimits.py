@@ -1,4 +1,4 @@
-"""CPU and memory limits of isolated handlers, with real child processes; and how a death is told."""
+"""Test CPU and memory limits of isolated handlers with real child processes, and how a death is described."""
 
 from __future__ import annotations
 

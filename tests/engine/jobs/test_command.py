@@ -1,4 +1,4 @@
-"""Command jobs with real programs: their output, their end, and what they leave behind."""
+"""Test command jobs with real programs: output, exit status, and processes they leave behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications are sent: signed, only where they may go, again after a failure, and without their secrets in it."""
+"""Test the delivery of notifications: signatures, allowed addresses, retries, and no secrets in errors."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""The watchman: what is declared is looked after, and told once, whichever of several looks."""
+"""Test the expectation watcher: each breach is reported once, whichever process sees it."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The planner's loop: it rests until something is due, is woken by changes, and nobody's trouble is another's."""
+"""Test the planner's loop: it rests until something is due, wakes on changes, and isolates errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reaper: whom it takes leases from, and when it had better wait."""
+"""Test the reaper: which leases it reclaims, and when it waits."""
 
 from __future__ import annotations
 

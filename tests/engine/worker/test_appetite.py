@@ -1,4 +1,4 @@
-"""How much a worker asks for, of which queue, and from where in it."""
+"""Test how much a worker claims, from which queue, and from which position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats: no handler can starve them, and what they bring back reaches the handler."""
+"""Test heartbeats: no handler can delay them, and their answers reach the handler."""
 
 from __future__ import annotations
 

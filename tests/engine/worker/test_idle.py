@@ -1,4 +1,4 @@
-"""A worker without work rests; one whose slots come back uses them."""
+"""Test that an idle worker rests, and that freed slots are used again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

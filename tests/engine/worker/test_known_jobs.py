@@ -1,4 +1,4 @@
-"""Workers learn of jobs that are data while they work, and leave alone what they cannot run."""
+"""Test that workers learn of data jobs while they work, and skip those they cannot run."""
 
 from __future__ import annotations
 

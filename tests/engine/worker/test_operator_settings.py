@@ -1,4 +1,4 @@
-"""What operators ask of a worker: it does it from the next claim and the next heartbeat on, and what runs, runs on."""
+"""Test operators' requests to a worker: they apply from the next claim and heartbeat, and spare active runs."""
 
 from __future__ import annotations
 

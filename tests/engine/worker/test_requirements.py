@@ -1,4 +1,4 @@
-"""Runs for some workers only: claimed by those that meet their needs, whatever happens to them in between."""
+"""Test runs with requirements: only workers that meet them claim the run, whatever happens in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a failure: again after a while, or not."""
+"""Test what follows a failure: a retry after a delay, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A claim whose answer takes long: its leases have run out when the worker hears of them."""
+"""Test a claim whose answer is slow: its leases have expired when it arrives."""
 
 from __future__ import annotations
 

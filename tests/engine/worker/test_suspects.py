@@ -1,4 +1,4 @@
-"""A run that kills its worker does not take the fleet with it: suspects run one at a time, beside anything else."""
+"""Test that a run that kills its worker does not stop the fleet: suspects run one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker: what it claims, in which order, and that no handler can bring it down."""
+"""Test the worker: what it claims, in which order, and that no handler can crash it."""
 
 from __future__ import annotations
 

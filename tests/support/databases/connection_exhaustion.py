@@ -1,4 +1,4 @@
-"""Somebody who takes every connection that PostgreSQL has to give."""
+"""Exhaust PostgreSQL's connections for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases on PostgreSQL that tests borrow in turn: to empty one is many times cheaper than to make another."""
+"""Pool of PostgreSQL databases that tests borrow: emptying one is much cheaper than creating one."""
 
 import asyncpg
 

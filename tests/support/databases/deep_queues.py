@@ -1,4 +1,4 @@
-"""A database in which many runs wait, of every kind; and what an operation of the store reads in it."""
+"""Fill a database with many waiting runs, and count the rows that a store operation reads."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager

@@ -1,4 +1,4 @@
-"""What `tests/golden/` keeps, unpacked: databases of every schema version, and a program of an earlier one."""
+"""Unpack `tests/golden/`: databases of every schema version, and the program of an earlier one."""
 
 from __future__ import annotations
 

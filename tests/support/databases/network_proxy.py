@@ -1,4 +1,4 @@
-"""A bad network between a client and PostgreSQL: silent, cut, slow, deaf to notifications, or losing one answer.
+"""A bad network between a client and PostgreSQL: silent, cut, slow, without notifications, or losing one answer.
 
 It reads PostgreSQL's protocol just as far as it must: where messages end, which statement is bound, whose commit it is.
 """

@@ -1,4 +1,4 @@
-"""A small transaction pooler: clients share server connections, which change hands after every transaction."""
+"""Small transaction pooler: clients share server connections, which change owner after every transaction."""
 
 import asyncio
 import struct

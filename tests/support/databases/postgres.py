@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: found, started, stopped, killed and given out database by database.
+"""A real PostgreSQL for tests: find, start, stop and kill it, and create databases on it.
 
     PostgresServer              makes and drops databases on a server that is there
     └── PostgresCluster         a private server, which tests may stop and kill

@@ -1,4 +1,4 @@
-"""How a database means to answer a statement."""
+"""Read the plan that a database chooses for a statement."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""An installation that has been used for a while: something of every kind is in its database."""
+"""An installation that has been in use: its database contains something of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole tables of either database, as values that can be compared; and rows for tables that have none."""
+"""Read whole tables of either database as comparable values, and fill empty ones."""
 
 from __future__ import annotations
 

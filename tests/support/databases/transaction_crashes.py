@@ -1,4 +1,4 @@
-"""Processes that die inside a transaction, or whose commit is never answered, without a process to kill."""
+"""Simulate processes that die inside a transaction, or whose commit is never answered."""
 
 from __future__ import annotations
 

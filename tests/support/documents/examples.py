@@ -1,4 +1,4 @@
-"""An example, copied and started as its README says: every command that a test gives stands there."""
+"""Copy an example and start it with the commands of its README."""
 
 import re
 import shlex

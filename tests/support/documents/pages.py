@@ -1,4 +1,4 @@
-"""A page of the documentation as its test reads it: fenced blocks, and words to the test that no reader sees.
+"""Parse a documentation page for its test: fenced blocks, and instructions in comments.
 
 ```python, ```python file=jobs.py     written, and run
 ```toml file=rota.toml                written; of any language

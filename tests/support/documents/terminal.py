@@ -1,4 +1,4 @@
-"""A terminal for the pages of the documentation: one shell for all commands, and programs that run beside it."""
+"""A terminal for the commands in documentation pages: one shell, and programs in the background."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The jobs that system tests let real workers run, each with an entry in a ledger that rota knows nothing of.
+"""Jobs that system tests let real workers run, each with an entry in a ledger that rota does not know.
 
 As a program it is a producer: `python -m tests.support.jobs.system_jobs 500` enqueues 500 runs and prints their ids.
 """

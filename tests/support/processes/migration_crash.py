@@ -1,4 +1,4 @@
-"""Migrates a database and kills itself on the way: `migration_crash.py URL inside|after VERSION`."""
+"""Migrate a database and kill this process on the way: `migration_crash.py URL inside|after VERSION`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short Python programs, run beside a test in processes of their own."""
+"""Run short Python programs in processes of their own."""
 
 import asyncio
 import sys

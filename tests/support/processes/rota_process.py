@@ -1,4 +1,4 @@
-"""Real rota processes for tests: started, told to stop, paused, killed, and never left behind."""
+"""Real rota processes for tests: start, stop, pause and kill them, and never leave one behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every trail must be: unbroken, legal, in order, and true to the state that its run is in."""
+"""Check audit trails: unbroken, legal, in order, and consistent with the state of the run."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What tests of expectations do all the time: look as the watchman does, and at what it wrote."""
+"""Helpers for tests of expectations: check them like the watcher, and read what it wrote."""
 
 from typing import Any
 

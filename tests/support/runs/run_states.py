@@ -1,4 +1,4 @@
-"""A run of every kind in every state that it can come to, made by hand: for whoever reads runs."""
+"""Build a run of every kind in every state that it can reach, for tests of readers."""
 
 from __future__ import annotations
 

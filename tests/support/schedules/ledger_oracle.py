@@ -1,4 +1,4 @@
-"""An account of plan times that owes nothing to rota's ledger: instants by brute force, and the rows for them."""
+"""Oracle for the ledger that shares no code with it: plan times by brute force, and the rows for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plan times without a rule, which count how often they are asked."""
+"""Fake plan times without a rule, which count how often they are read."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable

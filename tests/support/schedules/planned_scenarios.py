@@ -1,4 +1,4 @@
-"""Schedules planned in earnest, second by second, with workers that do as a story says."""
+"""Run scenarios of schedules through the real planner, second by second, with scripted workers."""
 
 from collections.abc import Collection, Iterable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The policies as they were first written down, one plan time after the other: an oracle that shares no code with rota.
+"""Oracle for the policies, one plan time after the other, as first defined: it shares no code with rota.
 
 What a plan time gets is decided in this order: overlap, failure, concurrency. All runs that are not over count as the
 previous ones, not only the last that runs.

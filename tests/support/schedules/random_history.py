@@ -1,4 +1,4 @@
-"""A schedule's life at random: planned, paused, edited, triggered, pruned and backfilled while time passes."""
+"""A schedule with a random history: planned, paused, edited, triggered, pruned and backfilled over time."""
 
 import contextlib
 import random

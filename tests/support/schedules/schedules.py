@@ -1,4 +1,4 @@
-"""What tests of schedules do all the time: make one, let time pass, plan, look at what came of it."""
+"""Helpers for tests of schedules: make one, let time pass, plan, read the result."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The stories of `policy_oracle`, as a simulation tells them."""
+"""Run the scenarios of `policy_oracle` through the simulation."""
 
 from datetime import timedelta
 

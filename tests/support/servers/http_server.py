@@ -1,4 +1,4 @@
-"""A server of the test's own, in a thread: whoever asks it may block, or have another event loop."""
+"""An HTTP server in a thread, for clients that block or have another event loop."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A proxy in front of a server: it may do TLS, show the server below a path, and says for whom it asks."""
+"""A reverse proxy: with TLS, below a path, and with X-Forwarded headers."""
 
 from __future__ import annotations
 

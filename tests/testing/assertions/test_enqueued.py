@@ -1,4 +1,4 @@
-"""Asking what was enqueued: inline, and of a database."""
+"""Test `assert_enqueued` and `assert_not_enqueued`: inline, and with a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When it fires, across changes of the clocks, and how a difference is shown."""
+"""Test `assert_fires` across changes of the clocks, and how it shows a difference."""
 
 from __future__ import annotations
 

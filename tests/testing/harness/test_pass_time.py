@@ -1,4 +1,4 @@
-"""Time that passes moment by moment: what is due on the way happens at its own time."""
+"""Test `pass_time`: what is due on the way happens at its own time."""
 
 from __future__ import annotations
 
