@@ -178,7 +178,7 @@ async def test_a_process_says_what_it_does(either: Harness, working: Start) -> N
 
 async def test_the_last_words_of_a_process_arrive(harness: Harness, working: Start) -> None:
     harness.app.job(isolation="process", max_attempts=1)(isolated_jobs.last_words)
-    run = await harness.enqueue("unwritten_notes")
+    run = await harness.enqueue("last_words")
     worker = await working(harness)
     died = await worker.has_state(run, RunState.FAILED)
     assert died.progress
