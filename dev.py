@@ -2,6 +2,8 @@
 
     run        start `rota dev`; further arguments are passed on
     test       run linters, types, layers and tests; further arguments are passed to pytest (default: three at a time)
+               `test --fast`: only core, registry, store and engine, on SQLite: under two minutes on two cores
+               `test --long`: more seeds and repetitions where a test has a long form
     lint       the same without the tests
     build      build the dashboard, unless its sources are unchanged; `run` and `test` do so, too
     web        start the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
@@ -31,6 +33,8 @@ TOOLS = ROOT / ".dev"
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 MODULES = {"simulate": "tests.simulation", "chaos": "tests.chaos", "benchmark": "benchmarks"}  # commands: `python -m`
+QUICK_CHECKS = [["ruff", "check", "."], ["ruff", "format", "--check", "."]]
+IN_PARALLEL = ["-n", "3", "--dist", "worksteal"]
 LEVELS = ["run", "dev", "bench"]  # each holds the one before it, so a higher one need not be taken down again
 
 NO_PIP = """\
@@ -77,8 +81,10 @@ def main(arguments: list[str]) -> int:
         return report(lint())
     if command == "test":
         prepare("dev")
+        if "--fast" in rest:
+            return fast([one for one in rest if one != "--fast"])
         failed = lint()
-        code = step("pytest", *(rest or ["-n", "3", "--dist", "worksteal"]))
+        code = step("pytest", *(IN_PARALLEL if rest in ([], ["--long"]) else []), *rest)
         return code or report(failed)
     print(__doc__)
     return 0 if command in ("help", "-h", "--help") else 2
@@ -86,9 +92,17 @@ def main(arguments: list[str]) -> int:
 
 def lint() -> list[str]:
     """Run every check, also after one has failed; the names of those that did."""
-    checks = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["lint-imports"]]
+    checks = [*QUICK_CHECKS, ["mypy"], ["lint-imports"]]
     checks.append(["python", "tools/dashboard.py", "check"])
     return [" ".join(check) for check in checks if step(*check) != 0]
+
+
+def fast(rest: list[str]) -> int:
+    """Run what is quick and finds most: the linters of single files, and the inner layers on SQLite."""
+    failed = [" ".join(check) for check in QUICK_CHECKS if step(*check) != 0]
+    folders = [f"tests/{name}" for name in ("core", "registry", "store", "engine")]
+    code = step("pytest", *IN_PARALLEL, "--database", "sqlite", "-m", "not slow", *(rest or folders))
+    return code or report(failed)
 
 
 def report(failed: list[str]) -> int:

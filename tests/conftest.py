@@ -2,6 +2,9 @@
 
 Those that tests get have their tables already, copied from one that was migrated once: that is many times faster. Who
 wants none asks for a new one.
+
+Two options choose what runs: `--database sqlite` leaves out every test that needs PostgreSQL, which is then not even
+started (`--database postgres`: the other way round); `--long` adds the long forms, marked `long`.
 """
 
 import asyncio
@@ -21,6 +24,40 @@ from tests.support.databases.postgres import PostgresCluster, PostgresServer
 # What runs in the background of a shell may ignore Ctrl-C, and with it all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes are started: each would compile all of it anew
+
+# A test needs a database if it asks for one of these fixtures, or if a parameter or a mark names it.
+NEEDS = {
+    "sqlite": {"sqlite_url", "new_sqlite_url", "sqlite"},
+    "postgres": {"postgres_cluster", "own_postgres_cluster", "postgres"},
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database", choices=sorted(NEEDS), help="leave out tests that need the other database")
+    parser.addoption("--long", action="store_true", help="run the long forms, too: more seeds, more repetitions")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen = {item: _is_chosen(item, config) for item in items}
+    items[:] = [item for item in items if chosen[item]]
+    if left_out := [item for item in chosen if not chosen[item]]:
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _is_chosen(item: pytest.Item, config: pytest.Config) -> bool:
+    if item.get_closest_marker("long") and not config.getoption("--long"):
+        return False
+    chosen = config.getoption("--database")
+    return chosen is None or all(_needs(item).isdisjoint(NEEDS[other]) for other in NEEDS if other != chosen)
+
+
+def _needs(item: pytest.Item) -> set[str]:
+    if not isinstance(item, pytest.Function):
+        return set()
+    callspec = getattr(item, "callspec", None)
+    named = callspec.params.values() if callspec else ()
+    marks = (mark.name for mark in item.iter_markers())
+    return {*item.fixturenames, *marks, *(value for value in named if isinstance(value, str))}
 
 
 @pytest.fixture(scope="session")

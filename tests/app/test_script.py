@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import socket
 import threading
@@ -71,8 +70,7 @@ def test_an_interrupt_leaves_nothing_at_work(sqlite_url: str, monkeypatch: pytes
     before, act = set(threading.enumerate()), getattr(Engine, at)
 
     async def interrupted(engine: Engine, *how: object) -> None:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # while that waits
-        await asyncio.sleep(0.1)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # it is told when this is over
         await act(engine, *how)
 
     monkeypatch.setattr(Engine, at, interrupted)

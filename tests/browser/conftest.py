@@ -11,6 +11,7 @@ import contextlib
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ async def served(app: Rota, below: str = "") -> AsyncIterator[Dashboard]:
         server.should_exit = server.force_exit = True
         await serving
         listener.close()
-        await app.stop()
+        await app.stop(timedelta(0))  # some jobs never end
         await app.aclose()
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 from rota import Context, Fail, Rota
+from tests.support.wait import forever, until
 
 
 class NoSuchPage(Exception):
@@ -28,6 +29,13 @@ def declare(app: Rota) -> None:
     _long(app)
 
 
+async def _some_calls(app: Rota) -> None:
+    """Take as long as a few calls of the database, so that the page sees how it goes on."""
+    client = await app.connect()
+    for _ in range(20):
+        await client.time()
+
+
 def _long(app: Rota) -> None:
     @app.job(steps=["fetch", "count", "publish"])
     async def index(ctx: Context, pages: int = 3) -> dict[str, int]:
@@ -35,7 +43,7 @@ def _long(app: Rota) -> None:
             for number in range(pages):
                 await ctx.progress(number * 100 / pages, f"page {number}", step="fetch")
                 ctx.log.info("page %d is here", number)
-                await asyncio.sleep(0.02)
+                await _some_calls(app)
             return pages
 
         async def count() -> int:
@@ -48,12 +56,10 @@ def _long(app: Rota) -> None:
 
     @app.job
     async def endless(ctx: Context) -> None:
-        while True:
-            ctx.checkpoint()
-            await asyncio.sleep(0.05)
+        await until(ctx.checkpoint)
 
     @app.job(cancel_grace="20s")
     async def stubborn() -> None:
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
-        await asyncio.sleep(5)
+            await forever()
+        await forever()

@@ -17,6 +17,9 @@ _WIDER = """() => document.documentElement.scrollWidth <= window.innerWidth ? []
         .filter(each => each.getBoundingClientRect().right > window.innerWidth + 1)
         .map(each => each.outerHTML.slice(0, 120))"""
 
+_RESTS = """rest => performance.now() - rest >
+    Math.max(0, ...performance.getEntriesByType('resource').map(each => each.responseEnd))"""
+
 
 @cache
 def _axe() -> str:
@@ -37,3 +40,8 @@ async def sticking_out(page: Page) -> list[str]:
     """Elements that make the page wider than the window."""
     found: list[str] = await page.evaluate(_WIDER)
     return found
+
+
+async def rests(page: Page, milliseconds: int = 400) -> None:
+    """Wait until the page has asked for nothing for so long, as it does after each look."""
+    await page.wait_for_function(_RESTS, arg=milliseconds)

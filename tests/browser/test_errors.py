@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from rota.core.runs.run import RunFilter
 from tests.browser.conftest import Dashboard, NewPage
-from tests.browser.page_checks import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, rests, sticking_out
 from tests.browser.schedule_history import HOSTILE
 
 
@@ -31,7 +31,7 @@ async def test_failures_are_grouped_opened_and_followed(dashboard: Dashboard, pa
     await expect(crawl.get_by_role("cell", name="3", exact=True)).to_be_visible()
     took = []
     for number in range(4, 7):
-        await page.wait_for_timeout(600)  # as long as it rests
+        await rests(page, 600)
         since = time.perf_counter()
         await dashboard.enqueue("crawl", url=f"https://example.com/{number}")
         await expect(crawl.get_by_role("cell", name=str(number), exact=True)).to_be_visible()

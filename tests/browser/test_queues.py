@@ -7,6 +7,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.browser import sample_data
 from tests.browser.conftest import Dashboard
+from tests.browser.page_checks import rests
 
 
 def row(page: Page, queue: str) -> Locator:
@@ -54,7 +55,7 @@ async def test_it_keeps_up(dashboard: Dashboard, page: Page) -> None:
     await expect(page.locator(".live")).to_have_text("live")
     took = []
     for number in range(1, 4):
-        await page.wait_for_timeout(400)
+        await rests(page)
         await dashboard.enqueue("hello")
         since = time.perf_counter()
         await expect(row(page, "default").locator("td").nth(1)).to_have_text(str(number))

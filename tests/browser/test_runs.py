@@ -1,6 +1,5 @@
 """Test the list of runs: search, selection, bulk actions and live updates."""
 
-import asyncio
 import json
 import time
 
@@ -9,7 +8,7 @@ from playwright.async_api import Locator, Page, expect
 
 from rota import Rota, RunFilter
 from tests.browser.conftest import Dashboard, NewPage, served
-from tests.browser.page_checks import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, rests, sticking_out
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
@@ -66,7 +65,7 @@ async def test_a_change_is_seen_within_half_a_second(dashboard: Dashboard, page:
     await expect(page.locator(".live")).to_have_text("live")
     took = []
     for _ in range(5):
-        await asyncio.sleep(0.3)
+        await rests(page)
         run_id = await dashboard.enqueue("hello")
         since = time.perf_counter()
         await page.wait_for_selector(f'tr[data-key="{run_id}"]')
@@ -233,7 +232,7 @@ async def test_names_and_payloads_are_only_text(dashboard: Dashboard, page: Page
     for address in ("/runs", f"/runs/{run_id}", f"/runs/{run_id}?tab=attempts", f"/runs/{run_id}?tab=events"):
         await page.goto(dashboard.url + address)
         await expect(page.get_by_role("heading", level=1)).to_be_visible()
-        await page.wait_for_timeout(300)
+        await rests(page)
         assert "owned" not in await page.title()
         assert await page.locator("img").count() == 0
         assert await sticking_out(page) == []

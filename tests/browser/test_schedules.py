@@ -1,6 +1,5 @@
 """Test the list of schedules: content, filters and actions."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 
@@ -10,7 +9,7 @@ from playwright.async_api import Locator, Page, expect
 
 from rota import Rota, RunFilter, every
 from tests.browser.conftest import Dashboard, NewPage, served
-from tests.browser.page_checks import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, rests, sticking_out
 from tests.browser.schedule_history import HOSTILE, lived_once
 
 
@@ -142,7 +141,7 @@ async def test_changes_are_there_at_once(dashboard: Dashboard, page: Page) -> No
     await expect(page.locator(".live")).to_have_text("live")
     took = []
     for _ in range(3):
-        await asyncio.sleep(0.3)
+        await rests(page)
         await dashboard.client.schedules.pause("news")
         since = time.perf_counter()
         await page.wait_for_selector('[role="switch"][aria-checked="false"]')

@@ -8,6 +8,7 @@ from rota import Rota
 from tests.browser import sample_data
 from tests.browser.conftest import Dashboard, NewPage, served
 from tests.browser.page_checks import hurdles, sticking_out
+from tests.support.wait import until
 
 
 async def sign_in(page: Page, dashboard: Dashboard, name: str, role: str, address: str = "/") -> None:
@@ -26,7 +27,12 @@ async def test_a_session_that_ends_keeps_the_page(sqlite_url: str, page: Page) -
         await pausing.get_by_label("Reason").fill("the relay is down")
         await dashboard.client.tokens.revoke("ada")
         asked = page.get_by_role("alertdialog", name="Sign in again")
-        await page.wait_for_timeout(2_100)  # so long a server remembers who was good
+
+        async def is_refused() -> bool:
+            """A server remembers for a while who was good."""
+            return (await page.context.request.get(f"{dashboard.url}/api/v1/whoami")).status == 401
+
+        await until(is_refused)
         await pausing.get_by_role("button", name="Pause").click()
         await expect(asked).to_be_visible()
         assert await hurdles(page) == []

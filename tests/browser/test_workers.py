@@ -8,6 +8,7 @@ from playwright.async_api import Locator, Page, expect
 from rota.core.workers.worker import WorkerState
 from tests.browser import sample_data
 from tests.browser.conftest import Dashboard
+from tests.browser.page_checks import rests
 
 
 def row(page: Page, worker_id: str) -> Locator:
@@ -93,7 +94,7 @@ async def test_a_new_one_is_there_at_once(dashboard: Dashboard, page: Page) -> N
     await expect(page.get_by_text("No workers in the last")).to_be_visible()
     took = []
     for number in range(3):
-        await page.wait_for_timeout(400)
+        await rests(page)
         worker_id = await sample_data.beat(dashboard, f"quiet-{number}")
         since = time.perf_counter()
         await page.wait_for_selector(f'tr[data-key="{worker_id}"]')

@@ -15,7 +15,7 @@ from tests.chaos.cluster import PATIENCE, Cluster, Target
 from tests.chaos.faults import POSTGRES, Fault
 from tests.support.databases.network_proxy import Loss, Proxy
 from tests.support.databases.postgres import PostgresCluster
-from tests.support.processes.rota_process import wait_for
+from tests.support.wait import wait_for
 
 
 class Stroke(msgspec.Struct):

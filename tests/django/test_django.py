@@ -93,7 +93,7 @@ app.close()
 """
 
 COMMANDS = """
-from rota.core.model import RunFilter
+from rota.core.runs.run import RunFilter
 call_command("migrate", verbosity=0)
 backend.enqueue()
 call_command("rota", "run", "ls", "--json")

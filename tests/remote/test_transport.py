@@ -38,6 +38,7 @@ from rota.remote.changes import events_of
 from rota.remote.problems import Problem, error_of, raised, retry_after
 from rota.remote.transport import Transport, checked_url
 from tests.support.servers.http_server import Site, serving
+from tests.support.wait import forever, until
 
 SECRET = "rota_5be1c0ffee00_verysecretindeed"
 NOW = b'{"now": "2026-01-31T08:00:00Z"}'
@@ -78,7 +79,7 @@ def outdated(_: Request) -> Response:
 
 
 async def never(_: Request) -> Response:
-    await asyncio.sleep(30)
+    await forever()
     return PlainTextResponse("too late")
 
 
@@ -207,8 +208,7 @@ async def test_a_server_that_goes_away_in_the_middle(sqlite_url: str, caplog: py
                 with pytest.raises(Unavailable):
                     await waiting
                 with caplog.at_level(logging.WARNING, "rota.remote"):
-                    while "no hints, trying again" not in caplog.text:
-                        await asyncio.sleep(0.01)
+                    await until(lambda: "no hints, trying again" in caplog.text)
 
 
 async def test_a_bulk_command_that_breaks_off() -> None:

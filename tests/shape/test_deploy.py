@@ -19,6 +19,7 @@ from rota import Rota
 from rota.api import probes
 from rota.api.monitoring.health import PROBES
 from rota.cli import root
+from rota.cli.options import SHORT_FORMS
 from rota.config import SETTINGS, Config, load_config
 from rota.engine.observability.meters import Meters
 from rota.server import BEYOND_GRACE
@@ -88,7 +89,7 @@ def commands() -> Iterator[list[str]]:
 
 def parse(words: list[str]) -> None:
     group: click.Group = root
-    while isinstance(found := group.commands[words[0]], click.Group):
+    while isinstance(found := group.commands[SHORT_FORMS.get(words[0], words[0])], click.Group):
         group, words = found, words[1:]
     found.make_context(words[0], words[1:])
 

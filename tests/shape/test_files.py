@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "rota"
 
-LONGEST_FILE = 400
+LONGEST_FILE = 500  # a file ends where its idea does; this only notices one that grew without a thought
 LONGEST_FUNCTION = 60
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "base"}
 

@@ -13,11 +13,11 @@ a row, what is read there is the one that was there when the statement began.
 
 import re
 from collections.abc import Iterator
-from importlib import resources
 
 import pytest
 
 from rota.store.databases.statements import _BLOCK
+from tests.shape.sql_files import sql_files
 
 WRITE = re.compile(r"(?<!do )(?<!for )(?<!for no key )\b(?:update|delete from) (rota_\w+)")
 READ = re.compile(r"\b(?:from|join|using)\s+\(?\s*(rota_\w+)|(?:from|using)\s[^()]*?,\s*(rota_\w+)")
@@ -33,11 +33,10 @@ WHY = re.compile(r"^-- unlocked: \S.{20,}$", re.MULTILINE)
 
 def blocks() -> dict[str, str]:
     """Of PostgreSQL: SQLite has one writer at a time, and nobody waits inside a statement."""
-    folder = resources.files("rota.store") / "sql"
     found: dict[str, str] = {}
-    for file in sorted(folder.iterdir(), key=lambda file: (file.name == "postgres.sql", file.name)):
-        if file.name.endswith(".sql") and file.name != "sqlite.sql":
-            parts = _BLOCK.split(file.read_text())
+    for file, text in sql_files().items():
+        if file != "databases/sqlite.sql":
+            parts = _BLOCK.split(text)
             found |= dict(zip(parts[1::2], parts[2::2], strict=True))
     return found
 

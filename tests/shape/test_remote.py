@@ -34,7 +34,7 @@ from rota.remote.workers.workers import RemoteWorkers
 
 NOT_OVER_HTTP = {
     Client: {"prepare", "enqueue_shown", "within"},  # for the API itself, which gives others what comes of them
-    DataJobsClient: {"make"},  # likewise: `POST /jobs` gives others all of it
+    DataJobsClient: {"create_with"},  # likewise: `POST /jobs` gives others all of it
     ExternalClient: {
         "hand_back"
     },  # the server's, of claims whose answer reached nobody; callers say what they have `held`

@@ -2,8 +2,6 @@
 
 import re
 from collections import Counter
-from importlib import resources
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -14,6 +12,7 @@ from rota.core.states import FINAL_STATES, Outcome
 from rota.store import Store, open_database
 from rota.store.databases.database import Tx
 from rota.store.databases.statements import POSTGRES, SQLITE, Dialect, blocks, compile_statement, migrations
+from tests.shape.sql_files import sql_files
 
 _OWN_FORMS = (SQLITE.name, POSTGRES.name)
 
@@ -40,8 +39,7 @@ def test_the_checks_are_cores_own_lists(dialect: Dialect) -> None:
 
 def test_a_statement_has_a_name_of_its_own() -> None:
     """Only a database's own file may replace one: another of the same name would be used instead, unnoticed."""
-    folder = Path(str(resources.files("rota.store") / "sql"))
-    texts = [file.read_text() for file in folder.glob("*.sql") if file.stem not in (POSTGRES.name, SQLITE.name)]
+    texts = [text for file, text in sql_files().items() if not file.startswith("databases/")]
     names = Counter(name for text in texts for name in re.findall(r"^-- name: (\w+)", text, re.MULTILINE))
     assert [name for name, times in names.items() if times > 1] == []
 
@@ -143,11 +141,3 @@ async def test_schedules_of_a_provider_are_found_by_an_index(sqlite_url: str) ->
 
     assert "rota_cursor_provider" in await store.database.transact(explain)
     await store.close()
-
-
-def test_a_statement_is_there_once() -> None:
-    """Of two that are called alike, the second would silently stand for both."""
-    folder = resources.files("rota.store") / "sql"
-    files = [file for file in folder.iterdir() if file.name.endswith(".sql") and file.name[:-4] not in _OWN_FORMS]
-    names = Counter(name for file in files for name in re.findall(r"^-- name: (\w+)$", file.read_text(), re.MULTILINE))
-    assert [name for name, count in names.items() if count > 1] == []

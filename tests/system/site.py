@@ -14,7 +14,8 @@ from rota import Client, Config, Order, Outcome, Run, RunState, Unavailable
 from rota.store import Store, open_database, open_store
 from tests.support.jobs import system_jobs
 from tests.support.jobs.system_jobs import LEDGER, Entry, Ledger
-from tests.support.processes.rota_process import Processes, RotaProcess, wait_for
+from tests.support.processes.rota_process import Processes, RotaProcess
+from tests.support.wait import wait_for
 
 LEASE, HEARTBEAT, REAPER, POLL = 1.5, 0.5, 0.3, 0.2
 SETTINGS = {
@@ -25,7 +26,7 @@ SETTINGS = {
     "ROTA_SHUTDOWN_GRACE": "10s",
 }
 APP = "tests.support.jobs.system_jobs:app"
-GENEROUS = 40.0
+GENEROUS = 100.0
 
 
 class Site:

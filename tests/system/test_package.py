@@ -16,7 +16,8 @@ from types import ModuleType
 
 import pytest
 
-from tests.support.processes.rota_process import PATIENCE, wait_for
+from tests.support.processes.rota_process import PATIENCE
+from tests.support.wait import wait_for
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 300

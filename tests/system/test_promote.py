@@ -18,7 +18,7 @@ from tests.system.site import opened
 # Dies for real, after so many bites: nothing is closed, nothing is rolled back by anybody but the databases.
 PROGRAM = """
 import asyncio, os, signal, sys
-from rota.promoting import Moved, Promotion, place_of
+from rota.client.promotion import Moved, Promotion, place_of
 from rota.store import open_database
 
 source, target, bites = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -14,6 +14,7 @@ from rota.core.states import Outcome
 from rota.server import asgi
 from rota.store import Store, open_database
 from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until
 
 API = "/api/v1"
 VERBS: dict[str, dict[str, Any]] = {
@@ -214,8 +215,7 @@ async def test_so_many_may_wait_and_no_more(app: Rota) -> None:
     async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as http:
         served.state.streams._most = 1
         first = asyncio.create_task(claim(http, wait="2s"))
-        while not served.state.streams._open:
-            await asyncio.sleep(0.01)
+        await until(lambda: served.state.streams._open)
         second = await http.post("/worker/claim", json={"worker": "b", "wait": "1s"})
         assert (second.status_code, second.json()["code"]) == (429, "too-many-streams")
         assert await claim(http, "c") == []

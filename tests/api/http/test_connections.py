@@ -150,7 +150,7 @@ async def test_a_body_that_comes_in_pieces_is_read(server: Address) -> None:
     reader, writer = await asyncio.open_connection(*server)
     writer.write(head + b"Content-Length: 15\r\n\r\n")
     for piece in (b'{"job":', b'"none"', b" }"):
-        await asyncio.sleep(0.01)
+        await assert_alive(server)  # and so it has read what came before
         writer.write(piece)
     async with asyncio.timeout(20):
         assert b"unknown-job" in await reader.read(-1)

@@ -153,15 +153,15 @@ def test_on_the_command_line(sqlite_url: str) -> None:
 
     asyncio.run(fill())
     runner = CliRunner()
-    told = runner.invoke(root, ["errors", "--database", sqlite_url, "--since", "1h", "--json"])
+    told = runner.invoke(root, ["error-groups", "--database", sqlite_url, "--since", "1h", "--json"])
     (group,) = json.loads(told.stdout)["items"]
     assert (group["job"], group["count"]) == ("crawl", 3)
-    line = runner.invoke(root, ["errors", "--database", sqlite_url]).stdout
+    line = runner.invoke(root, ["error-groups", "--database", sqlite_url]).stdout
     assert group["fingerprint"] in line
     assert "page" in line
-    none = runner.invoke(root, ["errors", "--database", sqlite_url, "--job", "mail"])
+    none = runner.invoke(root, ["error-groups", "--database", sqlite_url, "--job", "mail"])
     assert none.exit_code == 0
-    bad = runner.invoke(root, ["errors", "--database", sqlite_url, "--since", "soon"])
+    bad = runner.invoke(root, ["error-groups", "--database", sqlite_url, "--since", "soon"])
     assert bad.exit_code != 0
 
 

@@ -86,6 +86,4 @@ async def test_whoever_asks_is_answered(lived: Harness, database_url: str) -> No
         done = await asyncio.to_thread(rota, *command.split(), run.id, "--database", database_url)
         assert done.exit_code == 0, done.output
 
-    assert (
-        await unanswered(one_of_each(some, lambda run: (run.state, run.worker_id is None)), show, ("run show",)) == []
-    )
+    assert await unanswered(one_of_each(some, lambda run: (run.state, run.worker_id is None)), show, ("run get",)) == []

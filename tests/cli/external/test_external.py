@@ -10,6 +10,7 @@ import pytest
 from rota import Context, Rota
 from rota.testing import adrain
 from tests.support.processes.command_line import answer, rota
+from tests.support.wait import until
 
 
 @pytest.fixture
@@ -36,9 +37,11 @@ async def hand_over(url: str) -> str:
 
 async def until_waiting(app: Rota, run_id: str) -> None:
     client = await app.connect()
-    async with asyncio.timeout(20):
-        while (await client.get(run_id)).state != "waiting":
-            await asyncio.sleep(0.01)
+
+    async def waits() -> bool:
+        return (await client.get(run_id)).state == "waiting"
+
+    await until(waits)
 
 
 def problem(*arguments: str) -> Any:

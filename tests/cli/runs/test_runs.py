@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from rota.app import Rota
+from rota.cli.terminal import wait as wait_command
 from rota.cli.terminal.wait import finish
+from rota.client.client import Client
 from rota.core.runs.run import Run
 from rota.core.states import FINAL_STATES, RunState
 from rota.engine.handlers.context import Context
 from rota.errors import RunNotFinal
 from rota.store import Store, open_database
 from tests.support.processes.command_line import answer, rota
+from tests.support.wait import until
 
 RUN_FIELDS = {"id", "job", "state", "scope", "payload", "result", "error", "attempt", "max_attempts", "fence", "tags"}
 
@@ -39,9 +42,7 @@ def app_on(url: str) -> Rota:
 
     @app.job(timeout="90s")
     async def endless(ctx: Context) -> None:
-        while True:
-            await asyncio.sleep(0.01)
-            ctx.checkpoint()
+        await until(ctx.checkpoint)
 
     return app
 
@@ -294,9 +295,22 @@ def test_queues_are_paused_and_resumed() -> None:
 
 
 def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
+    told, wait, held_back = asyncio.Event(), Client.wait, wait_command._held_back
+
+    async def tell(client: Client, run: Run) -> str | None:
+        why = await held_back(client, run)
+        told.set()
+        return why
+
+    async def wait_until_told(client: Client, id: str, timeout: str | None) -> Run:
+        await told.wait()
+        return await wait(client, id, timeout)
+
+    monkeypatch.setattr(wait_command, "_LOOK", 0.01)
+    monkeypatch.setattr(wait_command, "_held_back", tell)
+    monkeypatch.setattr(Client, "wait", wait_until_told)
     id = answer("run", "enqueue", "boom")["id"]
-    waited = rota("run", "wait", id, "--timeout", "500ms")
+    waited = rota("run", "wait", id, "--timeout", "50ms")
     assert waited.exit_code == 75
     assert waited.stderr.count("note: it waits: No worker is alive: start one with `rota worker`.") == 1
 

@@ -24,6 +24,7 @@ from rota.core.schedules.schedule import Schedule, define
 from rota.errors import Conflict, Invalid
 from rota.store import Store, open_database
 from tests.support.processes.command_line import answer, refused, rota
+from tests.support.wait import until
 
 
 def app_on(url: str) -> Rota:
@@ -325,8 +326,11 @@ def test_every_plan_time_is_accounted_for(known_url: str) -> None:
 
     async def for_a_while() -> None:
         async with app_on(known_url).running() as client:
-            while len(await client.list()) < 2:
-                await asyncio.sleep(0.02)
+
+            async def are_there() -> bool:
+                return len(await client.list()) >= 2
+
+            await until(are_there)
 
     asyncio.run(for_a_while())
     found = answer("schedule", "verify", "often")

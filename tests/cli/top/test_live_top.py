@@ -24,6 +24,7 @@ from rota.errors import SchemaOutdated, Unavailable
 from tests.cli.runs.test_live import Terminal, on_terminal
 from tests.cli.runs.test_long_runs import at_work
 from tests.support.processes.command_line import answer, refused, rota
+from tests.support.wait import until
 
 TAKEN, GIVEN_BACK = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -105,9 +106,7 @@ class Watched:
         yield
 
     async def until(self, words: str) -> None:
-        async with asyncio.timeout(10):
-            while words not in self.shown:
-                await asyncio.sleep(0.01)
+        await until(lambda: words in self.shown)
 
 
 @pytest.fixture

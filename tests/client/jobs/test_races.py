@@ -179,7 +179,7 @@ async def test_one_made_again_behind_a_forced_drop_is_left_alone(
         await clients[1].data_jobs.create_with("ping", "http", URL, schedule=parse(document("ping")), run={})
         return answer
 
-    monkeypatch.setattr(jobs, "drop", and_made_again)
+    monkeypatch.setattr(jobs, "delete", and_made_again)
     await force(clients[0], "ping")
     assert (await clients[0].schedules.get("ping")).definition.enabled
     assert await count(clients[0], "select count(*) from rota_run where job = :job and state is null", "ping") == 1

@@ -70,7 +70,7 @@ def test_without_a_url_there_is_nothing_to_send() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "inside", "outside"),
+    ("words", "inside", "external"),
     [("2xx", 299, 300), (200, 200, 201), ("200-204", 204, 205), (["2xx", 404], 404, 403), ("5XX", 503, 404)],
 )
 def test_statuses(words: Any, inside: int, external: int) -> None:

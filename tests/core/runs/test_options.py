@@ -58,8 +58,8 @@ WISHES: dict[str, tuple[Any, dict[str, Any]]] = {
     "idempotency_key": ("abc", {"key": None}),
     "after": (["a"], {"after": (Dependency("a", 1),)}),
     "ref": ("a", {"key": None}),
-    "only_workers": (["b", "a"], {"staff": Eligibility(Requirements(only_workers=("a", "b")))}),
-    "labels": (["gpu"], {"staff": Eligibility(Requirements(labels=("gpu",)))}),
+    "only_workers": (["b", "a"], {"eligibility": Eligibility(Requirements(only_workers=("a", "b")))}),
+    "labels": (["gpu"], {"eligibility": Eligibility(Requirements(labels=("gpu",)))}),
     "min_worker_version": ("1.4", {"overrides": '{"needs":{"min_worker_version":"1.4"}}'}),
 }
 

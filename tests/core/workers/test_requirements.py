@@ -34,7 +34,7 @@ def test_the_same_needs_are_one_need_in_whatever_order_they_are_written() -> Non
 
 
 @pytest.mark.parametrize(
-    ("needs", "worker", "met"),
+    ("requirements", "worker", "met"),
     [
         (Requirements(), Able(), True),
         (Requirements(only_workers=("gpu-1", "gpu-2")), Able(), True),

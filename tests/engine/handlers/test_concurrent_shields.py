@@ -14,7 +14,7 @@ from rota.core.progress.notes import Notes
 from rota.core.progress.steps import StepOption
 from rota.testing import Harness
 from tests.support.runs.real_worker import Working
-from tests.support.wait import until
+from tests.support.wait import forever, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -90,10 +90,10 @@ async def test_a_handler_that_gives_such_a_step_up_can_be_cancelled(either: Harn
     async def work(ctx: Context) -> None:
         try:
             async with asyncio.timeout(0.05):
-                await ctx.step("pay", asyncio.sleep, 100)
+                await ctx.step("pay", forever)
         except TimeoutError:
             given_up.set()
-        await asyncio.sleep(100)
+        await forever()
 
     either.app.job(steps=SHIELDED, cancel_grace=timedelta(milliseconds=30))(work)
     run = await either.enqueue("work")
@@ -122,7 +122,7 @@ async def test_whatever_else_goes_on_is_interrupted_when_such_a_step_is_refused(
             refused.set()
 
     async def work(ctx: Context) -> None:
-        await asyncio.gather(asyncio.sleep(100), deliver(ctx))
+        await asyncio.gather(forever(), deliver(ctx))
 
     either.app.job(steps=SHIELDED, cancel_grace=timedelta(milliseconds=30))(work)
     run = await either.enqueue("work")

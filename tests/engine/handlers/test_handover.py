@@ -17,7 +17,7 @@ from rota.store import new_id
 from rota.store.runs import cancel, waits
 from rota.testing import Harness
 from rota.testing.harness.manual_worker import HandWorker
-from tests.engine.external.test_external import ENDING, NOTING, VERBS, everything
+from tests.engine.worker.test_external import ENDING, NOTING, VERBS, everything
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.audit_trails import repeat_everything, trail, words
 from tests.support.runs.real_worker import Working

@@ -19,7 +19,7 @@ from tests.engine.handlers.test_steps import states_of
 from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import AT_ONCE, Working
-from tests.support.wait import until
+from tests.support.wait import round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -77,7 +77,7 @@ async def test_a_record_on_its_way_arrives_although_the_attempt_is_interrupted(
     await either.client.pause_queue("default")
     stopping = asyncio.create_task(worker.stop(AT_ONCE) if ending == "stop" else asyncio.sleep(0))
     await until(lambda: not worker.worker.active)
-    await asyncio.sleep(0.1)  # a report that does not wait would be there by now
+    await round_trips(either.store.database)  # a report that does not wait is there then
     records.go_on.set()
     await stopping
     await worker.has_state(run, RunState.QUEUED)
@@ -134,7 +134,7 @@ async def test_a_coroutine_that_resists_keeps_its_slot_whatever_it_did_before(ha
 
 
 async def test_a_step_left_behind_by_the_last_call_is_not_begun_a_second_time(either: Harness, working: Start) -> None:
-    go_on = asyncio.Event()
+    go_on, again = asyncio.Event(), asyncio.Event()
     seen: list[str] = []
     calls: list[int] = []
 
@@ -148,6 +148,7 @@ async def test_a_step_left_behind_by_the_last_call_is_not_begun_a_second_time(ei
         if len(calls) == 1:
             await until(lambda: bool(seen))
             raise LookupError
+        again.set()  # the step was asked for before
 
     async def crawl(ctx: Context) -> str:
         calls.append(1)
@@ -157,8 +158,8 @@ async def test_a_step_left_behind_by_the_last_call_is_not_begun_a_second_time(ei
     either.app.job(local_retries=1, max_attempts=1)(crawl)
     run = await either.enqueue("crawl")
     worker = await working(either)
-    await until(lambda: len(calls) == 2)
-    await asyncio.sleep(0.02)
+    await until(again.is_set)
+    await round_trips(either.store.database, 3)
     assert seen == ["begins"]
     go_on.set()
     await until(lambda: not worker.worker.active)

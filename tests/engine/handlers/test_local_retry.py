@@ -118,17 +118,19 @@ async def test_a_process_that_dies_is_not_repeated(harness: Harness, working: St
 async def test_one_timeout_covers_all_calls(harness: Harness, working: Start) -> None:
     calls = 0
 
-    @harness.app.job(local_retries=20, timeout="150ms", max_attempts=1)
+    @harness.app.job(local_retries=20, timeout="250ms", max_attempts=1)
     async def slow() -> None:
         nonlocal calls
         calls += 1
-        await asyncio.sleep(0.04)
+        if calls > 5:  # each takes less than the timeout, all of them together more
+            began = time.monotonic()
+            await until(lambda: time.monotonic() - began > 0.05)
         raise LookupError("again")
 
     run = await harness.enqueue(slow)
     real = await working(harness)
     await real.has_state(run, RunState.TIMED_OUT)
-    assert 1 < calls < 6
+    assert calls > 5
 
 
 @pytest.mark.parametrize("stop", ["cancel", "shutdown"])
@@ -164,15 +166,18 @@ async def test_what_is_asked_to_stop_is_not_repeated(harness: Harness, working: 
 async def test_the_cpu_time_of_a_thread_is_measured_and_that_of_a_coroutine_is_not(
     either: Harness, working: Start
 ) -> None:
+    done = threading.Event()
+
     @either.app.job
     def burn() -> None:
         end = time.thread_time() + 0.2
         while time.thread_time() < end:
             pass
+        done.set()
 
     @either.app.job
     def rest() -> None:
-        time.sleep(0.2)
+        done.wait()  # at least as long
 
     @either.app.job
     async def turn() -> None:

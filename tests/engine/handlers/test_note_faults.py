@@ -7,7 +7,6 @@ import io
 import logging
 import os
 import threading
-import time
 import warnings
 from collections.abc import Awaitable, Callable
 
@@ -24,6 +23,7 @@ from rota.testing import Harness
 from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import Working
+from tests.support.wait import wait_for
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -212,14 +212,19 @@ async def test_what_a_forked_process_says_is_not_ours(harness: Harness, working:
 
 def exit_of(pid: int) -> int:
     """Of a child that is killed if it does not end by itself."""
-    end = time.monotonic() + 5
-    while time.monotonic() < end:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.kill(pid, 9)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status: list[int] = []
+
+    def has_ended() -> bool:
+        ended, code = os.waitpid(pid, os.WNOHANG)
+        status.extend([code] if ended else [])
+        return bool(ended)
+
+    try:
+        wait_for(has_ended)
+    except TimeoutError:
+        os.kill(pid, 9)
+        status.append(os.waitpid(pid, 0)[1])
+    return os.waitstatus_to_exitcode(status[0])
 
 
 async def test_what_is_for_developers_does_not_reach_the_programs_own_handlers(

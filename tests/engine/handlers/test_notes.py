@@ -18,7 +18,7 @@ from rota.testing import Harness
 from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import SECOND, Working
-from tests.support.wait import until
+from tests.support.wait import forever, round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -212,7 +212,7 @@ async def test_an_endless_log_keeps_its_head_and_its_tail(either: Harness, worki
         for number in range(5_000):
             ctx.log.info("line %d", number)
             if number % 500 == 0:
-                await asyncio.sleep(0.05)
+                await round_trips(either.store.database, 10)
 
     either.app.job(crawl)
     run = await either.enqueue("crawl")
@@ -269,7 +269,7 @@ async def test_notes_under_a_lost_lease_are_refused_and_stop_the_attempt(either:
         ctx.progress(99, "a zombie's")
         ctx.log.warning("a zombie's")
         try:
-            await asyncio.sleep(100)
+            await forever()
         finally:
             stopped.set()
 

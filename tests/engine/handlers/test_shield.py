@@ -16,7 +16,7 @@ from rota.testing import Harness
 from tests.engine.handlers.test_steps import states_of
 from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
 from tests.support.runs.real_worker import Working
-from tests.support.wait import until
+from tests.support.wait import forever, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -82,7 +82,7 @@ async def test_two_that_end_together_take_it_down(either: Harness, working: Star
     async def pay(ctx: Context) -> None:
         await asyncio.gather(ctx.step("a", _meet, meeting), ctx.step("b", _meet, meeting))
         ended.set()
-        await asyncio.sleep(100)
+        await forever()
 
     either.app.job(steps=BOTH, cancel_grace="60ms")(pay)
     run = await either.enqueue("pay")
@@ -101,7 +101,7 @@ async def _meet(barrier: asyncio.Barrier) -> None:
 async def by_a_timeout(ctx: Context) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(0.05):
-            await ctx.step("a", asyncio.sleep, 100)
+            await ctx.step("a", forever)
 
 
 async def by_a_sibling(ctx: Context) -> None:
@@ -109,7 +109,7 @@ async def by_a_sibling(ctx: Context) -> None:
 
     async def transfer() -> None:
         begun.set()
-        await asyncio.sleep(100)
+        await forever()
 
     async def fail() -> None:
         await begun.wait()
@@ -130,7 +130,7 @@ async def test_one_that_its_own_handler_interrupts_takes_it_down(
     async def pay(ctx: Context) -> None:
         await interrupted(ctx)
         went_on.set()
-        await asyncio.sleep(100)
+        await forever()
 
     either.app.job(steps=BOTH, cancel_grace="1s")(pay)
     run = await either.enqueue("pay")
@@ -152,12 +152,12 @@ class LateShield(ShakyNotes):
 
     def __init__(self, store: ShakyStore) -> None:
         super().__init__(store)
-        self.is_up = asyncio.Event()
+        self.is_up, self.go_on = asyncio.Event(), asyncio.Event()
 
     async def shield(self, run_id: str, fence: int, no: int, *, another: bool = False) -> bool | None:
         answer = await super().shield(run_id, fence, no, another=another)
         self.is_up.set()
-        await asyncio.sleep(0.2)
+        await self.go_on.wait()
         return answer
 
 
@@ -167,13 +167,14 @@ async def test_one_that_is_interrupted_while_it_goes_up_is_down_again(either: Ha
     went_on = asyncio.Event()
 
     async def pay(ctx: Context) -> None:
-        opening = asyncio.create_task(ctx.step("a", asyncio.sleep, 100))
+        opening = asyncio.create_task(ctx.step("a", forever))
         await late.is_up.wait()
         opening.cancel()
+        late.go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await opening
         went_on.set()
-        await asyncio.sleep(100)
+        await forever()
 
     either.app.job(steps=BOTH)(pay)
     await either.enqueue("pay")
@@ -195,7 +196,7 @@ async def test_a_handler_that_swallows_the_refusal_is_interrupted(either: Harnes
         with pytest.raises(Cancelled):
             await ctx.step("a", asyncio.sleep, 0)
         try:
-            await asyncio.sleep(100)
+            await forever()
         finally:
             stopped.set()
 
@@ -205,7 +206,6 @@ async def test_a_handler_that_swallows_the_refusal_is_interrupted(either: Harnes
     await until(reached.is_set)
     await either.cancel(run)
     asked.set()
-    async with asyncio.timeout(4):
-        await stopped.wait()
+    await until(stopped.is_set)
     await worker.has_state(run, RunState.CANCELLED)
     assert [attempt.outcome for attempt in await either.attempts(run)] == [Outcome.CANCELLED]

@@ -16,7 +16,7 @@ from rota.errors import Invalid, LeaseLost, StepTwice, UnknownStep
 from rota.testing import Harness
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import SECOND, Working
-from tests.support.wait import until
+from tests.support.wait import forever, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -332,7 +332,7 @@ async def test_after_such_a_step_the_grace_begins_anew(either: Harness, working:
             await ctx.step("transfer", transfer)
         except BaseException:
             stubborn.set()
-            await asyncio.sleep(100)
+            await forever()
 
     either.app.job(steps=[{"id": "transfer", "cancelable": False}], cancel_grace="3s")(pay)
     run = await either.enqueue("pay")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from rota import Context, RunState
 from rota.testing import Harness
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import Working
-from tests.support.wait import until
+from tests.support.wait import until, wait_for
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -89,9 +88,7 @@ async def test_a_thread_sees_it_at_its_checkpoint(harness: Harness, working: Sta
     @harness.app.job(timeout="30ms", max_attempts=1)
     def polite(ctx: Context) -> None:
         try:
-            while True:
-                ctx.checkpoint()
-                time.sleep(0.005)
+            wait_for(ctx.checkpoint)
         finally:
             ended.set()
 

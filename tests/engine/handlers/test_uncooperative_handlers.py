@@ -34,7 +34,7 @@ async def swallower(harness: Harness, release: threading.Event, _place: Path) ->
     async def deaf(ctx: Context) -> None:
         while not release.is_set():
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(0.005)
+                await until(release.is_set)
 
     return await harness.enqueue(deaf)
 

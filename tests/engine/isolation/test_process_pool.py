@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from rota.engine.isolation import child_main
 from rota.engine.isolation.process_pool import ProcessCall, ProcessOutcome, ProcessPool
 from rota.errors import Unavailable
 from tests.support.jobs import process_handlers
+from tests.support.wait import until
 
 HANDLERS = process_handlers.__name__
 INVOKE = f"{HANDLERS}:invoke"
@@ -45,12 +46,6 @@ def alive(pid: int) -> bool:
 
 def reaped(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 class Messages:
@@ -350,7 +345,7 @@ async def test_close_kills_a_child_that_does_not_end(messages: Messages) -> None
     pid = int((await messages.first("sleeper")).split()[0])
     os.kill(pid, signal.SIGSTOP)
     closing = asyncio.create_task(pool.close(timedelta(milliseconds=50)))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     pool.request_cancel("a")  # comes too late, which is no error
     await closing
     assert (await running).status == "died"

@@ -166,13 +166,14 @@ async def test_bytes_that_are_no_text(harness: Harness) -> None:
 
 
 STUBBORN = """
-import os, signal, sys, time
+import os, signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.fork():
     print(os.getpid(), file=open(sys.argv[1], "w"))
 else:
     print(os.getpid(), file=open(sys.argv[2], "w"))
-time.sleep(600)
+while True:
+    signal.pause()
 """
 
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from rota.core.jobs.webhook_signature import verify
+from rota.core.alerts.webhook_signature import verify
 from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.testing import Harness

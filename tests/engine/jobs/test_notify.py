@@ -10,7 +10,7 @@ import pytest
 from rota.client.client import Order
 from rota.config import Config
 from rota.core.alerts.notifications import notification_of
-from rota.core.jobs.webhook_signature import verify
+from rota.core.alerts.webhook_signature import verify
 from rota.core.progress.control_flow import Fail
 from rota.core.states import RunState
 from rota.engine.jobs.http_client import NotSent

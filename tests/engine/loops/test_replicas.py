@@ -27,6 +27,7 @@ from rota.testing import Harness
 from rota.testing.harness.manual_worker import HandWorker
 from tests.support.clock import MINUTE, SECOND
 from tests.support.runs.real_worker import Working
+from tests.support.wait import until_blocked
 
 Start = Callable[..., Awaitable[Working]]
 S = RunState
@@ -756,7 +757,7 @@ async def test_a_replica_that_ends_while_it_is_looked_at_is_looked_at_again(post
         await transaction.start()
         await other.execute("select 1 from rota_conduct where run_id = $1 for update", run.id)
         ending = asyncio.create_task(worker.finish())
-        await asyncio.sleep(0.2)  # it waits for the lock
+        await until_blocked(harness.store.database)
         assert not ending.done()
         await conduct(harness)  # passes it over
         await transaction.rollback()

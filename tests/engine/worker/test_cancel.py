@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ from rota.errors import NotCancellable
 from rota.testing import Harness
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import SECOND, Working, until_state
-from tests.support.wait import until
+from tests.support.wait import until, wait_for
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -140,9 +139,7 @@ async def test_a_coroutine_with_a_context_may_stop_by_itself(harness: Harness, w
     @harness.app.job
     async def polite(ctx: Context) -> None:
         try:
-            while True:
-                ctx.checkpoint()
-                await asyncio.sleep(0.005)
+            await until(ctx.checkpoint)
         except asyncio.CancelledError:
             interrupted.append("too early")
             raise
@@ -196,9 +193,7 @@ async def test_a_coroutine_that_resists_is_given_up_and_keeps_its_slot(harness: 
 async def test_a_thread_stops_at_its_checkpoint(harness: Harness, working: Start) -> None:
     @harness.app.job
     def threaded(ctx: Context) -> None:
-        while True:
-            ctx.checkpoint()
-            time.sleep(0.005)
+        wait_for(ctx.checkpoint)
 
     run = await harness.enqueue(threaded)
     real = await working(harness)
@@ -210,8 +205,7 @@ async def test_a_thread_stops_at_its_checkpoint(harness: Harness, working: Start
 async def test_a_handler_that_finishes_all_the_same_has_succeeded(harness: Harness, working: Start) -> None:
     @harness.app.job
     def thorough(ctx: Context) -> str:
-        while not ctx.cancelled:
-            time.sleep(0.005)
+        wait_for(lambda: ctx.cancelled)
         return "done nevertheless"
 
     run = await harness.enqueue(thorough)

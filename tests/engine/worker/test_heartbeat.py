@@ -16,7 +16,7 @@ from rota.engine.worker.heartbeat import Beat, HeartbeatThread
 from rota.store import Extended
 from rota.testing import Harness
 from tests.support.runs.real_worker import SECOND, Working
-from tests.support.wait import PATIENCE, until
+from tests.support.wait import PATIENCE, until, wait_for
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -104,9 +104,7 @@ async def test_a_thread_learns_of_a_lost_lease_when_it_renews(harness: Harness, 
         loop.call_soon_threadsafe(started.set)
         go.wait()
         try:
-            while True:
-                ctx.heartbeat()
-                time.sleep(0.005)
+            wait_for(ctx.heartbeat)
         except LeaseLost as error:
             errors.append(error)
             raise
@@ -131,8 +129,7 @@ async def test_a_handler_may_renew_without_waiting(harness: Harness, working: St
         started.set()
         harness.clock.advance("20s")
         ctx.heartbeat()
-        while not leases.renewed_after(harness.clock.micros()):
-            await asyncio.sleep(0.005)
+        await until(lambda: leases.renewed_after(harness.clock.micros()))
 
     run = await harness.enqueue(work)
     real = await working(harness, heartbeat=RARELY)

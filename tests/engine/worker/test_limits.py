@@ -12,7 +12,7 @@ from rota.errors import LimitReached
 from rota.store import Store, open_database
 from rota.testing import Harness
 from tests.support.runs.real_worker import Working
-from tests.support.wait import until
+from tests.support.wait import round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -40,7 +40,8 @@ async def test_no_more_at_once_than_the_limit_allows(either: Harness, working: S
     @either.app.job(max_concurrency=3)
     async def work(n: int) -> None:
         async with crowd:
-            await asyncio.sleep(0.002)
+            await until(lambda: crowd.most >= 3)
+            await round_trips(either.store.database, 3)
 
     await work.aenqueue_many([{"n": n} for n in range(40)])
     for _ in range(2):
@@ -55,7 +56,6 @@ async def test_customers_take_turns(either: Harness, working: Start) -> None:
     @either.app.job(limit={"max": 1, "by": "customer"})
     async def work(customer: str) -> None:
         order.append(customer)
-        await asyncio.sleep(0.01)
 
     await work.aenqueue_many([{"customer": customer} for customer in ["a"] * 10 + ["b"] * 3])
     await working(either, concurrency=5)
@@ -71,7 +71,7 @@ async def test_the_next_one_starts_soon_after_a_slot_is_free(database_url: str) 
     @app.job(max_concurrency=1)
     async def work(n: int) -> None:
         began.append(time.monotonic())
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         ended.append(time.monotonic())
 
     store = Store(open_database(database_url))
@@ -167,8 +167,8 @@ async def test_a_paused_queue_rests_and_goes_on_at_once(either: Harness, working
 
     await either.client.pause_queue("default", reason="a look inside")
     await work.aenqueue(n=1)
-    await working(either)
-    await asyncio.sleep(0.1)
+    real = await working(either)
+    assert await real.worker.step() > 0
     assert done == []
     assert await either.client.resume_queue("default")
     await until(lambda: done == [1])

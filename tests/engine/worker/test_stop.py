@@ -19,7 +19,7 @@ from rota.testing import Harness
 from tests.support.databases.unreliable_store import ShakyStore
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import AT_ONCE, Working
-from tests.support.wait import PATIENCE, until
+from tests.support.wait import PATIENCE, round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -29,8 +29,7 @@ PATIENT = timedelta(seconds=PATIENCE)
 async def test_a_handler_that_ends_within_the_grace_is_reported(either: Harness, working: Start) -> None:
     @either.app.job
     async def attentive(ctx: Context) -> str:
-        while not ctx.shutting_down:
-            await asyncio.sleep(0.005)
+        await until(lambda: ctx.shutting_down)
         return "in time"
 
     run = await either.enqueue(attentive)
@@ -223,7 +222,7 @@ async def test_reports_that_are_under_way_are_waited_for(
     report = real.store.report
 
     async def slow(reports: list[Report]) -> Reported:
-        await asyncio.sleep(0.2)
+        await round_trips(either.store.database)  # whoever does not wait has left by then
         return await report(reports)
 
     monkeypatch.setattr(real.store, "report", slow)

@@ -14,7 +14,7 @@ from rota.engine.worker.suspects import Suspects
 from rota.testing import Harness
 from rota.values.durations import in_micros
 from tests.support.runs.real_worker import SECOND, Working
-from tests.support.wait import until
+from tests.support.wait import round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -84,7 +84,8 @@ async def test_a_worker_has_one_suspect_at_a_time_beside_other_work(either: Harn
     fresh = [await either.enqueue(work, name="fresh") for _ in range(3)]
     real = await working(either, concurrency=6)
     await until(lambda: len(begun) == 4)
-    await asyncio.sleep(0.2)
+    for _ in range(3):
+        await real.worker.step()
     assert sorted(begun) == ["fresh", "fresh", "fresh", "lost 0"]
     assert len(real.worker.held) == 4
     release.set()
@@ -104,7 +105,7 @@ async def test_of_several_queues_one_suspect_begins_and_the_others_go_back_first
         nonlocal most
         active.append(name)
         most = max(most, len(active))
-        await asyncio.sleep(0.02)
+        await round_trips(either.store.database, 10)
         active.remove(name)
 
     lost = [await either.enqueue(work, {"queue": queue}, name=queue) for queue in "abc"]
@@ -125,7 +126,7 @@ async def test_suspects_under_limits_run_one_at_a_time_too(either: Harness, work
         nonlocal active, most
         active += 1
         most = max(most, active)
-        await asyncio.sleep(0.02)
+        await round_trips(either.store.database, 10)
         active -= 1
 
     lost = [await either.enqueue(work, customer=name) for name in "abcd"]

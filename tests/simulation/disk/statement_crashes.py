@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeVar
 from rota.store import Store
 from rota.store.databases.database import Row, Tx, Work
 from tests.support.databases.transaction_crashes import Died
-from tests.support.runs.runs import until
 from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until
 
 T = TypeVar("T")
 Moment = Literal["before", "after"]

@@ -56,7 +56,7 @@ DEPENDENCIES = CoordinationTheme(
 )  # fmt: skip
 
 EXTERNAL = CoordinationTheme(
-    name="outside",
+    name="external",
     weight=22,
     engines=(1, 2),
     span=(14, 22),

@@ -13,11 +13,18 @@ from tests.simulation.campaign import run_seeds
 from tests.simulation.script.generator import draw
 from tests.simulation.world.backends import Backend, open_backend
 from tests.simulation.world.world import World
+from tests.support.forms import with_long_form
 
 ROOT = Path(__file__).parents[3]
 CHUNK = 100
-ON_SQLITE = [range(start, start + CHUNK) for start in range(0, 2_000, CHUNK)]
-ON_POSTGRES = [range(start, start + 20) for start in range(0, 200, 20)]
+
+
+def chunks(until: int, size: int) -> list[range]:
+    return [range(start, start + size) for start in range(0, until, size)]
+
+
+ON_SQLITE = with_long_form(chunks(1_000, CHUNK), chunks(10_000, CHUNK)[10:])
+ON_POSTGRES = with_long_form(chunks(100, 20), chunks(1_000, 20)[5:])
 
 
 @pytest.fixture

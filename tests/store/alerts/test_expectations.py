@@ -21,6 +21,7 @@ from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs.audit_trails import repeat_everything
 from tests.support.runs.expectations import listen, look, noted, open_now, signals
 from tests.support.runs.runs import WORK, claim, finish, make, put, put_and_claim, tell
+from tests.support.wait import until_blocked
 
 TICK = timedelta(microseconds=1)
 
@@ -369,8 +370,7 @@ async def test_a_breach_that_another_is_just_writing(postgres_store: Store, cloc
     first = asyncio.create_task(store.database.transact(slow))
     await written.wait()
     second = asyncio.create_task(store.expectations._settle("job", "work"))
-    await asyncio.sleep(0.1)
-    assert not second.done()
+    await until_blocked(store.database)
     go_on.set()
     assert await first is not None
     assert await second is None

@@ -20,8 +20,9 @@ from rota.store.databases.database import Tx
 from rota.store.schedules import change as schedule_changes
 from tests.support.clock import ManualClock
 from tests.support.databases.transaction_crashes import Deaths, Died, Moment
-from tests.support.runs.runs import claim, finish, finish_all, put, until
+from tests.support.runs.runs import claim, finish, finish_all, put
 from tests.support.schedules.schedules import definition_of, edit, make_schedule, noon, runs_of
+from tests.support.wait import until, until_blocked
 
 EXTRACT = JobDefinition(name="extract", retry=RetryPolicy(1))
 WORK = JobDefinition(name="work")
@@ -61,18 +62,6 @@ async def end(store: Store) -> str:
     return run_id
 
 
-async def blocked(store: Store) -> None:
-    """Until somebody waits for a lock."""
-    sql = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-
-    async def body(tx: Tx) -> int:
-        return int((await tx.fetch_sql(sql))[0][0])
-
-    async with asyncio.timeout(20):
-        while not await store.database.read(body):
-            await asyncio.sleep(0.01)
-
-
 async def test_what_one_messenger_has_another_leaves_alone(postgres_store: Store) -> None:
     store = postgres_store
     await store.save_jobs([EXTRACT])
@@ -100,7 +89,7 @@ async def test_a_ring_that_two_close_in_turn(postgres_store: Store) -> None:
     held = Held(store, create)
     await held.ready()
     late = asyncio.create_task(store.schedules.create("two", two, "test"))
-    await blocked(store)
+    await until_blocked(store.database)
     await held.commit()
     with pytest.raises(FollowingRing, match="work → extract → work"):
         await late
@@ -118,7 +107,7 @@ async def test_a_schedule_deleted_while_it_is_about_to_fire(postgres_store: Stor
     held = Held(store, delete)
     await held.ready()
     firing = asyncio.create_task(store.signals.deliver(10))
-    await blocked(store)
+    await until_blocked(store.database)
     await held.commit()
     assert (await firing).signals == 1
     assert await runs_of(store) == []

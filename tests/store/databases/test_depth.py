@@ -26,6 +26,8 @@ from tests.support.databases.postgres import PostgresCluster, all_binaries
 from tests.support.runs.runs import LEASE_MICROS, WORKER, make, report_of
 from tests.support.schedules.schedules import make_schedule
 
+pytestmark = pytest.mark.postgres
+
 VERSIONS = all_binaries()
 SHALLOW, DEEP, DEEPEST = 1_000, 100_000, 300_000  # plain runs: many on every version, and very many on the newest
 FEWER, MORE = 2_500, 8_000  # of every other kind

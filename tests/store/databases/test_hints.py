@@ -11,7 +11,8 @@ from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.clock import SECOND, ManualClock
 from tests.support.processes.python_program import run_python
-from tests.support.runs.runs import LEASE, PATIENCE, make, put, put_and_claim, tell
+from tests.support.runs.runs import LEASE, make, put, put_and_claim, tell
+from tests.support.wait import PATIENCE, forever
 
 ENQUEUE = """
 import asyncio, sys
@@ -164,7 +165,7 @@ async def test_a_listener_stops_although_its_connection_is_cut_at_the_same_momen
         async def add_listener(self, *_: object) -> None: ...
 
         async def execute(self, *_: object, timeout: float) -> None:
-            await asyncio.sleep(timeout)
+            await forever()
 
         def terminate(self) -> None: ...
 
@@ -181,5 +182,5 @@ async def test_a_listener_stops_although_its_connection_is_cut_at_the_same_momen
     assert connection.cut
     connection.cut(connection)
     await asyncio.sleep(0)  # its wait is over, and it does not know yet
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         await listener.close()

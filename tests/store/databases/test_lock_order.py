@@ -27,8 +27,9 @@ from rota.store.limits import slots
 from rota.store.runs import enqueue as enqueues
 from rota.store.schedules import change, trigger_now
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell, until
+from tests.support.runs.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell
 from tests.support.schedules.schedules import definition_of, make_schedule, minutes, plan, runs_of, told
+from tests.support.wait import until
 
 NEWEST = JobDefinition(name="work", limits=(Limit(max=1, when_full="cancel_oldest"),))
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))

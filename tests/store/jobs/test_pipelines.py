@@ -20,6 +20,7 @@ from tests.support.clock import ManualClock
 from tests.support.databases.transaction_crashes import Deaths, Died, Moment
 from tests.support.runs.runs import LEASE, claim, make, put, state_of
 from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until_blocked
 
 PARTS = (Part("one", "first"), Part("two", "second", {"n": "{steps.one.n}"}))
 PIPE = JobDefinition(name="pipe", kind="pipeline", pipeline=PARTS)
@@ -106,7 +107,7 @@ async def test_a_pipeline_that_is_resumed_while_its_claim_is_put_back(postgres_s
     held = Held(store, lambda tx: pipeline_claims.claim(tx, request))
     await held.ready()
     resuming = asyncio.create_task(store.resume_job("pipe", "skip", None))
-    await _blocked(store)
+    await until_blocked(store.database)
     assert await held.commit() == []
     await resuming
     (mine,) = await claim(store, known={"first": 1})
@@ -129,7 +130,7 @@ async def test_an_end_and_a_loss_of_the_same_part(postgres_store: Store, clock: 
     taking = Held(store, lambda tx: report.reap(tx, 10))
     await taking.ready()
     late = asyncio.create_task(store.report([again]))
-    await _blocked(store)
+    await until_blocked(store.database)
     assert (await taking.commit()).requeued == 1
     assert (await late).refused == [again]
     assert await state_of(store, mine.run_id) is RunState.QUEUED
@@ -139,15 +140,3 @@ async def test_an_end_and_a_loss_of_the_same_part(postgres_store: Store, clock: 
 
 def _asking() -> ClaimRequest:
     return ClaimRequest("worker-9", (QueueRequest("default", 10),), {"first": 1}, 30_000_000, SUSPECTS)
-
-
-async def _blocked(store: Store) -> None:
-    """Until somebody waits for a lock."""
-    sql = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-
-    async def body(tx: Tx) -> int:
-        return int((await tx.fetch_sql(sql))[0][0])
-
-    async with asyncio.timeout(20):
-        while not await store.database.read(body):
-            await asyncio.sleep(0.01)

@@ -29,6 +29,7 @@ from tests.support.runs.runs import (
     state_of,
     tell,
 )
+from tests.support.wait import until
 
 TWO = JobDefinition(name="work", limits=(Limit(max=2),))
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
@@ -450,7 +451,5 @@ async def test_freed_slots_are_told(store: Store) -> None:
     hints: list[str | None] = []
     stop = store.listen(hints.append)
     await finish(store, held)
-    async with asyncio.timeout(10):
-        while "b" not in hints:
-            await asyncio.sleep(0.01)
+    await until(lambda: "b" in hints)
     stop()

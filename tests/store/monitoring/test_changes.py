@@ -12,7 +12,8 @@ from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, Unavailable, UnknownRun
 from rota.store import Store, new_id
 from rota.store.databases.database import Tx
-from tests.support.runs.runs import PATIENCE, claim, finish, put, put_and_claim, tell
+from tests.support.runs.runs import claim, finish, put, put_and_claim, tell
+from tests.support.wait import PATIENCE
 
 
 class Rest:

@@ -18,9 +18,10 @@ from rota.values.instants import instant
 from rota.values.scope import GLOBAL, Scope
 from tests.support.clock import ManualClock
 from tests.support.databases.transaction_crashes import Deaths, Died, Moment
-from tests.support.runs.runs import claim, finish, put, tell, until
+from tests.support.runs.runs import claim, finish, put, tell
 from tests.support.schedules.ledger_oracle import SECOND, change, check_account, each, rows
 from tests.support.schedules.schedules import get_schedule, make_schedule, minutes, noon, plan, runs_of, told
+from tests.support.wait import until
 
 MINUTE = timedelta(minutes=1)
 TENANTS = (Scope("tenant", "a"), Scope("tenant", "b"))

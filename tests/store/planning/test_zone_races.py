@@ -15,8 +15,8 @@ from rota.store.planning import plan as plans
 from rota.store.schedules import change as schedule_changes
 from rota.store.schedules.schedule_row import ScheduleRow
 from tests.support.clock import ManualClock
-from tests.support.runs.runs import until
 from tests.support.schedules.schedules import DAY, get_schedule, make_schedule, minutes, noon, plan, runs_of
+from tests.support.wait import until
 
 Change = Callable[[Tx, ScheduleRow], Awaitable[None]]
 

@@ -9,7 +9,8 @@ from rota.core.states import Outcome, RunState
 from rota.store import Store
 from rota.store.databases.postgres.postgres import PostgresTx
 from tests.store.runs.test_dependencies import enqueue, left_over, others, put_after
-from tests.support.runs.runs import claim, finish, put, put_and_claim, state_of, tell, until
+from tests.support.runs.runs import claim, finish, put, put_and_claim, state_of, tell
+from tests.support.wait import until
 
 
 async def test_an_end_and_a_follower_at_once(store: Store, second: Store) -> None:

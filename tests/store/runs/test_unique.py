@@ -20,6 +20,7 @@ from rota.store.runs import enqueue
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs.runs import claim, finish, make, put, state_of, tell
+from tests.support.wait import until_blocked
 
 ONCE = JobDefinition(name="work", repeatable=False)
 DAY = timedelta(days=1)
@@ -264,16 +265,6 @@ async def test_a_key_taken_over_while_another_waits_for_it(
     assert (await slow)[0].created
     (found,) = await waiting
     assert (found.id, found.created) == (first.id, False)
-
-
-async def until_blocked(database: PostgresDatabase) -> None:
-    """Until one of the database's connections waits for a lock."""
-    connection = await database.connect()
-    asked = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    async with asyncio.timeout(10):
-        while not await connection.fetchval(asked):
-            await asyncio.sleep(0.01)
-    await connection.close()
 
 
 async def test_bulk_enqueues_in_opposite_order_do_not_deadlock(store: Store, second: Store) -> None:

@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from tests.support.servers.ports import free_port
+from tests.support.wait import wait_for
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class PostgresCluster(PostgresServer):
                 start_new_session=True,  # a Ctrl-C is for the tests; they stop the server afterwards
                 **self._account,
             )
-        _until(self._ready, self._describe_failure)
+        wait_for(self._ready, PATIENCE, self._describe_failure)
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
         """`immediate` is a crash that PostgreSQL knows of: no checkpoint, recovery at the next start."""
@@ -147,7 +147,7 @@ class PostgresCluster(PostgresServer):
         self._server.kill()
         self._server.wait(PATIENCE)
         self._server = None
-        _until(lambda: not any(map(_alive, children)), lambda: f"children of the killed server live on: {children}")
+        wait_for(lambda: not any(map(_alive, children)), PATIENCE, lambda: f"its children live on: {children}")
 
     def close(self) -> None:
         """Stop for good and remove the folder."""
@@ -322,11 +322,3 @@ def _processes() -> Iterator[tuple[int, tuple[str, int]]]:
         except (FileNotFoundError, ProcessLookupError):
             continue  # ended since it was listed
         yield int(path.parent.name), (state, int(parent))
-
-
-def _until(condition: Callable[[], bool], complaint: Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(complaint())
-        time.sleep(0.01)

@@ -1,10 +1,10 @@
 """Copy an example and start it with the commands of its README."""
 
+import contextlib
 import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import copytree, ignore_patterns
@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import httpx2
 
-from tests.support.processes.rota_process import PATIENCE, ROOT, Processes, RotaProcess, environment_with, wait_for
+from tests.support.processes.rota_process import PATIENCE, ROOT, Processes, RotaProcess, environment_with
 from tests.support.servers.ports import free_port
+from tests.support.wait import wait_for
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LEFT_BY_A_TRIAL = ignore_patterns("__pycache__", "*.db*", "*.sqlite3*")
@@ -63,12 +64,16 @@ class Example:
 
     def ask(self, method: str, path: str, **how: Any) -> httpx2.Response:
         """Until it is up."""
-        for _ in range(1_000):
-            try:
-                return httpx2.request(method, f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE, **how)
-            except httpx2.ConnectError:
-                time.sleep(0.03)
-        raise AssertionError("nobody listens")
+        answers: list[httpx2.Response] = []
+
+        def listens() -> bool:
+            with contextlib.suppress(httpx2.ConnectError):
+                url = f"http://127.0.0.1:{self.port}{path}"
+                answers.append(httpx2.request(method, url, timeout=PATIENCE, **how))
+            return bool(answers)
+
+        wait_for(listens, complaint=lambda: "nobody listens")
+        return answers[0]
 
     def until_told(self, path: str, name: str) -> Any:
         """Ask for an object again until it has a value for that name."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from tests.support.processes.rota_process import GUARD, wait_for
+from tests.support.processes.rota_process import GUARD
+from tests.support.wait import wait_for
 
 READY = r"worker .* runs |^http://|^page "  # what `rota worker`, `rota server` and `rota dev` say when they are
 MARK = "--- ended with"

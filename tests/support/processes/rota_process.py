@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.support.wait import wait_for
+
 ROOT = Path(__file__).parents[3]
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 # Kills what the tests started if they are killed themselves: `read` fails when our end of the pipe is gone.
 GUARD = 'while read -r pid; do all="$all -$pid"; done; [ -z "$all" ] || kill -KILL -- $all 2>/dev/null'
@@ -127,14 +128,6 @@ class Processes:
 def environment_with(own: Mapping[str, str]) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROTA_", "PYTEST", "COV"))}
     return {**inherited, "PYTHONPATH": str(ROOT), **own}
-
-
-def wait_for(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """For tests that need no event loop meanwhile."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
 
 
 def _descendants(pid: int) -> list[int]:

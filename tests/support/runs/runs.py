@@ -1,7 +1,6 @@
 """Helpers for tests of the store: make a run, claim it, report, read its state."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +18,6 @@ from rota.store import Store, new_id
 
 LEASE = timedelta(seconds=30)
 LEASE_MICROS = 30_000_000
-PATIENCE = 20.0
 
 WORK = JobDefinition(name="work")
 WORKER = WorkerInfo(
@@ -106,10 +104,3 @@ async def outcomes_of(store: Store, run_id: str) -> list[Outcome | None]:
 
 def ids(runs: Iterable[Run | Claim]) -> list[str]:
     return [run.run_id if isinstance(run, Claim) else run.id for run in runs]
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for a condition of another process or connection by looking."""
-    async with asyncio.timeout(PATIENCE):
-        while not await condition():
-            await asyncio.sleep(0.01)

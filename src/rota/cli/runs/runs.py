@@ -107,7 +107,6 @@ def get(id: str, database: str | None, as_json: bool) -> None:
 
 
 @run.command(
-    "list",
     epilog=examples(
         "rota run wait b3e52e11",
         "rota run wait b3e52e11 --timeout 5m || echo 'did not succeed'",

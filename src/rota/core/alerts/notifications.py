@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import msgspec
 
 from rota.core.alerts.signals import EMAIL_JOB, WEBHOOK_JOB, WORDS, Signal
+from rota.core.alerts.webhook_signature import checked_secret
 from rota.core.jobs.job import JobDefinition, Retention
 from rota.core.jobs.retry import Exponential, RetryPolicy
-from rota.core.jobs.webhook_signature import checked_secret
 from rota.core.runs.run import Run
 from rota.errors import Invalid, RotaError, UnknownOption, did_you_mean
 from rota.values.instants import instant

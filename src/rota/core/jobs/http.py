@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from rota.core.alerts.webhook_signature import checked_secret
 from rota.core.jobs.placeholders import Facts, check_places, filled_json, filled_text, for_url, places_in
-from rota.core.jobs.webhook_signature import checked_secret
 from rota.errors import Invalid
 from rota.values.sizes import parse_size
 

@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 
 import msgspec
 
+from rota.core.alerts.webhook_signature import signing_headers
 from rota.core.jobs.http import (
     MOST_REDIRECTS,
     Filled,
@@ -23,7 +24,6 @@ from rota.core.jobs.http import (
 )
 from rota.core.jobs.placeholders import Facts
 from rota.core.jobs.secrets import is_secret, masked_url
-from rota.core.jobs.webhook_signature import signing_headers
 from rota.core.progress.control_flow import Fail, NotBefore, Retry
 from rota.core.runs.claim import Claim
 from rota.engine.handlers.current_run import claimed_run

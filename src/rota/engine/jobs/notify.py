@@ -11,8 +11,8 @@ import msgspec
 
 from rota.config import Config
 from rota.core.alerts.notifications import EMAIL, ENV, WEBHOOK, Notification, mail_subject, mail_text
+from rota.core.alerts.webhook_signature import signing_headers
 from rota.core.jobs.allowed_addresses import networks_of
-from rota.core.jobs.webhook_signature import signing_headers
 from rota.core.progress.control_flow import Fail
 from rota.engine.handlers.context import RunContext
 from rota.engine.jobs.http_client import Answer, NotSent, current_client

@@ -124,7 +124,7 @@ _HANDS = (
         "where cancel_at < :now and deadline >= :now",
         "where cancel_at < 0 and deadline >= :now",
     ),
-    planted("deadline-comes-early", "outside", _OUTSIDE_SQL, ":now + rows.timeout,", ":now + rows.timeout / 2,"),
+    planted("deadline-comes-early", "external", _OUTSIDE_SQL, ":now + rows.timeout,", ":now + rows.timeout / 2,"),
     planted(
         "what-is-handed-over-is-taken-back-early",
         "P10",
@@ -322,7 +322,7 @@ _SO_MANY = (
 
 BUGS = (
     *seen_in("dependencies", _FOLLOWERS),
-    *seen_in("outside", _HANDS),
+    *seen_in("external", _HANDS),
     *seen_in("replicas republished", _SEVERAL),
     *seen_in("rates", _SO_MANY),
 )

@@ -202,13 +202,12 @@ async def test_whoever_opens_the_file_after_that_finds_it_in_use(sqlite_store: S
 async def test_nobody_writes_beside_us_although_our_lock_was_dropped(
     sqlite_store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        held_transaction, "_LONGEST", 60.0
-    )  # another process is started meanwhile, on a machine that is busy
+    monkeypatch.setattr(held_transaction, "_LONGEST", 60.0)  # another process starts meanwhile, on a busy machine
     writes = f"""
 import asyncio
 from rota.errors import Unavailable
-from rota.store import open_store, sqlite
+from rota.store import open_store
+from rota.store.databases.sqlite import sqlite
 from tests.support.runs.runs import put
 
 sqlite._BUSY_MS = 300

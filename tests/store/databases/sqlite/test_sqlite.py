@@ -329,7 +329,7 @@ async def test_a_log_that_grew_long_is_carried_over_although_somebody_writes(
     while not rests:
         await put(sqlite_store)
     monkeypatch.undo()
-    assert rests == [True]
+    assert all(rests)  # it asks again, for this one did nothing
 
 
 def test_it_wants_to_rest_when_that_is_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,8 @@ function EndDialog({ what, schedule, close, gone }: { what: Asked; schedule: Sch
   const t = useWords(schedulesWords);
   const toasts = useToasts();
   const deleting = what === "delete";
-  const end = useCommand(() => (deleting ? api.delete<void>(path(schedule)) : switched(schedule, "disable")), "schedules");
+  // Not by `onSuccess` of `mutate`: that comes after the page was read again, and a deleted schedule's page has no dialog.
+  const end = useCommand(() => (deleting ? api.delete<void>(path(schedule)) : switched(schedule, "disable")).then(done), "schedules");
   const enable = useCommand(() => switched(schedule, "enable"), "schedules");
   const done = () => {
     close();
@@ -185,7 +186,7 @@ function EndDialog({ what, schedule, close, gone }: { what: Asked; schedule: Sch
       busy={end.isPending}
       problem={end.error}
       onClose={close}
-      onConfirm={() => end.mutate(undefined, { onSuccess: done })}
+      onConfirm={() => end.mutate(undefined)}
     />
   );
 }

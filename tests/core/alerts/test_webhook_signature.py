@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from rota.core.jobs.webhook_signature import checked_secret, signature, signing_headers, verify
+from rota.core.alerts.webhook_signature import checked_secret, signature, signing_headers, verify
 from rota.errors import Invalid
 
 NOW = 1_700_000_000
