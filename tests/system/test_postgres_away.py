@@ -20,7 +20,7 @@ CONNECTIONS = 40
 
 @pytest.fixture(scope="module")
 def shared_cluster() -> Iterator[PostgresCluster]:
-    """To stop and kill, as durable as in production; each test finds it running."""
+    """A PostgreSQL to stop and kill, as durable as in production; each test finds it running."""
     with PostgresCluster(fsync=True, settings={"max_connections": str(CONNECTIONS)}) as cluster:
         yield cluster
 

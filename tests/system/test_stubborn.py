@@ -49,7 +49,7 @@ async def begun(site: Site, job: str, **payload: object) -> tuple[str, RotaProce
 
 
 def ended(worker: RotaProcess) -> int:
-    """Its exit code, if it comes in time."""
+    """Return the exit code, if it comes in time."""
     began = time.monotonic()
     worker.terminate()
     code = worker.wait(20)

@@ -18,7 +18,7 @@ Start = Callable[..., Awaitable[Working]]
 
 
 async def error_of(harness: Harness, run: Any) -> RunError:
-    """Of a run that has ended; the database knows its fingerprint as well."""
+    """Return the error of a run that has ended; check that the database has the same fingerprint."""
     ended = await harness.run(run)
     assert ended.error is not None
 

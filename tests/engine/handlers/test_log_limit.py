@@ -9,7 +9,7 @@ from rota.engine.handlers.note_buffer import Line, Log
 
 
 def line(size: int) -> Line:
-    """That counts for so much, all in all."""
+    """Return a line whose size counts as `size`."""
     return Line(0.0, 20, "", "x" * (size - Line(0.0, 20, "", "").size))
 
 

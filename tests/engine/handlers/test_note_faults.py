@@ -211,7 +211,7 @@ async def test_what_a_forked_process_says_is_not_ours(harness: Harness, working:
 
 
 def exit_of(pid: int) -> int:
-    """Of a child that is killed if it does not end by itself."""
+    """Return the exit status of a child; kill it if it does not end by itself."""
     status: list[int] = []
 
     def has_ended() -> bool:

@@ -25,7 +25,7 @@ BOTH: list[StepOption] = [{"id": "a", "cancelable": False}, {"id": "b", "cancela
 
 
 async def shields_of(working: Working) -> tuple[list[int], list[int]]:
-    """As the database has them, and as the worker counts them."""
+    """Return the shields in the database and in the worker's count."""
 
     async def body(tx: Tx) -> list[int]:
         return [

@@ -123,7 +123,7 @@ async def test_one_slow_answer_does_not_keep_followers_waiting(
 
 @asynccontextmanager
 async def real(url: str) -> AsyncIterator[Store]:
-    """With the clock of the machine."""
+    """A store with the machine's clock."""
     opened = Store(open_database(url))
     await opened.migrate()
     yield opened

@@ -29,7 +29,7 @@ def claim(queue: str, place: int, *, rank: int = 0) -> Claim:
 
 
 class Queues:
-    """As many claims as are there, from the asked-for mark on."""
+    """Return the claims available after the requested mark."""
 
     def __init__(self, **waiting: int) -> None:
         self.claims = {queue: [claim(queue, place) for place in range(count)] for queue, count in waiting.items()}

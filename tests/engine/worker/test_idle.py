@@ -25,7 +25,7 @@ class Counting(Store):
 
 
 async def claims_while_idle(store: Counting) -> int:
-    """How often it was asked while somebody else had fifty answers from the same database."""
+    """Count the worker's claims while another client gets fifty answers from the same database."""
     await until(lambda: store.claims >= 1)
     before = store.claims
     for _ in range(50):

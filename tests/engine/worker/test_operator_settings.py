@@ -29,7 +29,7 @@ Start = Callable[..., Awaitable[Working]]
 
 
 def still_worker(harness: Harness, **settings: Any) -> Worker:
-    """Without its loops: claims when stepped, hears what it is told."""
+    """A worker without its loops: it claims when stepped."""
     registry = harness.app.registry
     queues = settings.pop("queues", None)
     config = msgspec.structs.replace(harness.config, **settings)
@@ -37,7 +37,7 @@ def still_worker(harness: Harness, **settings: Any) -> Worker:
 
 
 def tell(worker: Worker, state: WorkerState = WorkerState.WORKING, **settings: Any) -> None:
-    """As the heartbeat's answer does."""
+    """Deliver a request as the heartbeat's answer does."""
     asked = write_asked(OperatorRequest(state, WorkerSettings(**settings)))
     worker.on_heartbeat(Beat(0.0, {}, Extended(set(), set(), asked)))
 

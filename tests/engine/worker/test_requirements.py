@@ -33,7 +33,7 @@ async def holds(harness: Harness) -> list[int]:
 
 
 async def taken(harness: Harness, name: str, **about: Any) -> list[str]:
-    """What a worker of that name gets of up to ten."""
+    """Return what a worker of that name claims of up to ten runs."""
     return list((await harness.worker(name, **about).claim(10)).claims)
 
 

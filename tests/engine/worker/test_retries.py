@@ -20,7 +20,7 @@ async def fail_once(harness: Harness, error: BaseException | None = None) -> Non
 
 
 async def delays(harness: Harness, job: str, failures: int) -> list[timedelta]:
-    """How long each failure puts the run off."""
+    """Return how long each failure delays the run."""
     run = await harness.enqueue(job)
     waits = []
     for _ in range(failures):

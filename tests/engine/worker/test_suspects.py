@@ -25,7 +25,7 @@ async def lose(harness: Harness) -> None:
 
 
 async def lose_twice(harness: Harness, queues: Sequence[str] = ("default",)) -> None:
-    """What a worker holds, and whoever has it next: the first time it may have been anything."""
+    """Lose every run twice, with two workers: the first time anything may have killed the worker."""
     await lose(harness)
     await harness.worker("unlucky", queues=queues).claim(20)
     await lose(harness)

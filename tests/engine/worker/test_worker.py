@@ -31,7 +31,7 @@ class Unreadable(Exception):
 
 
 class Careless(Retry):
-    """Its `after` was never set."""
+    """An exception whose `after` was never set."""
 
     def __init__(self) -> None:
         Exception.__init__(self)

@@ -206,7 +206,7 @@ class PostgresCluster(PostgresServer):
 
 
 def connected(url: str, ask: Callable[[asyncpg.Connection], Coroutine[Any, Any, T]]) -> T:
-    """What it answers on a connection of its own; in a thread, since the caller's may be running a loop already."""
+    """Run `ask` on a connection of its own, in a thread: the caller may be running an event loop."""
 
     async def asked() -> T:
         connection = await asyncpg.connect(url, timeout=PATIENCE)
@@ -264,7 +264,7 @@ def _newest_first(folders: Iterator[Path]) -> list[Path]:
 
 
 class _Account(TypedDict, total=False):
-    """How a process is started for PostgreSQL: arguments of `subprocess.Popen`."""
+    """Arguments of `subprocess.Popen` that start a process for PostgreSQL."""
 
     user: int
     group: int

@@ -56,7 +56,7 @@ async def _nothing() -> None: ...
 
 
 async def live(harness: Harness) -> dict[str, Any]:
-    """What is to be looked for afterwards."""
+    """Use the installation; return what to look for afterwards."""
     client, clock = harness.client, harness.clock
     await harness.enqueue("upload", name="done")
     for job in ("broken", "stepped", "approve"):

@@ -12,7 +12,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 
 
 async def content_of(database: Database) -> Content:
-    """Of every table, its rows with columns by name; ids as text, as SQLite has them."""
+    """Return the rows of every table, with columns by name; ids are text, as in SQLite."""
 
     async def body(tx: Tx) -> Content:
         found: Content = {}

@@ -14,7 +14,7 @@ Moment = Literal["before", "after", "unanswered"]
 
 
 class Died(Exception):
-    """Nothing that the program under test could know of."""
+    """The simulated death: an error that the program under test cannot know."""
 
 
 class Deaths:

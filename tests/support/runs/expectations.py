@@ -9,7 +9,7 @@ from rota.store.databases.database import Tx
 
 
 async def look(store: Store) -> list[str]:
-    """What has changed: `+start_within` is breached now, `-start_within` met again."""
+    """Check expectations; return the changes: `+start_within` is breached now, `-start_within` met again."""
     changes = await store.expectations.watch()
     return [
         *(f"+{breach.what}" for change in changes for breach in change.breached),

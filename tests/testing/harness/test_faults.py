@@ -19,7 +19,7 @@ async def nothing(*_: object) -> None: ...
 
 
 class Shop:
-    """What the jobs below call, and tests replace."""
+    """Functions that the jobs below call, and tests replace."""
 
     pay: Callable[..., Any] = staticmethod(nothing)
 
