@@ -230,11 +230,11 @@ class Rota(ScriptRunner):
         task = self._clients.get(loop)
         if task is not None and task.done() and not task.cancelled() and task.exception() is None:
             return task.result()
-        with self._lock:
+        with self._lock:  # threads with other loops change the same dict
             task = self._clients.get(loop)
             if task is None or (task.done() and (task.cancelled() or task.exception())):
                 task = self._clients[loop] = loop.create_task(self._open_until_the_loop_ends())
-        return await asyncio.shield(task)
+        return await asyncio.shield(task)  # other callers wait for it, too
 
     async def _open_until_the_loop_ends(self) -> Client:
         """Open a client that is closed with its event loop: a loop that shuts down closes its async generators."""

@@ -54,7 +54,7 @@ class Loop:
 
     async def _run(self) -> None:
         while True:
-            self._wake.clear()
+            self._wake.clear()  # before the step: a wake during it must lead to another step
             rest = await self._step()
             # Not `wait_for`: woken and cancelled in the same moment, it swallows the cancellation.
             with contextlib.suppress(TimeoutError):

@@ -127,6 +127,7 @@ class Calls:
             self._threads = HandlerThreads(self._worker.slots)
         future = asyncio.wrap_future(self._threads.submit(call))
         try:
+            # Shielded: a cancelled task cannot stop the thread, whose future must stay pending until it really returns.
             return await asyncio.shield(future)
         finally:
             self._leave(future)

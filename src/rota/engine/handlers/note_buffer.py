@@ -276,6 +276,8 @@ class NoteBuffer:
             await asyncio.wait(self._background)
 
     async def _write_dirty(self) -> None:
+        # `_writing` admits one writer at a time, so that notes of one attempt reach the database in order; `_lock` only
+        # protects the set, because handlers' threads add to it. It is never held together with an attempt's own lock.
         async with self._writing:
             with self._lock:
                 attempts, self._dirty = self._dirty, set()

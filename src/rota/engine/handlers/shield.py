@@ -79,7 +79,7 @@ class Shield:
                     gone = await self._until_available(lambda: self._notes.write(notes))
                 else:
                     gone = await self._until_available(lambda: self._notes.unshield(notes, grace, self._no))
-            finally:
+            finally:  # also if the lease is lost: the attempt ends, and its count must not block that
                 attempt.shields -= 1
             self._guard.unshielded(attempt)
         return not gone

@@ -120,7 +120,7 @@ class ParentSocket:
 
     def send(self, message: Upward) -> None:
         data = frame(message)
-        with self._sending:
+        with self._sending:  # threads of a handler send, too: frames must not interleave
             self._sock.sendall(data)
 
     def read(self) -> None:

@@ -276,6 +276,7 @@ class ProcessPool:
         while True:
             child = await self._take(call.memory_limit)
             outcome = await self._call(child, key, run, call)
+            # Race: an idle child may die as it is taken. Its handler has not begun, so another child may try.
             died_while_idle = outcome.status == "died" and child.began is None and child.calls > 1
             if run.killed or self._closed or not died_while_idle:
                 return outcome
@@ -322,6 +323,7 @@ class ProcessPool:
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
+            # Shielded: a process half started cannot be taken back; if the call is cancelled, `_keep` pools the child.
             child = await asyncio.shield(starting)
         except asyncio.CancelledError:
             starting.add_done_callback(self._keep)

@@ -38,6 +38,8 @@ class Reaper:
     async def step(self) -> timedelta:
         wall, steady = await self._store.now(), self._clock.monotonic()
         self._meters.learn_time(wall, steady)
+        # Two clocks, because either may lie: the database's wall clock can jump, and the monotonic clock of a suspended
+        # host may stand still.
         if self._knows_nothing(wall, steady) or (self._wait_until is None and self._slept(steady)):
             self._wait_until = steady + self._caution.total_seconds()
         self._seen = (wall, steady)

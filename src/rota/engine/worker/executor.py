@@ -102,9 +102,12 @@ class Executor:
 
     def _finish(self, attempt: Attempt, report: Report | None) -> None:
         attempt.cancel_timers()
-        if attempt.reported:  # an abandoned handler came back at last
+        # Race between a report and a cancel, timeout or lost lease: whichever finishes the attempt first decides, and
+        # exactly one report is sent. An abandoned handler that returns later ends up here, too.
+        if attempt.reported:
             return
         attempt.reported = True
+        # After a lost lease the same worker may have claimed the run again: that attempt must stay.
         if self.active.get(attempt.claim.run_id) is attempt:
             del self.active[attempt.claim.run_id]
         self._host.ended(attempt, None if attempt.finished else report)
@@ -155,6 +158,7 @@ class Executor:
             attempt.after(_cooperation_time(attempt), self._interrupt_cancelled)
 
     def _interrupt_cancelled(self, attempt: Attempt) -> None:
+        # A shielded step runs to its end; `unshielded` starts the timer again when the last one is over.
         if self._calls.can_interrupt(attempt) and not attempt.shields:
             self._interrupt(attempt, Outcome.CANCELLED)
 

@@ -66,7 +66,7 @@ class Reporter:
         await self._prepare()
         try:
             reported = await self._store.report(batch)
-        except DeadlineExceeded:
+        except DeadlineExceeded:  # perhaps too much for one statement: halve the batch
             self._size = max(1, len(batch) // 2)
             raise
         except Invalid as error:
@@ -75,6 +75,7 @@ class Reporter:
             self._size = 1  # one bad report fails the whole batch: send each on its own to find it
             raise
         self._size = min(_BATCH, 2 * self._size)
+        # Reports added during the transaction stand behind the batch, so its length still marks it.
         del self.pending[: len(batch)]
         self._meters.reported(batch, reported)
         for report in reported.refused:

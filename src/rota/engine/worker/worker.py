@@ -156,7 +156,7 @@ class Worker:
 
     async def _claiming(self) -> None:
         while not self._stopping:
-            self._wake.clear()
+            self._wake.clear()  # before claiming: a wake meanwhile must lead to another claim
             try:
                 await self._look_for_cancels()
                 rest = await self.step()
