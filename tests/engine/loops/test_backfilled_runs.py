@@ -1,4 +1,4 @@
-"""Backfilled runs are done as planned ones are: by whom, by several, in parts, and under limits and keys besides."""
+"""Test that backfilled runs obey requirements, replicas, pipelines, limits and keys like planned ones."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ _LOST = (
         "suspects-of-several-queues-are-begun-together",
         "P12",
         _SUSPECTS,
-        "others = [claim for claim in claims if claim.suspect][1:]",
-        "others: list[Claim] = []",
+        "surplus = [claim for claim in claims if claim.suspect][1:]",
+        "surplus: list[Claim] = []",
     ),
     planted(
         "worker-forgets-that-it-has-a-suspect",
@@ -144,8 +144,8 @@ _LOST = (
             Edit(_WORKER, "        if self._suspects.due(now):\n", "        if False:\n"),
             Edit(
                 _WORKER,
-                "        await self._claim_suspect(now)\n        await self._claim_needed(now)\n        soon",
-                "        await self._claim_needed(now)\n        soon",
+                "        await self._claim_suspect(now)\n        await self._claim_restricted(now)\n        soon",
+                "        await self._claim_restricted(now)\n        soon",
             ),
         ),
     ),

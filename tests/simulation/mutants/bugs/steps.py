@@ -91,7 +91,7 @@ _STEPS = (
         "            await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))\n",
         "            note = self._note(opened, StepState.SUCCEEDED, result=text)\n"
         "            if opened.definition.cancelable:\n"
-        "                self._page.step(note, opened.begun)\n"
+        "                self._notes.step(note, opened.begun)\n"
         "            else:\n"
         "                await self._record(opened, note)\n",
     ),
@@ -99,10 +99,10 @@ _STEPS = (
         "end-of-a-step-is-given-up-on-trouble",
         "P16",
         _DESK,
-        "            writing = self._surely(lambda: self._floor.notebook.write_step(note))\n",
+        "            writing = self._until_available(lambda: self._host.note_buffer.write_step(note))\n",
         "            async def once() -> bool:\n"
         "                try:\n"
-        "                    return await self._floor.notebook.write_step(note)\n"
+        "                    return await self._host.note_buffer.write_step(note)\n"
         "                except Unavailable:\n"
         "                    return True\n\n"
         "            writing = once()\n",
@@ -221,7 +221,7 @@ _SHIELDS = (
         "step-that-is-given-up-keeps-its-shield",
         "P15",
         _CONTEXT,
-        "            self._desk.give_up_step(id)\n",
+        "            self._backend.give_up_step(id)\n",
         "            pass\n",
     ),
 )
@@ -259,14 +259,14 @@ _SAID = (
         "report-does-not-wait-for-ends-of-steps-on-their-way",
         "P16",
         _NOTEBOOK,
-        "        if self._seen_to:\n            await asyncio.wait(self._seen_to)\n",
+        "        if self._background:\n            await asyncio.wait(self._background)\n",
         "",
     ),
     planted(
         "end-of-a-step-is-given-up-with-its-handler",
         "P16",
         _DESK,
-        "if not await asyncio.shield(self._floor.notebook.see_to(writing)):",
+        "if not await asyncio.shield(self._host.note_buffer.keep_running(writing)):",
         "if not await writing:",
     ),
     planted("report-waits-for-notes-for-ever", "P12", _REPORTER, "if self._unprepared < _TRIES:", "if True:"),
@@ -281,8 +281,8 @@ _SAID = (
         "log-is-dropped-on-trouble",
         "notes",
         _NOTEBOOK,
-        "self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]",
-        "self._unsent = [sheet]",
+        "self._unsent = [earlier for earlier in self._unsent if earlier.no not in chunk.drops] + [chunk]",
+        "self._unsent = [chunk]",
     ),
 )
 
@@ -325,8 +325,8 @@ _TRANSACTIONS = (
         "last-words-are-not-in-the-transaction-that-ends-the-run",
         "notes",
         _DESK,
-        "return self._floor.success(self._attempt, result), self.last_words()",
-        "return self._floor.success(self._attempt, result), Notes()",
+        "return self._host.success(self._attempt, result), self.unwritten_notes()",
+        "return self._host.success(self._attempt, result), Notes()",
     ),
     Planted(
         "handler-that-ended-its-run-is-taken-for-lost",
