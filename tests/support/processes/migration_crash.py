@@ -45,7 +45,7 @@ def die_after(version: int) -> None:
     """Die when the migration is recorded and committed: the next step begins by reading active workers."""
     original = serving_module.make_way
 
-    async def dying(tx: Tx, found: int, migration: Migration, *, force: bool) -> None:
+    async def dying(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
         if found == version:
             die()
         await original(tx, found, migration, force=force)
