@@ -1,1 +1,1 @@
-"""When a trigger fires: cron, intervals, zones, windows."""
+"""Calendars: triggers, zones, windows and the times that they name."""

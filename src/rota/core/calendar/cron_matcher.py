@@ -1,4 +1,4 @@
-"""Wall times that match a cron expression, without any zone: next, previous, counted, and as bits."""
+"""Matching of wall times against a cron expression, without any zone: next, previous, counted, and as bits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _WEEKS = sum(1 << 7 * week for week in range(6))
 
 
 class Calendar:
-    """A year is a bit set of its days (there are only 14 years), a day one of its minutes, a minute of its seconds."""
+    """Wall times of a cron expression, in seconds since the epoch as if the clocks showed UTC.
+
+    A year is a bit set of its days (there are only 14 different years), a day one of its minutes, a minute one of its
+    seconds.
+    """
 
     def __init__(self, expression: Expression) -> None:
         self._expression = expression
@@ -31,11 +35,13 @@ class Calendar:
         self._per_minute = self._seconds.bit_count()
         self.per_day = self._minutes.bit_count() * self._per_minute
         self._kinds: dict[tuple[int, int], int] = {}
-        self._year = (0, 0, 0)  # the one looked at last: its first day, the next one's, its days
+        # The year looked at last: its first day, that of the next year, and its days. Plan times come in order, so
+        # that nearly every search is in this year.
+        self._year = (0, 0, 0)
         self._day_bits: int | None = None
 
     def next(self, wall: int) -> int | None:
-        """The first match after `wall`."""
+        """Return the first match after `wall`."""
         day, second = divmod(wall, DAY)
         start, end, days = self._year
         if not start <= day < end:
@@ -58,7 +64,7 @@ class Calendar:
         return (day + _lowest(ahead)) * DAY + self._first
 
     def prev(self, wall: int) -> int | None:
-        """The last match before `wall`."""
+        """Return the last match before `wall`."""
         day, second = divmod(wall, DAY)
         start, end, days = self._year
         if not start <= day < end:
@@ -78,11 +84,11 @@ class Calendar:
         return (start + _highest(behind)) * DAY + self._last
 
     def count(self, start: int, end: int) -> int:
-        """How many match in `start` ≤ wall < `end`."""
+        """Count the matches in `start` ≤ wall < `end`."""
         return self._until(end) - self._until(start, end) if start < end else 0
 
     def bits(self, start: int, end: int) -> int:
-        """Bit n is whether `start` + n matches."""
+        """Return a bit set: bit n is set if `start` + n matches."""
         found = 0
         for day in range(start // DAY, (end - 1) // DAY + 1):
             if self._has_day(day):
@@ -91,7 +97,7 @@ class Calendar:
         return found & (1 << end - start) - 1
 
     def _until(self, wall: int, other: int | None = None) -> int:
-        """Matches before `wall`, counted from the start of the year of `wall`, less the years on to that of `other`."""
+        """Count the matches of the year of `wall` before it, less those of the years from there to that of `other`."""
         day, second = divmod(wall, DAY)
         start, end, days = self._turn_to(day)
         total = (days & (1 << day - start) - 1).bit_count() * self.per_day
@@ -130,7 +136,7 @@ class Calendar:
 
 
 def require_days(expression: Expression) -> None:
-    """Refuses an expression whose days come in none of the 14 years there are."""
+    """Refuse an expression whose days come in none of the 14 different years."""
     if _has_days(expression):
         return
     day, weekday = expression.day.text.upper(), expression.weekday.text.upper()
@@ -149,7 +155,7 @@ def _has_days(expression: Expression) -> bool:
 
 
 def _days_of_year(expression: Expression, length: int, weekday: int) -> int:
-    """Bit 0 is the first of January, which is on `weekday`."""
+    """Return the days of a year as bits; bit 0 is the first of January, which is on `weekday`."""
     days = before = 0
     for month, size in enumerate(_LEAP if length == 366 else _COMMON, start=1):
         if expression.month.bits >> month & 1:
@@ -177,7 +183,7 @@ def _by_number(field: Field, size: int, weekday: int) -> int:
 
 
 def _nearest_working_day(day: int, size: int, weekday: int) -> int:
-    """Within the same month, both counted from 0."""
+    """Return the working day nearest to `day` within the same month; both are counted from 0."""
     match (weekday + day) % 7:
         case 6:
             return day - 1 if day else 2

@@ -1,4 +1,4 @@
-"""Reading cron expressions: text in, the set of values of each field out, or an error that names the field."""
+"""Parser of cron expressions: returns the set of values of each field, or an error that names the field."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LAST_WEEKDAY = re.compile(r"([a-z0-9]{1,4}?)l")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a field is called, and which values it has."""
+    """A kind of field: its name, and the values that it may have."""
 
     name: str
     low: int
@@ -49,7 +49,7 @@ class Kind:
 
     @property
     def values(self) -> str:
-        """In words."""
+        """Describe the values, for hints."""
         named = f" or {self.names[0].upper()} to {self.names[-1].upper()}" if self.names else ""
         return f"values are {self.low} to {self.high}{named}"
 
@@ -69,9 +69,9 @@ KINDS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 
 
 class Field(msgspec.Struct, gc=False):
-    """The values as bits; the days that depend on the month are kept beside them.
+    """One field: its values as bits, and beside them the days that depend on the month.
 
-    Neither a field nor an expression is anything for the collector of garbage: there are thousands of them.
+    Neither fields nor expressions can form cycles: the garbage collector need not track thousands of them.
     """
 
     text: str
@@ -102,17 +102,17 @@ class Expression(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it names times of the day, for which a gap or a fold needs a decision."""
+        """Return whether it names times of the day, so that a gap or a fold needs a decision."""
         return not (self.minute.text.startswith("*") or self.hour.text.startswith("*"))
 
     @property
     def either_day(self) -> bool:
-        """Day of month and day of week are alternatives when both are restricted."""
+        """Return whether day of month and day of week are alternatives: they are when both are restricted."""
         return not (self.day.is_open or self.weekday.is_open)
 
 
 def read(text: str, salt: str = "") -> Expression:
-    """`salt` decides what `H` stands for."""
+    """Parse an expression; `salt` decides what `H` stands for."""
     if not isinstance(text, str):
         raise BadTrigger("a cron expression is text", field="expression", hint='as in "0 9 * * MON-FRI"')
     if len(text) > LONGEST:
@@ -201,7 +201,7 @@ def _add_any(kind: Kind, found: Field) -> None:
 
 
 def _plain(kind: Kind, item: str) -> int:
-    """`*`, `5`, `1-5`, each with or without `/step`."""
+    """Parse `*`, `5` or `1-5`, each with or without `/step`."""
     span, slash, step_text = item.partition("/")
     step = _step(step_text) if slash else 1
     top = 6 if kind is DAY_OF_WEEK else kind.high
@@ -249,7 +249,7 @@ def _run(low: int, high: int, step: int) -> int:
 
 
 def _spread(kind: Kind, item: str, salt: str) -> int:
-    """`H`, `H/15`, `H(0-29)`, `H(0-29)/10`: a value, or a phase, that differs from salt to salt."""
+    """Parse `H`, `H/15`, `H(0-29)`, `H(0-29)/10`: a value, or a phase, that differs from salt to salt."""
     shape = _HASHED.fullmatch(item)
     if shape is None:
         raise _Wrong("is not understood", "as in H, H/15, H(0-29) or H(0-29)/10")
@@ -268,7 +268,7 @@ def _spread(kind: Kind, item: str, salt: str) -> int:
 
 
 def _add_special_day(item: str, found: Field) -> bool:
-    """`L`, `L-3`, `LW`, `15W`."""
+    """Add `L`, `L-3`, `LW` or `15W` to the field; return False if `item` is none of them."""
     if item == "lw":
         found.near += (0,)
     elif shape := _FROM_LAST.fullmatch(item):
@@ -283,7 +283,7 @@ def _add_special_day(item: str, found: Field) -> bool:
 
 
 def _add_special_weekday(item: str, found: Field) -> bool:
-    """`5L`, `MON#3`."""
+    """Add `5L` or `MON#3` to the field; return False if `item` is neither."""
     if item == "l":
         raise _Wrong("needs a day of the week", "5L is the last Friday of the month")
     if shape := _NTH.fullmatch(item):

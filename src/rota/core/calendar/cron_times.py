@@ -1,4 +1,4 @@
-"""The instants at which a cron expression fires in a zone, under the law for gaps and folds."""
+"""Instants at which a cron expression fires in a time zone, under its modes for gaps and folds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ _FAR = 2 * DAY  # more than two offsets can differ by
 
 
 class GapMode(StrEnum):
-    """What becomes of a time of the day that does not exist because the clocks were set forward."""
+    """Treatment of a time of the day that does not exist because the clocks were set forward.
+
+    `after`: it fires right after the gap.
+    """
 
     AFTER = "after"
     SKIP = "skip"
 
 
 class FoldMode(StrEnum):
-    """Which pass counts when the clocks are set back and a time of the day comes twice."""
+    """Choice of the pass that counts when the clocks are set back and a time of the day comes twice."""
 
     FIRST = "first"
     LAST = "last"
@@ -29,7 +32,7 @@ class FoldMode(StrEnum):
 
 
 class _Span(NamedTuple):
-    """What fires in a piece of the zone: matches from `low` up to `high` (wall times), and `start` if `shifted`."""
+    """Part of a zone with one offset. Matching wall times from `low` up to `high` fire, and `start` if `shifted`."""
 
     start: int
     end: int
@@ -40,10 +43,13 @@ class _Span(NamedTuple):
 
 
 class CronTimes:
-    """Seconds since the epoch. It remembers only what is cheaper to keep than to find: any thread may use it."""
+    """Times of a cron expression in a zone, in seconds since the epoch.
+
+    The span looked at last is a cache, replaced in one assignment: any thread may use the object without a lock.
+    """
 
     def __init__(self, calendar: Calendar, zone: Zone, gap: GapMode, fold: FoldMode) -> None:
-        """`gap` and `fold` are for expressions with fixed times; for all others they are `skip` and `both`."""
+        """Expect `skip` and `both` as modes of an expression without fixed times: nothing is decided for it."""
         self._calendar = calendar
         self._zone = zone
         self._gap = gap
@@ -61,7 +67,8 @@ class CronTimes:
         while found is not None:
             if found < span.high:
                 return found - span.offset
-            # A jump needs room: near a change, wall times before `wall` may be about to be repeated.
+            # Jump towards the match, but not into the two days before it: a change of the clocks there may repeat wall
+            # times, and then an earlier instant would be missed.
             onward = span.end if span.end - after < _FAR else max(span.end, found - _FAR)
             if onward > LAST_SECOND:
                 break
@@ -93,7 +100,7 @@ class CronTimes:
         return None
 
     def count(self, after: int, until: int) -> int:
-        """How many in `after` < t ≤ `until`."""
+        """Count the times in `after` < t ≤ `until`."""
         total, at = 0, max(after + 1, 0)
         until = min(until, LAST_SECOND)
         while at <= until:
@@ -107,7 +114,7 @@ class CronTimes:
         return total
 
     def bits(self, day: int) -> int:
-        """Bit n is whether second n of the UTC day fires."""
+        """Return a bit set: bit n is set if second n of the UTC day fires."""
         first, found = day * DAY, 0
         at = first
         while at < first + DAY:
@@ -122,7 +129,7 @@ class CronTimes:
         return found
 
     def marks(self, at: int) -> tuple[str, ...]:
-        """Of an instant that fires; `transition` if the one before it was at another offset."""
+        """Return the marks of an instant that fires; `transition` if the one before it was at another offset."""
         piece = self._zone.piece(at)
         wall = at + piece.offset
         marks = []
@@ -158,7 +165,7 @@ class CronTimes:
         return _Span(start, end, offset, low, high, self._is_shifted(piece))
 
     def _is_shifted(self, piece: Piece) -> bool:
-        """Whether a gap ends where the piece starts and has swallowed a match."""
+        """Return whether a gap ends where the piece starts, and has swallowed a match."""
         if piece.before >= piece.offset:
             return False
         match self._gap:
@@ -180,6 +187,7 @@ def cron_times(expression: str, timezone: str, gap: GapMode, fold: FoldMode, sal
     return _shared(expression, place, gap, fold, salt * parsed.has_hash)
 
 
+# Thousands of schedules share a handful of expressions; what differs by salt has an entry for each name.
 @lru_cache(maxsize=4_096)
 def _shared(expression: str, place: Zone, gap: GapMode, fold: FoldMode, salt: str) -> CronTimes:
     return CronTimes(Calendar(read(expression, salt)), place, gap, fold)

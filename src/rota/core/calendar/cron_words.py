@@ -78,7 +78,7 @@ def _unsalted(text: str, expression: Expression) -> str:
 
 
 def _clock_times(expression: Expression) -> str:
-    """`09:00 and 17:30`, if they are few."""
+    """Return `09:00 and 17:30` if there are few times, else nothing."""
     hours, minutes, seconds = expression.hour.values, expression.minute.values, expression.second.values
     if len(hours) * len(minutes) * len(seconds) > _MOST_CLOCK_TIMES:
         return ""
@@ -92,7 +92,7 @@ def _clock_times(expression: Expression) -> str:
 
 
 def _grid(expression: Expression) -> str:
-    """Times of the day by their fields: `every 5 minutes of hours 9 to 17`, `at second 30 of every minute`."""
+    """Describe times of the day by their fields: `every 5 minutes of hours 9 to 17`, `at second 30 of every minute`."""
     second, minute, hour = expression.second, expression.minute, expression.hour
     hours = "" if hour.bits == _EVERY_HOUR else f" of {_numbers('hour', hour.values)}"
     if second.bits == 1:
@@ -112,7 +112,7 @@ def _grid(expression: Expression) -> str:
 
 
 def _even_step(field: Field, every: int, unit: str) -> str:
-    """`every 5 minutes`, said of values that were written as a step and come round evenly."""
+    """Return `every 5 minutes` for values that were written as a step and come round evenly, else nothing."""
     if field.bits == every:
         return f"every {unit}"
     values = field.values
@@ -122,7 +122,7 @@ def _even_step(field: Field, every: int, unit: str) -> str:
 
 
 def _days(expression: Expression) -> str:
-    """Nothing if it is every day."""
+    """Describe the days; return nothing if it is every day."""
     months = "" if expression.month.bits == _EVERY_MONTH else _months(expression.month.values)
     numbers = _day_numbers(expression.day, months or "the month") if expression.day.bits != _EVERY_DAY else ""
     names = _day_names(expression.weekday) if expression.weekday.bits != _EVERY_WEEKDAY else ""
@@ -172,7 +172,7 @@ def _months(values: Sequence[int]) -> str:
 
 
 def _numbers(unit: str, values: Sequence[int]) -> str:
-    """`minute 5`, `minute 0 and 30`, `hours 9 to 17`, `every 2nd day from 1 to 31`."""
+    """Return `minute 5`, `minute 0 and 30`, `hours 9 to 17` or `every 2nd day from 1 to 31`."""
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
         return f"{unit}s {values[0]} to {values[-1]}"
     step = values[1] - values[0] if len(values) > 4 else 0

@@ -19,7 +19,7 @@ _HORIZON = 50 * 366 * 86_400 * MICROS
 
 
 class Rule(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """When a schedule plans. Windows and excluded dates, in `timezone`, remove plan times; `end_at` is included."""
+    """A trigger with its bounds; windows and excluded dates, in `timezone`, remove plan times. `end_at` is included."""
 
     trigger: Trigger
     start_at: int | None = None
@@ -30,7 +30,7 @@ class Rule(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Times:
-    """The plan times of a rule, in microseconds, always whole seconds; one that waits for ends of runs has none."""
+    """Plan times of a rule, in microseconds, always whole seconds. A rule that waits for ends of runs has none."""
 
     def __init__(self, rule: Rule, source: Source | None, allowed: Allowed | None) -> None:
         self.waits_for_ends = rule.trigger.waits_for_ends
@@ -41,11 +41,13 @@ class Times:
         self._last = LAST_SECOND if rule.end_at is None else min(LAST_SECOND, rule.end_at // MICROS)
 
     def next(self, after: int) -> int | None:
-        """The smallest that is > `after`."""
+        """Return the smallest plan time > `after`."""
         if self._source is None:
             return None
-        asked, answer = self._last_answer  # schedules that share a rule are mostly at the same place of it
-        if asked == after:
+        # Schedules that share a rule are mostly at the same place of it: one answer is cached, replaced in one
+        # assignment, so that threads may share the object without a lock.
+        last_after, answer = self._last_answer
+        if last_after == after:
             return answer
         answer = self._next(after)
         self._last_answer = (after, answer)
@@ -60,7 +62,7 @@ class Times:
         return None if found is None or found > self._last else found * MICROS
 
     def prev(self, before: int) -> int | None:
-        """The largest that is < `before`."""
+        """Return the largest plan time < `before`."""
         if self._source is None:
             return None
         second = -(-before // MICROS)
@@ -70,13 +72,15 @@ class Times:
         return None if found is None or found < self._first else found * MICROS
 
     def count(self, after: int, until: int) -> int:
-        """How many in `after` < t ≤ `until`."""
+        """Count the plan times in `after` < t ≤ `until`."""
         low, high = max(after // MICROS, self._first - 1), min(until // MICROS, self._last)
         return 0 if self._source is None or low >= high else self._source.count(low, high)
 
     def parts(self, after: int, until: int, taken: Iterable[int]) -> Iterator[tuple[int, int, int]]:
-        """What is left of `after` < t ≤ `until` between plan times that are `taken`, which are in order: the first, the
-        last and the number of each part."""
+        """Yield the first, the last and the number of plan times of each part of `after` < t ≤ `until`.
+
+        Parts lie between the plan times that are `taken`, which are in order.
+        """
         for at in (*taken, until + 1):
             count, first, last = self.count(after, at - 1), self.next(after), self.prev(at)
             if count and first is not None and last is not None:
@@ -87,17 +91,17 @@ class Times:
         return self.next(at - 1) == at
 
     def marks(self, at: int) -> tuple[str, ...]:
-        """What daylight saving did to a plan time: `gap`, `fold-first`, `fold-second`, `transition`."""
+        """Return what daylight saving did to a plan time: `gap`, `fold-first`, `fold-second`, `transition`."""
         return self._source.marks(at // MICROS) if self._source is not None and self.is_time(at) else ()
 
     def allows(self, at: int) -> bool:
-        """Whether bounds, windows and excluded dates leave this instant."""
+        """Return whether bounds, windows and excluded dates leave this instant."""
         second = at // MICROS
         within = self._first * MICROS <= at and second <= self._last
         return within and (self._allowed is None or self._allowed.allows(second))
 
     def next_allowed(self, at: int) -> int | None:
-        """The smallest whole second ≥ `at` that is allowed."""
+        """Return the smallest whole second ≥ `at` that is allowed."""
         found: int | None = max(-(-at // MICROS), self._first)
         if self._allowed is not None and found is not None:
             found = self._allowed.next(found)
@@ -105,12 +109,12 @@ class Times:
 
 
 def compiled(rule: Rule, salt: str) -> Times:
-    """`salt` decides what `H` in a cron expression stands for."""
+    """Compile a rule, or take it from the cache; `salt` decides what `H` in a cron expression stands for."""
     return _compiled(rule, salt if differs_by_salt(rule) else "")
 
 
 def check(rule: Rule, salt: str, now: int) -> None:
-    """Refuses a rule that makes no sense or never fires. One that is over, such as `once` in the past, may stand."""
+    """Refuse a rule that makes no sense or never fires. One that is over, such as `once` in the past, may stand."""
     validate(rule.trigger)
     zone(rule.timezone)
     if rule.start_at is not None and rule.end_at is not None and rule.end_at < rule.start_at:
@@ -132,7 +136,7 @@ def check(rule: Rule, salt: str, now: int) -> None:
 
 
 def _never(rule: Rule, salt: str) -> BadTrigger:
-    """Why it has no plan time at all: its days never come, or its bounds leave none."""
+    """Return the error that says why it has no plan time at all: its days never come, or its bounds leave none."""
     try:
         rule.trigger.require_days(salt)
     except BadTrigger as error:
@@ -156,6 +160,7 @@ def _removed(rule: Rule) -> BadTrigger:
     return BadTrigger("nothing is left of it for 50 years", field=field, hint="look at windows, exclude and timezone")
 
 
+# Planning compiles rules on every tick: a planner with 20 000 different rules does it once for each.
 @lru_cache(maxsize=20_000)
 def _compiled(rule: Rule, salt: str) -> Times:
     source = rule.trigger.source(salt)

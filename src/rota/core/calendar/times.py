@@ -1,4 +1,4 @@
-"""Where times come from, in seconds since the epoch: intervals, single instants, unions, and what windows leave."""
+"""Sources of times, in seconds since the epoch: intervals, single instants, unions, and those filtered by windows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Intervals:
         return ()
 
     def _day_pattern(self) -> int:
-        """A day that fires at its start."""
+        """Return the bit set of a day that fires at its start."""
         if self._pattern is None:
             pattern, size = 1, self._interval
             while size < DAY:
@@ -77,7 +77,7 @@ class Single:
 
 
 class Union:
-    """An instant that several name counts once."""
+    """Times of several sources. An instant that several of them name counts once."""
 
     def __init__(self, parts: list[Source]) -> None:
         self._parts = parts
@@ -104,7 +104,7 @@ class Union:
 
 
 class Filtered:
-    """A search gives up after 50 years, or after as many windows as those have days."""
+    """Times of a source that windows and dates allow. A search gives up after 50 years, or as many windows as days."""
 
     def __init__(self, source: Source, allowed: Allowed) -> None:
         self._source = source
@@ -144,7 +144,7 @@ class Filtered:
 
 
 def _counted(source: Union | Filtered, after: int, until: int, most: int) -> int:
-    """How many in `after` < t ≤ `until`, of which there are at most `most`."""
+    """Count the times in `after` < t ≤ `until`, of which there are at most `most`."""
     first, last = (after + 1) // DAY, until // DAY
     if most <= (last - first + 1) * _FEW_PER_DAY:
         return _walked(source, after, until)

@@ -1,4 +1,4 @@
-"""Execution windows and excluded dates: which instants they leave, in one zone."""
+"""Execution windows and excluded dates, and the instants that they leave in one zone."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ Interval = tuple[int, int]
 
 
 class Window(msgspec.Struct, frozen=True):
-    """From `start` to just before `end`, wall time, on `days` (none: on all). If `end` is not after `start` it lasts
-    over midnight and belongs to the day it starts on."""
+    """Wall times from `start` to just before `end`, on `days` (none: on all).
+
+    If `end` is not after `start` it lasts over midnight, and belongs to the day it starts on.
+    """
 
     start: str
     end: str
@@ -36,7 +38,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def window_of(value: Window | str | Mapping[str, object]) -> Window:
-    """What people write: `"09:00-17:00"`, `"22:00-06:00 mon-fri"`, `"09:00-12:00 sat,sun"`, or the fields in JSON."""
+    """Parse `"09:00-17:00"`, `"22:00-06:00 mon-fri"`, `"09:00-12:00 sat,sun"`, or the fields in JSON."""
     if isinstance(value, Window):
         window = value
     elif isinstance(value, str):
@@ -54,7 +56,7 @@ def window_of(value: Window | str | Mapping[str, object]) -> Window:
 
 
 class Allowed:
-    """Seconds since the epoch whose wall time is in a window and on no excluded date."""
+    """Instants, in seconds since the epoch, whose wall time is in a window and on no excluded date."""
 
     def __init__(self, windows: tuple[Window, ...], exclude: tuple[str, ...], timezone: str) -> None:
         if len(windows) > _MOST_WINDOWS:
@@ -73,7 +75,7 @@ class Allowed:
         return self._onward(wall) == wall
 
     def next(self, at: int) -> int | None:
-        """The first one ≥ `at`."""
+        """Return the first allowed instant ≥ `at`."""
         at = max(at, 0)
         while at <= LAST_SECOND:
             piece = self._zone.piece(at)
@@ -85,7 +87,7 @@ class Allowed:
         return None
 
     def prev(self, at: int) -> int | None:
-        """The last one ≤ `at`."""
+        """Return the last allowed instant ≤ `at`."""
         at = min(at, LAST_SECOND)
         while at >= 0:
             piece = self._zone.piece(at)
@@ -97,7 +99,7 @@ class Allowed:
         return None
 
     def bits(self, day: int) -> int:
-        """Bit n is whether second n of the UTC day is allowed."""
+        """Return a bit set: bit n is set if second n of the UTC day is allowed."""
         first, found = day * DAY, 0
         at = first
         while at < first + DAY:
@@ -132,7 +134,7 @@ class Allowed:
         return place >= 0 and day < self._out[place][1]
 
     def _onward(self, wall: int) -> int:
-        """The first wall time ≥ `wall` that is allowed."""
+        """Return the first wall time ≥ `wall` that is allowed."""
         while True:
             wall = self._to_window(wall)
             place = bisect_right(self._out_from, wall // DAY) - 1
@@ -149,7 +151,7 @@ class Allowed:
         return wall - within + later
 
     def _backward(self, wall: int) -> int:
-        """The last wall time ≤ `wall` that is allowed."""
+        """Return the last wall time ≤ `wall` that is allowed."""
         while True:
             wall = self._back_to_window(wall)
             place = bisect_right(self._out_from, wall // DAY) - 1
@@ -166,7 +168,7 @@ class Allowed:
 
 
 def _of_week(window: Window) -> list[Interval]:
-    """Its parts as seconds since Monday."""
+    """Return the parts of a window as seconds since Monday."""
     start = _seconds(window.start, "start of a window")
     end = DAY if window.end == "24:00" else _seconds(window.end, "end of a window")
     length = end - start if end > start else end - start + DAY
@@ -182,7 +184,7 @@ def _of_week(window: Window) -> list[Interval]:
 
 
 def _weekdays(text: str) -> tuple[str, ...]:
-    """`mon-fri`, `sat,sun`, `fri-mon`."""
+    """Parse `mon-fri`, `sat,sun` or `fri-mon`."""
     days = []
     for item in text.split(","):
         first, dash, last = item.partition("-")
@@ -206,7 +208,7 @@ def _day_hint(day: object) -> str:
 
 
 def _days(text: str) -> Interval:
-    """`2026-12-25`, or `2026-12-24/2026-12-31` with both ends, as days since the epoch."""
+    """Parse `2026-12-25`, or `2026-12-24/2026-12-31` with both ends, into days since the epoch."""
     first, _, last = text[:40].partition("/") if isinstance(text, str) else ("", "", "")
     start, end = _day(first, text), _day(last, text) if "/" in text else _day(first, text)
     if end < start:

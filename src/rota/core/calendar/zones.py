@@ -16,7 +16,7 @@ from rota.errors import BadTrigger, did_you_mean
 DAY = 86_400
 FIRST_YEAR, LAST_YEAR = 1970, 2399
 LAST_SECOND = int(datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()) - 1
-"""Plan times lie in 1970 to 2399; seconds since the epoch, as everywhere in this module."""
+"""The last second of plan times, which lie in 1970 to 2399; seconds since the epoch, as everywhere in this module."""
 
 _YEAR_STARTS = [int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in range(FIRST_YEAR, LAST_YEAR + 2)]
 _PROBE = 2 * DAY  # far less than the shortest time between two changes of any zone since 1970, which is a week
@@ -25,7 +25,7 @@ _LONGEST_NAME = 64
 
 
 class Transition(NamedTuple):
-    """From the instant `at` on, the offset is `after`."""
+    """Change of the UTC offset: from the instant `at` on, it is `after`."""
 
     at: int
     before: int
@@ -33,7 +33,7 @@ class Transition(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The instants `start` ≤ t < `end`, whose wall time is t + `offset`; cut at changes and at the turn of the year.
+    """Instants `start` ≤ t < `end`, whose wall time is t + `offset`; cut at changes and at the turn of the year.
 
     `before` is the offset just before `start`. Wall times below `fresh` have occurred before, those from `repeats` on
     will occur again.
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 
 class Zone:
-    """Its years are looked at when first asked for, and kept."""
+    """A time zone. Its years are computed when first asked for, and kept."""
 
     def __init__(self, name: str, info: ZoneInfo) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class Zone:
         self._always = Piece(0, LAST_SECOND + 1, 0, 0, 0, LAST_SECOND + 1) if name == "UTC" else None
 
     def piece(self, at: int) -> Piece:
-        """The one that `at` is in; before 1970 the first, after 2399 the last."""
+        """Return the piece that `at` is in; before 1970 the first, after 2399 the last."""
         if self._always is not None:
             return self._always
         place = min(max(bisect_right(_YEAR_STARTS, at), 1), len(_YEAR_STARTS) - 1)
@@ -94,7 +94,7 @@ class Zone:
         return Piece(start, end, offset, before, min(fresh, wall_end), max(repeats, wall))
 
     def _changes(self, start: int, end: int) -> list[Transition]:
-        """Those in `start` ≤ t < `end`."""
+        """Return the changes in `start` ≤ t < `end`."""
         found = []
         at, offset = start - 1, self._probe(start - 1)
         while at < end - 1:
@@ -123,7 +123,7 @@ class Zone:
 
 
 def zone(name: str) -> Zone:
-    """Only names that the package lists are ever looked up: no text from outside becomes a path."""
+    """Return the zone of a name. Only names that the package lists are looked up: no text of a user becomes a path."""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME or name not in zone_names():
         raise _unknown(name)
     return _loaded(name)
@@ -135,7 +135,7 @@ def zone_names() -> frozenset[str]:
 
 
 def tzdata_version() -> str:
-    """The release of the IANA database, such as 2026a: it is kept with a plan."""
+    """Return the release of the IANA database, such as 2026a: it is stored with a plan."""
     return str(tzdata.IANA_VERSION)
 
 
@@ -153,7 +153,9 @@ def _unknown(name: object) -> BadTrigger:
 
 
 def _spelled(name: str) -> str | None:
-    """The same in other letters, or its city alone. Abbreviations are alike, and hours apart: CEST and EST."""
+    """Suggest the same name in other letters, or the zone of a city. Abbreviations are not compared: CEST and EST look
+    alike, and are hours apart.
+    """
     wanted = name.casefold().replace(" ", "_")
     alike = [known for known in zone_names() if f"/{known}".casefold().endswith(f"/{wanted}")]
     return f"did you mean {min(alike, key=lambda known: (len(known), known))!r}?" if alike else None

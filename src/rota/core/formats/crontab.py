@@ -1,4 +1,4 @@
-"""Crontabs read as cron reads them, each entry a schedule document; what cannot be one is told with its line."""
+"""Import of crontabs: parsed as cron does, each entry becomes a schedule document; others are reported by line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_NAME = 60
 
 
 class Unconverted(msgspec.Struct, frozen=True):
-    """A line that is no schedule, and why."""
+    """Line that cannot be a schedule, and why."""
 
     line: int
     text: str
@@ -41,7 +41,7 @@ class Unconverted(msgspec.Struct, frozen=True):
 
 
 class Crontab(msgspec.Struct, frozen=True):
-    """`unzoned`: how many of the documents had no CRON_TZ or TZ above them."""
+    """Contents of a crontab; `unzoned`: how many of the documents had no CRON_TZ or TZ above them."""
 
     documents: tuple[dict[str, Any], ...]
     unconverted: tuple[Unconverted, ...]
@@ -60,7 +60,9 @@ class _Entry(msgspec.Struct, frozen=True):
 def read_crontab(
     text: str, *, job: str = "run_command", zone: str = "UTC", system: bool = False, as_every: bool = False
 ) -> Crontab:
-    """`zone`: of entries without CRON_TZ or TZ; `system`: with a column for the user, as in /etc/crontab."""
+    """Parse a crontab. `zone` is that of entries without CRON_TZ or TZ; `system`: it has a column for the user, as
+    /etc/crontab does; `as_every`: even intervals become `every`.
+    """
     cron("@daily", zone)
     entries: list[_Entry] = []
     unconverted: list[Unconverted] = []
@@ -83,7 +85,7 @@ def read_crontab(
 
 
 def _comment(line: str, system: bool) -> list[str]:
-    """Its text; nothing if it is an entry that somebody switched off."""
+    """Return the text of a comment; nothing if it is an entry that somebody switched off."""
     text = line.lstrip("#").strip()
     try:
         _split(text, system)
@@ -119,7 +121,7 @@ def _entry(line: str, system: bool, environment: dict[str, str], zone: str, desc
 
 
 def _split(line: str, system: bool) -> tuple[str, str, str]:
-    """When, who, what."""
+    """Split an entry into expression, user and command."""
     times = 1 if line.startswith("@") else 5
     words = line.removeprefix("-").split(None, times + system)  # "-" keeps some crons from logging
     if len(words) < times + system + 1:
@@ -132,7 +134,7 @@ def _split(line: str, system: bool) -> tuple[str, str, str]:
 
 
 def _percents(command: str) -> tuple[str, str | None]:
-    """Unless it is escaped, the first % ends the command and begins its input, where others are new lines."""
+    """Split a command from its input: an unescaped % ends the command, further ones are new lines of the input."""
     parts = [part.replace("\\%", "%") for part in re.split(r"(?<!\\)%", command)]
     if len(parts) == 1:
         return parts[0], None
@@ -141,7 +143,7 @@ def _percents(command: str) -> tuple[str, str | None]:
 
 
 def _names(entries: Sequence[_Entry]) -> list[str]:
-    """From the command; where two would be alike, each has a mark that depends on nothing but itself."""
+    """Name entries after their commands; equal names get a suffix that depends only on the entry."""
     plain = [_slug(entry.command) for entry in entries]
     often = Counter(plain)
     marked = [
@@ -151,7 +153,7 @@ def _names(entries: Sequence[_Entry]) -> list[str]:
 
 
 def _numbered(names: Iterable[str]) -> Iterable[str]:
-    """For lines that are there twice."""
+    """Number the names of lines that occur twice."""
     seen: Counter[str] = Counter()
     for name in names:
         seen[name] += 1
@@ -180,7 +182,7 @@ def _document(name: str, job: str, entry: _Entry, as_every: bool) -> dict[str, A
 
 
 def even_interval(expression: str, timezone: str) -> dict[str, str] | None:
-    """The `every` that fires exactly when the cron expression does, if there is one.
+    """Return the `every` that fires exactly when the cron expression does, if there is one.
 
     Only in a zone that never changes its clocks; compared second by second over two years.
     """

@@ -1,4 +1,4 @@
-"""Job lists of an interval scheduler (`interval_minutes` + `interval_type`) read as schedule documents."""
+"""Import of job lists of an interval scheduler (`interval_minutes` + `interval_type`) as schedule documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KNOWN = {
 
 
 class IntervalJobs(msgspec.Struct, frozen=True):
-    """`remarks` are about jobs that did become schedules, but with something left to do."""
+    """Contents of a job list; `remarks` are about jobs that became schedules, but with something left to do."""
 
     documents: tuple[dict[str, Any], ...]
     unconverted: tuple[Unconverted, ...]
@@ -28,7 +28,7 @@ class IntervalJobs(msgspec.Struct, frozen=True):
 
 
 def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
-    """A list of jobs, or an object with `jobs`; they are counted from 1, as lines are."""
+    """Parse a list of jobs, or an object with `jobs`; they are counted from 1, as lines are."""
     try:
         found = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -91,7 +91,9 @@ def _document(item: object, job: str) -> dict[str, Any]:
 
 
 def _times(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The interval wins over the older cron field, as it did there; without a unit it counts minutes."""
+    """Return the keys of the trigger. The interval wins over the older cron field, as it did there; it is in minutes
+    unless a unit is named.
+    """
     if item.get("interval_minutes") is not None:
         return {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
     if item.get("schedule_time"):

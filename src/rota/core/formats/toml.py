@@ -1,4 +1,4 @@
-"""Schedule documents written as TOML that `rota schedule apply` reads."""
+"""Writer of schedule documents as TOML, for `rota schedule apply`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def schedules_toml(owner: str | None, documents: Iterable[Mapping[str, Any]], remarks: Iterable[str] = ()) -> str:
-    """`remarks` become comments at the top."""
+    """Write documents as TOML; `remarks` become comments at the top."""
     lines = [f"# {_one_line(remark)}" for remark in remarks]
     lines += [f"owner = {_value(owner)}"] if owner is not None else []
     for document in documents:
@@ -31,7 +31,7 @@ def _value(value: Any) -> str:
 
 
 def _without_null(value: Any) -> Any:
-    """TOML has no null: a table that holds one is written as JSON in a text."""
+    """Write a table that contains null as JSON in a text: TOML has no null."""
     return json.dumps(value, ensure_ascii=False) if _has_null(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Catch-up: of the plan times that are due, which get a run, which are covered by one, and which are missed."""
+"""Catch-up: split the plan times that are due into those that get a run, those covered by one, and those missed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _SECOND = 1_000_000
 
 
 class PlanTimes(Protocol):
-    """What planning asks of a rule; instants are microseconds."""
+    """Interface of a rule's times that planning needs; instants are microseconds."""
 
     def next(self, after: int) -> int | None: ...
     def prev(self, before: int) -> int | None: ...
     def count(self, a: int, b: int) -> int:
-        """In (a, b]."""
+        """Count the plan times in (a, b]."""
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Plan times without a run: the first, the last, how many, and why."""
+    """Range of plan times without a run: the first, the last, how many, and why."""
 
     from_at: int
     to_at: int
@@ -34,7 +34,9 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Due(msgspec.Struct, frozen=True, gc=False):
-    """`kept`, oldest first; the first of them covers `covered` older ones. Everything up to `cursor` is decided.
+    """Decision about plan times that are due. `kept` get a run, oldest first; the first covers `covered` older ones.
+
+    Everything up to `cursor` is decided.
 
     `following` is the plan time after the cursor, if that is known already.
     """
@@ -49,7 +51,7 @@ class Due(msgspec.Struct, frozen=True, gc=False):
 
 
 def choose(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, room: int | None = None) -> Due:
-    """What to do about the plan times in (cursor, horizon]; at most `room` of them may still get a run."""
+    """Decide about the plan times in (cursor, horizon]; at most `room` of them may still get a run."""
     newest = times.prev(horizon + 1)
     if newest is None or newest <= cursor or room == 0:
         return Due((), cursor)

@@ -1,4 +1,4 @@
-"""Overlap and failure: what one plan time gets, given the runs of its lane."""
+"""Overlap and failure policies: decide about one plan time, given the runs of its lane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.values.durations import format_duration, in_micros
 
 
 class LiveRun(msgspec.Struct, frozen=True, gc=False):
-    """Not final. `begun`: it was claimed at least once; `claimed`: it is now; `followed`: another waits for its end."""
+    """Run that is not final. `begun`: claimed at least once; `claimed`: now; `followed`: another one waits for it."""
 
     id: str
     begun: bool = False
@@ -20,7 +20,7 @@ class LiveRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lane(msgspec.Struct, frozen=True, gc=False):
-    """The runs of a schedule for one scope: those that are not final, and how the last that is ended.
+    """Runs of a schedule for one scope: those that are not final, and how the last final one ended.
 
     `failures` in a row; `attempt`, `finished_at` of the last one; `skips`: plan times skipped since because it failed.
     """
@@ -34,7 +34,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
 
     def with_run(self, run: LiveRun, after: tuple[str, ...] = ()) -> Lane:
         live, unmarked = [*self.live, run], set(after)
-        for place in range(len(live) - 2, -1, -1):  # mostly it is the last one: there may be thousands
+        for place in range(len(live) - 2, -1, -1):  # from the end: there may be thousands, and mostly it is the last
             if not unmarked:
                 break
             if live[place].id in unmarked:
@@ -46,7 +46,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self, live=tuple(run for run in self.live if run.id not in run_ids))
 
     def ended(self, *, failed: bool, neutral: bool, attempt: int, finished_at: int) -> Lane:
-        """After one more of its runs: `neutral` ends, by a policy, are neither failures nor recoveries."""
+        """Return the lane after one more end. A `neutral` end, by a policy, is neither a failure nor a recovery."""
         if finished_at < self.finished_at:
             return self
         failures = self.failures + 1 if failed else self.failures if neutral else 0
@@ -54,8 +54,10 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """A run. `single`: without retries of its own; `after`: it waits for the end of these; `unlimited`: how many of its
-    job and of its schedule may be at once does not count; `supersedes` are ended, since nobody has them, and `cancels`
+    """Decision to create a run.
+
+    `single`: it has no retries of its own. `after`: it waits for the end of these runs. `unlimited`: the concurrency
+    limits of its job and its schedule do not apply. `supersedes` are ended, since no worker has them; `cancels` are
     asked to stop.
     """
 
@@ -68,17 +70,19 @@ class Create(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def displaces(self) -> tuple[str, ...]:
-        """Runs that make way for it: under limits they count no more, and their keys pass on to it."""
+        """Runs that make way for it: limits no longer count them, and their keys pass on to it."""
         return (*self.supersedes, *self.cancels)
 
 
 class Skip(msgspec.Struct, frozen=True, gc=False):
+    """Decision to skip the plan time; `failure`: because of the failure policy."""
+
     reason: str
     failure: bool = False
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """The schedule stops here, and the plan time is skipped."""
+    """Decision to pause the schedule here, and to skip the plan time."""
 
     reason: str
 
@@ -86,7 +90,10 @@ class Pause(msgspec.Struct, frozen=True):
 def decide(
     overlap: Overlap, failure: Failure, lane: Lane, now: int, max_attempts: int, *, forced: bool = False
 ) -> Create | Skip | Pause:
-    """`max_attempts` are the job's, unless the failure policy has its own; `forced` ignores both policies."""
+    """Decide about one plan time: first by overlap, then by failure.
+
+    `max_attempts` are the job's, unless the failure policy has its own; `forced` ignores both policies.
+    """
     if forced:
         return Create()
     room = _overlap(overlap, lane)

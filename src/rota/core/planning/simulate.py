@@ -1,4 +1,4 @@
-"""What if: a schedule over a span of virtual time, planned by the same function as in earnest."""
+"""Simulation of a schedule over a span of virtual time, planned by the same function as real runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from rota.values.scope import Scope
 
 KINDS = ("run", "failed", "skipped", "missed", "covered", "cancelled", "paused")
 
-# At one instant, a run that ends is over for the plan time that is due, whose run may begin.
+# Order of events at one instant, as in the database: an end frees the lane for the plan time that is due, whose run
+# may begin at once.
 _END, _PLAN, _BEGIN, _OPEN = range(4)
 
 
 class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is taken for granted; instants are microseconds, runs are counted from 1, those live at the start first.
+    """Assumptions of a simulation; instants are microseconds, runs are counted from 1, those live at the start first.
 
     An attempt lasts `duration`, or what that says of its run's number. Each `fail_every`th run fails, and those of the
     plan times in `fail_at`, with all their attempts. During `outages` (from, to) runs go on, but nobody plans.
@@ -57,7 +58,7 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
         return plan_time in self.fail_at or (self.fail_every is not None and number % self.fail_every == 0)
 
     def awake(self, at: int) -> int:
-        """The first instant from `at` on when a planner is."""
+        """Return the first instant from `at` on when a planner works."""
         for begin, end in sorted(self.outages):
             if begin <= at < end:
                 at = end
@@ -65,7 +66,7 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatedEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a plan time gets; `missed` and `covered` stand for `count` of them, up to `to_at`."""
+    """Fate of a plan time; `missed` and `covered` stand for `count` of them, up to `to_at`."""
 
     kind: str
     plan_time: int
@@ -80,7 +81,9 @@ class SimulatedEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """`events` in the order of decision, the first of them only (`more`); `counts`, by kind, are of all up to `until`.
+    """Result of a simulation. `events` are in the order of decision; with `more`, these are the first of them.
+
+    `counts`, by kind, are of all events up to `until`.
 
     Each plan time is one of run, skipped, cancelled, covered (for each scope) or missed; `failed` are among the runs.
     """
@@ -102,7 +105,7 @@ def simulate(
     limit: int = 1_000,
     most: int = 100_000,
 ) -> Simulation:
-    """From `start` to `until`; `retry` is that of the runs. After `most` decisions it ends early, and says so.
+    """Simulate from `start` to `until`; `retry` is that of the runs. After `most` decisions it ends early, and says so.
 
     `lanes` are those at the start, one for each scope: their live runs go on, and are in no count. Another policy is
     tried by another definition in `standing`.
@@ -133,7 +136,10 @@ class _Run:
 
 
 def _one_at_a_time(standing: ScheduleState) -> ScheduleState:
-    """As planning does it where limits or keys decide: each decision sees what came of the one before it."""
+    """Return the state with one plan time per tick, as planning does where limits or keys decide.
+
+    Each decision has to see the result of the one before it.
+    """
     policy = standing.definition.catch_up
     if not policy.runs_each:
         return standing
@@ -141,7 +147,7 @@ def _one_at_a_time(standing: ScheduleState) -> ScheduleState:
 
 
 class _World:
-    """Jumps from one thing that happens to the next."""
+    """State of the simulated world; it jumps from one event to the next."""
 
     def __init__(
         self,
@@ -172,7 +178,7 @@ class _World:
         self._opens_at: int | None = None
 
     def live_through(self, start: int, until: int, most: int) -> int:
-        """Returns how far it got."""
+        """Run the simulation; return the instant that it reached."""
         self._now = start
         self._take_over()
         self._plan_at(self._standing.next_at)
@@ -189,7 +195,7 @@ class _World:
         return until
 
     def _take_over(self) -> None:
-        """The runs that are live already: claimed ones begin now, for all that is known here, and others are due."""
+        """Take over the runs that are live already: claimed ones begin now (their start is unknown), others are due."""
         for scope, lane in self._lanes.items():
             for place, known in enumerate(lane.live):
                 run = self._new_run(known.id, scope)
@@ -236,7 +242,7 @@ class _World:
         return f"#{self._ids}"
 
     def _refuse(self, scope: Scope, plan_time: int, create: Create) -> str | None:
-        """Limits and keys, which see what the same tick has decided before."""
+        """Ask limits and keys, which see what the same tick has decided before; return why a run is refused."""
         new = f"#{self._ids + 1}"
         answer = self._places.refuse(new, scope, plan_time, create, self._now)
         if isinstance(answer, str):
@@ -262,7 +268,7 @@ class _World:
         self._happens(max(self._now, planned.eligible_at), _BEGIN, run)
 
     def _give_way(self, run: _Run, to: _Run) -> None:
-        """At once, if it can be stopped. One that waits for its retry has failed, as planning sees it."""
+        """End a run at once, if it can be stopped. One that waits for its retry has failed, as planning sees it."""
         if not run.begun:
             self._end(run, "skipped", reason=f"superseded by run {to.id}")
         elif self._stoppable or not run.running:
@@ -291,7 +297,7 @@ class _World:
             heappush(self._ready.setdefault(gates, []), (self._now, run.number, run.id))
 
     def _start_ready(self) -> None:
-        """The one that is ready for longest, of those whose limits have room; while a worker is free."""
+        """Start the runs that have been ready for longest and whose limits have room, while a worker is free."""
         opening: list[int] = []
         full: set[tuple[str, ...]] = set()
         while self._assuming.workers is None or self._running < self._assuming.workers:
@@ -313,7 +319,7 @@ class _World:
             heappush(self._agenda, (self._opens_at, _OPEN, 0, ""))
 
     def _of_these(self, runs: list[tuple[int, int, str]]) -> bool:
-        """Whether any of them is live still; the first is, then."""
+        """Drop runs that are no longer live from the front; return whether any is left."""
         while runs and runs[0][2] not in self._live:
             heappop(runs)
         return bool(runs)
@@ -349,11 +355,11 @@ class _World:
     def _end(
         self, run: _Run, kind: str, *, failed: bool = False, reason: str | None = None, lost: bool = False
     ) -> None:
-        """`lost`: it gave way after an attempt that failed."""
+        """End a run; `lost`: it gave way after an attempt that failed."""
         del self._live[run.id]
         self._places.leave(run.id, succeeded=kind == "run" and not failed)
         self._running -= run.running
-        attempt = run.attempt - lost  # the one that it did not come to
+        attempt = run.attempt - lost  # the retry that it waited for never began
         lane = self._lanes[run.scope].without((run.id,))
         if kind != "skipped":
             neutral = kind == "cancelled" and not lost
@@ -376,7 +382,7 @@ class _World:
             self._plan_at(self._standing.next_at)
 
     def _note(self, kind: str, plan_time: int, scope: Scope | None = None, **facts: object) -> int | None:
-        """Where it is among the events, if it is."""
+        """Record an event; return its place among the events, if it is kept."""
         event = msgspec.structs.replace(SimulatedEvent(kind=kind, plan_time=plan_time, scope=scope), **facts)
         self.counts[kind] += event.count
         if len(self.events) >= self._limit:

@@ -1,4 +1,4 @@
-"""Limits and keys in a simulation: who is under which, as if there were no other runs than those of one schedule."""
+"""Limits and unique keys in a simulation, as if there were no other runs than those of one schedule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Place:
 
 
 class _Held(msgspec.Struct, frozen=True):
-    """A key: by which run, until when at least, and whether it is done once and for all."""
+    """Holder of a key: a run, until when at least, and whether its work is done once and for all."""
 
     run_id: str
     until: int
@@ -37,7 +37,7 @@ class _Held(msgspec.Struct, frozen=True):
 
 
 class SimulatedLimits:
-    """What the database would know of runs that wait or run. `decides`: it has a say in what a plan time gets."""
+    """Simulated limits and keys of runs that wait or run. `decides`: they have a say in what a plan time gets."""
 
     def __init__(self, standing: ScheduleState, job: JobDefinition | None) -> None:
         self._standing, self._job = standing, job
@@ -70,13 +70,13 @@ class SimulatedLimits:
                 self._begun.setdefault(gate.key, []).append(now)
 
     def wait(self, run_id: str) -> None:
-        """For its retry."""
+        """Free the slots of a run that waits for its retry."""
         self._there[run_id].running = False
         for gate in self._there[run_id].gates:
             self._running[gate.key] -= 1
 
     def stay(self, run_id: str) -> None:
-        """It cannot be stopped, and counts again."""
+        """Count a run again that was to make way, but cannot be stopped."""
         self._making_way.discard(run_id)
 
     def leave(self, run_id: str, *, succeeded: bool) -> None:
@@ -90,9 +90,9 @@ class SimulatedLimits:
                 self._keys[key] = msgspec.structs.replace(held, done=True)
 
     def refuse(self, run_id: str, scope: Scope, plan_time: int, create: Create, now: int) -> str | tuple[str, ...]:
-        """Why this run is not let be; or the runs that give way to it, besides those that it displaces.
+        """Return why a run is refused; or admit it, and return the runs that give way to it besides those it displaces.
 
-        It is there from now on, as far as those are concerned that come after it.
+        Once admitted, it counts for all that come after it.
         """
         gates = self._gates(scope, plan_time, create)
         answer = admission(gates, {gate.key: self._counted(gate, create, now) for gate in gates if gate.decides})
@@ -108,7 +108,7 @@ class SimulatedLimits:
         return tuple(stops)
 
     def opens_at(self, run_id: str, now: int) -> int | None:
-        """When its limits have room: now, at the end of a span of a rate, or (None) when another run ends."""
+        """Return when its limits have room: now, at the end of a span of a rate, or (None) when another run ends."""
         gates = self._there[run_id].gates
         if any(self._running[gate.key] >= gate.max for gate in gates if gate.period is None):
             return None
@@ -134,14 +134,17 @@ class SimulatedLimits:
         return msgspec.json.encode(value).decode()
 
     def _counted(self, gate: Gate, create: Create, now: int) -> int:
-        """As the database counts: not those that make way for it; under a rate, or where only those that wait are
-        limited, not what runs; but what has begun under a rate, for as long as it counts."""
+        """Count the runs under a limit as the database does.
+
+        Runs that make way do not count. Under a rate, or where only waiting runs are limited, running ones do not
+        count; but under a rate, starts count for the length of its period.
+        """
         waits_only = gate.period is not None or gate.max >= UNLIMITED
         others = self._others(gate.key, create)
         return sum(not (waits_only and self._there[one].running) for one in others) + self._spent(gate, now)
 
     def _others(self, key: str, create: Create) -> list[str]:
-        """The oldest first."""
+        """Return the other runs under a limit, the oldest first."""
         going = self._making_way.union(create.displaces)
         return [one for one in self._under.get(key, ()) if one not in going]
 

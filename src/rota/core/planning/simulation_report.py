@@ -1,4 +1,4 @@
-"""What a simulation is asked, and what it tells: for people, in instants and words."""
+"""Options and report of a simulation, for people: in instants and words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _HINT = 'two times, each with a zone, or from the beginning on: ("+1h", "+3h")'
 
 
 Moment = datetime | str
-"""An instant; as a text, also so long after the beginning: `+1h`."""
+"""An instant; as text also an offset from the beginning: `+1h`."""
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulation takes for granted: how long runs last, which fail, and when no planner is there."""
+    """Assumptions of a simulation: how long runs last, which fail, and when no planner works."""
 
     duration: Duration = "1s"
     fail_every: int | None = None
@@ -29,7 +29,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def outage_of(outage: object, start: int) -> tuple[int, int]:
-    """From when until when nobody plans."""
+    """Parse an outage: from when until when no planner works."""
     if not isinstance(outage, list | tuple) or len(outage) != 2:
         raise Invalid(f"an outage is a pair, not {outage!r:.80}", hint=_HINT)
     begin, end = (_moment(moment, start) for moment in outage)
@@ -47,7 +47,7 @@ def _moment(moment: object, start: int) -> int:
 
 
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`."""
+    """Fate of a plan time; `missed` and `covered` stand for `count` of them, up to `to_at`."""
 
     kind: str
     plan_time: datetime
@@ -61,7 +61,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`counts` are of everything until `until_at`.
+    """Report of a simulation. `counts` are of everything until `until_at`.
 
     `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are
     more of them, and `events` has the first.

@@ -1,4 +1,4 @@
-"""What planners decided, counted: how many plan times ran, were coalesced, skipped or missed, and how late. Pure."""
+"""Counts of what planners decided: plan times that ran, were coalesced, skipped or missed, and how late."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MISSED = tuple(kind for _, kind in _MISSED)
 
 
 class Tally(msgspec.Struct):
-    """`skipped` and `missed` by their kind of reason; `lateness` in microseconds, of those that ran."""
+    """Counts of plan times; `skipped` and `missed` by kind of reason. `lateness` (µs) is of those that ran."""
 
     ran: int = 0
     coalesced: int = 0
@@ -65,7 +65,7 @@ def _sums(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def skip_kind(skip: Skip) -> str:
-    """Of what planning itself decides; limits and keys have their say later."""
+    """Return the kind of a skip that planning itself decides; those by limits and keys come later."""
     if skip.failure:
         return "failure"
     return "overlap" if skip.reason.startswith("overlap") else "disabled"

@@ -1,4 +1,4 @@
-"""Planning: a schedule, its lanes and an instant become runs, skips, gaps, and where to look next. Pure."""
+"""Planning: turn a schedule, its lanes and an instant into runs, skips, gaps, and where to look next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = Create()
 
 
 class ScheduleState(msgspec.Struct, frozen=True, gc=False):
-    """Where a schedule stands: all that planning has to know of it, besides its lanes.
+    """State of a schedule: all that planning has to know of it, besides its lanes.
 
     `next_plan` is the first plan time after the cursor, `fired` how many plan times got a run, skipped ones included.
     """
@@ -44,22 +44,22 @@ class ScheduleState(msgspec.Struct, frozen=True, gc=False):
         return None if most is None else max(0, most - self.fired)
 
     def catching_up(self, policy: CatchUp) -> ScheduleState:
-        """The same under another catch-up policy, as for what a pause held back."""
+        """Return the state under another catch-up policy, as for the plan times of a pause."""
         return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, catch_up=policy))
 
     def queueing(self) -> ScheduleState:
-        """The same, with plan times that wait for each other."""
+        """Return the state with plan times that wait for each other."""
         overlap = Overlap(mode=OverlapMode.QUEUE_ALL)
         return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, overlap=overlap))
 
     @property
     def next_at(self) -> int | None:
-        """When the first undecided plan time is due."""
+        """The instant when the first undecided plan time is due."""
         return None if self.next_plan is None else self.next_plan + self.definition.delay_micros
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):
-    """What one plan time gets for one scope. `by_hand`: somebody triggered it then, the schedule did not name it."""
+    """Decision about one plan time for one scope. `by_hand`: it was triggered then, the schedule did not name it."""
 
     run_id: str
     scope: Scope
@@ -72,7 +72,7 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
 
 
 class Tick(msgspec.Struct, frozen=True, gc=False):
-    """All that planning changes. `awaits`: the run whose end names the next plan time."""
+    """Result of planning: all that it changes. `awaits`: the run whose end names the next plan time."""
 
     planned: tuple[Planned, ...]
     missed: tuple[Gap, ...]
@@ -86,7 +86,7 @@ class Tick(msgspec.Struct, frozen=True, gc=False):
 
 
 Refuse = Callable[[Scope, int, Create], str | None]
-"""Asked last, of each run that overlap and failure would let be: why a limit does not, if it does not."""
+"""Callback, asked last about each run that overlap and failure allow: returns why a limit refuses it, or None."""
 
 
 def no_limits(_scope: Scope, _plan_time: int, _create: Create) -> str | None:
@@ -113,6 +113,7 @@ def tick(
         horizon = due_until(definition, now)
     if len(lanes) == 1 and not newcomers:
         ((scope, lane),) = lanes.items()
+        # Nearly all schedules take this path; `test_tick` holds it to the result of the general one.
         if (done := _ordinary(standing, scope, lane, horizon, new_id, refuse)) is not None:
             return done
     due = _due(standing, definition.catch_up, horizon)
@@ -138,12 +139,12 @@ def tick(
 
 
 def due_until(definition: ScheduleDefinition, now: int) -> int:
-    """The last plan time that may be decided now."""
+    """Return the last plan time that may be decided now."""
     return now - definition.delay_micros
 
 
 class Fire(msgspec.Struct, frozen=True, gc=False):
-    """A plan time that gets a run, whatever happened before, as long as nothing is in its way now.
+    """Plan time that gets a run, whatever happened before, as long as its lane is well.
 
     `next_plan`, `next_at`: the plan time that follows it, and when that is due.
     """
@@ -155,10 +156,10 @@ class Fire(msgspec.Struct, frozen=True, gc=False):
 
 
 def ordinary(definition: ScheduleDefinition, times: Times, plan_time: int | None, horizon: int) -> Fire | None:
-    """What nearly always is the case: one plan time is due, and no policy has a say if its lane is well.
+    """Return the fire of the common case: one plan time is due, and no policy has a say if its lane is well.
 
-    None if it is not that simple. The same for all schedules that stand so: what differs by schedule and scope, such as
-    jitter, is added to it.
+    None if it is not that simple. It is the same for all schedules with this definition and plan time, so it can be
+    computed once for a batch: what differs by schedule and scope, such as jitter, is added to it.
     """
     if plan_time is None or plan_time > horizon or not definition.is_plain:
         return None
@@ -171,7 +172,7 @@ def ordinary(definition: ScheduleDefinition, times: Times, plan_time: int | None
 def _ordinary(
     standing: ScheduleState, scope: Scope, lane: Lane, horizon: int, new_id: Callable[[], str], refuse: Refuse
 ) -> Tick | None:
-    """An ordinary fire in one go: the same as the steps that decide everything."""
+    """Plan an ordinary fire on a fast path; the result is the same as that of the general steps."""
     if lane is not WELL and lane != WELL:
         return None
     fire = ordinary(standing.definition, standing.times, standing.next_plan, horizon)
@@ -190,7 +191,7 @@ def _due(standing: ScheduleState, catch_up: CatchUp, horizon: int) -> Due:
     if first is None or first > horizon or standing.room == 0:
         return Due((), standing.cursor)
     if standing.definition.follows is not None:
-        return Due((first,), first)  # the one there is, however late
+        return Due((first,), first)  # there is only this one, however late it is: catch-up has no say
     times = standing.times
     second = times.next(first)
     if (second is None or second > horizon) and catch_up.runs_only_newest and _young(first, horizon, catch_up):
@@ -203,7 +204,7 @@ def _young(plan_time: int, horizon: int, catch_up: CatchUp) -> bool:
 
 
 class _Turn:
-    """One schedule's plan times in order, each decision seeing the one before it."""
+    """Decisions about one schedule's plan times in order, each of which sees the one before it."""
 
     def __init__(
         self,
@@ -225,7 +226,7 @@ class _Turn:
     def plan(
         self, plan_time: int, covering: tuple[int | None, int], absent: frozenset[Scope], newcomers: frozenset[Scope]
     ) -> str | None:
-        """Returns why the schedule pauses here, if it does."""
+        """Decide one plan time for all scopes; return why the schedule pauses here, if it does."""
         pause = None
         definition = self._standing.definition
         for scope, lane in list(self.lanes.items()):
@@ -254,7 +255,7 @@ def after_decision(lane: Lane, run_id: str, decision: Create | Skip) -> Lane:
 
 
 def eligible(standing: ScheduleState, scope: Scope, plan_time: int) -> int:
-    """Never before; the same on every planner."""
+    """Return when a run may start, never before its plan time. Jitter is a hash: the same on every planner."""
     definition = standing.definition
     at = plan_time + definition.delay_micros
     if not definition.jitter:
@@ -267,7 +268,10 @@ def eligible(standing: ScheduleState, scope: Scope, plan_time: int) -> int:
 def _followed(
     standing: ScheduleState, turn: _Turn, due: Due, cursor: int, fired: int, pause: str | None, now: int
 ) -> Tick:
-    """The next plan time is named by the end of the run just planned, or of the one that was in its way."""
+    """Finish a tick of a schedule that repeats after its own runs.
+
+    The end of the run just planned, or of the one that was in its way, names the next plan time.
+    """
     if not turn.planned:
         over = standing.room == 0
         next_plan, next_at = (None, None) if over else (standing.next_plan, standing.next_at)
@@ -281,7 +285,7 @@ def _followed(
 
 
 def following_plan(standing: ScheduleState, ended_at: int) -> int | None:
-    """The plan time that the end of a run names: whole seconds, never early."""
+    """Return the plan time that the end of a run names: a whole second, rounded up so that it is never early."""
     follows = standing.definition.follows
     assert follows is not None
     at = -(-(ended_at + in_micros(follows)) // SECOND) * SECOND

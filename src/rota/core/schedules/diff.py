@@ -1,4 +1,4 @@
-"""What a file of schedules would change: which to create, change and delete, field by field, and what fires next."""
+"""Diff between a file of schedules and the database: what to create, change and delete, field by field."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRES = 3
 
 
 class FieldChange(msgspec.Struct, frozen=True):
-    """A key of the schedule's document; None where it has none, so its default."""
+    """Change of one key of a schedule's document; None stands for the default, where the document has no such key."""
 
     key: str
     before: Any
@@ -32,7 +32,7 @@ class FieldChange(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """What applying does to one schedule, and its next plan times before and after; a pause it leaves alone."""
+    """Effect of applying a file on one schedule, with its next plan times before and after. A pause is left alone."""
 
     kind: str
     name: str
@@ -43,14 +43,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """`owner` is None if the file names none."""
+    """Contents of a file of schedules; `owner` is None if the file names none."""
 
     owner: str | None
     documents: tuple[dict[str, Any], ...]
 
 
 def read_file(text: str, name: str = "schedules.toml") -> File:
-    """TOML with `[[schedule]]` tables, or the same in JSON if it is called so."""
+    """Parse TOML with `[[schedule]]` tables, or the same in JSON if `name` ends with `.json`."""
     try:
         found = msgspec.json.decode(text) if name.endswith(".json") else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
@@ -67,7 +67,7 @@ def read_file(text: str, name: str = "schedules.toml") -> File:
 
 
 def checked_owner(owner: object) -> str:
-    """Whoever owns schedules may delete them: a file cannot own those of code and people."""
+    """Check the owner of a file. It may delete its schedules, so a file cannot own those of code and people."""
     name = checked_name(owner, "owner")
     if name in _RESERVED:
         raise Invalid(f"a file cannot be the owner {name!r}", hint='name it after a team or a system: owner = "team-a"')
@@ -83,7 +83,10 @@ def check_names(names: Sequence[str]) -> None:
 def differences(
     wanted: Mapping[str, ScheduleDefinition], existing: Sequence[Schedule], owner: str, now: int
 ) -> tuple[Difference, ...]:
-    """In the order of `wanted`, then those to delete. `existing`: all of the owner, and all that have a wanted name."""
+    """Return the differences in the order of `wanted`, then the schedules to delete.
+
+    `existing` holds all schedules of the owner, and all that have a wanted name.
+    """
     known = {schedule.name: schedule for schedule in existing}
     _refuse_foreign([known[name] for name in wanted if name in known], owner)
     found = [_difference(name, definition, known.get(name), now) for name, definition in wanted.items()]
@@ -129,7 +132,7 @@ def _deletion(old: Schedule, now: int) -> Difference:
 
 
 def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
-    """Of two documents, key by key."""
+    """Compare two documents key by key."""
     old = before or {}
     keys = dict.fromkeys((*old, *after))
     return tuple(

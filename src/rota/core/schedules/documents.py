@@ -1,4 +1,4 @@
-"""Schedules as plain documents, as people write them in TOML and JSON: read, checked by key, and written back."""
+"""Schedule documents, as people write them in TOML and JSON: parsed and checked by key, and written back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DEFAULTS: dict[str, object] = {
 
 
 class Parsed(NamedTuple):
-    """What `client.schedules.define` takes."""
+    """Arguments of `client.schedules.define`."""
 
     name: str
     job: str
@@ -49,7 +49,7 @@ class Parsed(NamedTuple):
 
 
 def parse(document: Mapping[str, Any]) -> Parsed:
-    """A document with everything in it; what is wrong is told with its key."""
+    """Parse a whole document; errors name the key that is wrong."""
     if not isinstance(document, Mapping):
         raise Invalid(f"a schedule is a table, not {document!r:.80}", hint='[[schedule]] with name = "…"')
     given = {key: value for key, value in document.items() if value is not None}
@@ -104,7 +104,7 @@ def _option(key: str, value: Any) -> Any:
 
 
 def _require_unicode(value: object) -> None:
-    """JSON may hold halves of characters, which no database takes."""
+    """Refuse unpaired surrogates, which JSON may contain and no database stores."""
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
@@ -118,12 +118,12 @@ def _list(value: object) -> list[Any]:
 
 
 def _dates(days: list[Any]) -> list[Any]:
-    """TOML has dates without quotes."""
+    """Write dates as texts: TOML has dates without quotes."""
     return [day.isoformat() if type(day) is date else day for day in days]
 
 
 def _object(value: object) -> dict[str, Any]:
-    """A table, or JSON in a text, for values that TOML does not have."""
+    """Take a table, or parse JSON in a text: for values that TOML does not have."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
@@ -135,7 +135,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _scope(value: object) -> Scope:
-    """`kind/id`, or a pair."""
+    """Parse `kind/id`, or a pair."""
     pair = value.split("/", 1) if isinstance(value, str) else value
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) and part for part in pair):
         raise Invalid(f"{value!r:.80} is no scope", hint='"account/42", or ["account", "42"]')
@@ -143,7 +143,7 @@ def _scope(value: object) -> Scope:
 
 
 def document_of(name: str, definition: ScheduleDefinition) -> dict[str, Any]:
-    """What `parse` reads back to the same definition; defaults are left out."""
+    """Write the document that `parse` reads back to the same definition; defaults are left out."""
     rule = definition.rule
     document: dict[str, Any] = {"name": name, "job": definition.job, **rule.trigger.document(rule.timezone)}
     for key, value in options_of(definition).items():
@@ -197,7 +197,7 @@ def _written_window(window: Window) -> str | dict[str, Any]:
 
 
 def merged(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The old document with what was given; another trigger replaces the old one and what belongs to it."""
+    """Update the document `old` by `given`; another trigger replaces the old one and the keys that belong to it."""
     kept = dict(old)
     if any(key in given for key in (*TRIGGER_KEYS, *OTHER_KEYS)):
         for key in (*TRIGGER_KEYS, *OTHER_KEYS, *DETAIL_KEYS):

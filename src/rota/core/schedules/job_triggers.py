@@ -1,4 +1,4 @@
-"""Schedules that follow the ends of other jobs: rings, and what a run says of the one that it follows."""
+"""Schedules that follow the ends of other jobs: cycles among them, and the cause that a run records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from rota.values.scope import GLOBAL, Scope
 
 CAUSE = "triggered_by"
-"""Where the metadata of a run name the one whose end it follows."""
+"""Key in the metadata of a run that names the run whose end it follows."""
 
 _SAID = {
     "succeeded": "succeeded",
@@ -28,16 +28,16 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 def ring(edges: Iterable[tuple[str, str]], followed: str, job: str) -> list[str] | None:
-    """Whether ends of `followed` that start `job` would come back to it; an edge is a job and one that it starts.
+    """Return the shortest cycle that would arise if ends of `followed` started `job`; None if there is none.
 
-    The jobs along the ring, the first of them again at its end.
+    An edge is a job and one that it starts. The first job of the cycle is repeated at its end.
     """
     starts: dict[str, list[str]] = {}
     for first, then in edges:
         starts.setdefault(first, []).append(then)
     paths = [[followed, job]]
     seen = {job}
-    for path in paths:  # which grows meanwhile: the shortest ring is found first
+    for path in paths:  # breadth first, the list grows meanwhile: the shortest cycle is found first
         if path[-1] == followed:
             return path
         for then in starts.get(path[-1], ()):
@@ -48,10 +48,10 @@ def ring(edges: Iterable[tuple[str, str]], followed: str, job: str) -> list[str]
 
 
 def scopes_after(ended: Scope | None, own: Sequence[Scope]) -> Sequence[Scope]:
-    """Which scopes of a schedule get a run at the end of one: its own, or all if it was nobody's in particular.
+    """Return the scopes of a schedule that get a run when a run of the scope `ended` ends.
 
-    One of a scope that the schedule is not for is nothing to its others: they would get what is not theirs. A schedule
-    for nobody in particular follows all. `ended` None: the run is gone, and nobody knows whose it was.
+    A global run starts all scopes, any other its own scope alone: other scopes would get what is not theirs. A global
+    schedule follows all runs. `ended` is None if the run is deleted, and its scope unknown.
     """
     if ended is not None and ended in own:
         return [ended]
@@ -66,7 +66,7 @@ def with_cause(metadata: str | None, cause: Cause) -> str:
 def cause_of(metadata: Mapping[str, Any]) -> Cause | None:
     try:
         return msgspec.convert(metadata[CAUSE], Cause)
-    except (KeyError, msgspec.ValidationError):  # there is none, or people have put something else there
+    except (KeyError, msgspec.ValidationError):  # no cause, or the key holds something of the user's
         return None
 
 

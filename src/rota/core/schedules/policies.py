@@ -1,4 +1,4 @@
-"""What a schedule does about lateness, overlap and failure: values, and how people write them."""
+"""Policies of a schedule for lateness, overlap and failure: values, and how people write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.values.durations import parse_duration
 
 
 class CatchUpMode(StrEnum):
-    """Which of several plan times that are due get a run."""
+    """Choice of the plan times that get a run, when several are due."""
 
     NONE = "none"
     LATEST = "latest"
@@ -24,7 +24,7 @@ class CatchUpMode(StrEnum):
 
 
 class OverlapMode(StrEnum):
-    """What a plan time gets while an earlier run is not final."""
+    """Treatment of a plan time while an earlier run is not final."""
 
     SKIP = "skip"
     ALLOW = "allow"
@@ -35,7 +35,7 @@ class OverlapMode(StrEnum):
 
 
 class FailureMode(StrEnum):
-    """What a plan time gets after a run that failed."""
+    """Treatment of a plan time after a run that failed."""
 
     RUN_NEW = "run_new"
     SKIP = "skip"
@@ -53,7 +53,7 @@ _MOST_KEPT = 100_000
 
 
 class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Which of the plan times that are due get a run, when more than one is.
+    """Policy for plan times that are due together, or late.
 
     `none`: the newest, if it is not later than `grace`. `latest`: the newest, which covers the older ones inside
     `window`. `all`: each, oldest first, the newest `keep` of them, `per_tick` at a time. The rest is missed.
@@ -67,7 +67,7 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def runs_each(self) -> bool:
-        """Whether several plan times that are due each get a run, and so may be too many for one transaction."""
+        """Return whether several plan times that are due each get a run, and so may be too many for one transaction."""
         match self.mode:
             case CatchUpMode.ALL:
                 return True
@@ -78,7 +78,7 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def runs_only_newest(self) -> bool:
-        """Whether a single plan time inside the window gets a run, however late it is."""
+        """Return whether the newest plan time inside the window gets the only run, however late it is."""
         match self.mode:
             case CatchUpMode.LATEST:
                 return True
@@ -89,7 +89,7 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def runs_late(self) -> bool:
-        """Whether a plan time may get a run long after its time, inside the window."""
+        """Return whether a plan time may get a run long after its time, inside the window."""
         match self.mode:
             case CatchUpMode.LATEST | CatchUpMode.ALL:
                 return True
@@ -100,14 +100,14 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a plan time gets while an earlier run of its schedule and scope is not final."""
+    """Policy for a plan time while an earlier run of its schedule and scope is not final."""
 
     mode: OverlapMode = OverlapMode.SKIP
     max_overlap: int | None = None
 
     @property
     def cancels(self) -> bool:
-        """Whether a plan time cancels runs that have begun, so that the job has to support it."""
+        """Return whether a plan time cancels runs that have begun, so that the job has to support it."""
         match self.mode:
             case OverlapMode.CANCEL_PREVIOUS:
                 return True
@@ -124,7 +124,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def drops_all_but_one(self) -> bool:
-        """Whether of plan times decided together only the first gets a run, since the others would overlap it."""
+        """Return whether of plan times decided together only the first gets a run: the others would overlap it."""
         match self.mode:
             case OverlapMode.SKIP:
                 return True
@@ -141,7 +141,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a plan time gets after a run that failed.
+    """Policy for a plan time after a run that failed.
 
     `max_attempts` bounds `retry` (None: as the job says); `backoff` is how long to skip after the first, second, …
     failure in a row; `half_open` skips after `threshold` of them, and lets one probe through per `cooldown`.
@@ -155,7 +155,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def retries(self) -> bool:
-        """Whether the next plan time is the next attempt, so that a run has no retries of its own."""
+        """Return whether the next plan time is the next attempt, so that a run has no retries of its own."""
         match self.mode:
             case FailureMode.RETRY:
                 return True
@@ -168,7 +168,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def decides_without_failure(self) -> bool:
-        """Whether it has a say although the last run did not fail: then a lane that is well still needs `decide`."""
+        """Return whether it has a say although the last run did not fail, so that no fast path may bypass it."""
         match self.mode:
             case FailureMode.RETRY | FailureMode.HALF_OPEN:
                 return True
@@ -194,7 +194,7 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 
 
 def catch_up_of(value: CatchUp | str | Mapping[str, Any] | None) -> CatchUp:
-    """What people write: a mode, or a table with more."""
+    """Parse a mode, or a table with `mode` and more."""
     policy = _policy(CatchUp, value, CATCH_UP, "catch_up")
     if policy.window <= timedelta(0):
         raise Invalid("catch_up.window must be longer than nothing", hint='"24h"; without catch-up: catch_up="none"')
@@ -206,7 +206,7 @@ def catch_up_of(value: CatchUp | str | Mapping[str, Any] | None) -> CatchUp:
 
 
 def overlap_of(value: Overlap | str | Mapping[str, Any] | None, catch_up: CatchUp) -> Overlap:
-    """A catch-up of every plan time would be pointless if they skipped each other: then they queue by default."""
+    """Parse a mode or a table. The default is to queue if all plan times are caught up, which would skip each other."""
     policy = _policy(Overlap, value, OVERLAP, "overlap")
     if value is None and catch_up.runs_each:
         return Overlap(mode=OverlapMode.QUEUE_ALL)

@@ -1,4 +1,4 @@
-"""The times that a rule names next, as people read them."""
+"""Previews: the next plan times of a schedule or a document, as people read them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rota.values.instants import instant
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True):
-    """`local` is the plan time in the schedule's zone; `eligible_at` is when its run may start, jitter aside.
+    """A plan time to come. `local` is in the schedule's zone; `eligible_at` is when its run may start, jitter aside.
 
     `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of
     the day comes twice), `transition` (the first one after the clocks changed).
@@ -52,17 +52,17 @@ def upcoming(definition: ScheduleDefinition, name: str, after: int, count: int) 
 
 
 def zone_of(definition: ScheduleDefinition) -> str:
-    """The zone that people read its times in: the trigger's, else the rule's."""
+    """Return the zone that people read its times in: the trigger's, else the rule's."""
     return definition.rule.trigger.own_zone or definition.rule.timezone
 
 
 UNNAMED = "new"
-"""What a schedule without a name is called meanwhile; `H` in its expression depends on it."""
+"""Name of a schedule that has none yet; `H` in its expression depends on it."""
 _OF_WHOM = re.compile(r"schedule '[^']*' ?:? *|a schedule:? *")
 
 
 class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault."""
+    """Problem that keeps a document from being a schedule. `key` is that of the document, where one is at fault."""
 
     code: str
     detail: str
@@ -71,7 +71,7 @@ class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """`rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is."""
+    """Preview of a document, which could be stored if there are no `problems`. `rule` is None if it makes no sense."""
 
     rule: str | None = None
     timezone: str = "UTC"
@@ -85,7 +85,7 @@ def named(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def foresee(document: Mapping[str, Any], after: int, count: int) -> DocumentPreview:
-    """Only of what decides when it fires; the rest may be missing."""
+    """Preview the keys that decide when a document fires; the others may be missing."""
     given = named(document)
     try:
         of_rule = {key: given[key] for key in RULE_KEYS if key in given}
@@ -108,7 +108,7 @@ def wrong(error: RotaError, document: Mapping[str, Any]) -> DocumentProblem:
 
 
 def _key(error: RotaError, document: Mapping[str, Any]) -> str | None:
-    """Messages begin with the key that they are about, after the schedule's name."""
+    """Return the key that an error is about: messages begin with it, after the schedule's name."""
     if isinstance(error, BadPayload):
         return "payload"
     said = _OF_WHOM.sub("", error.message, count=1)

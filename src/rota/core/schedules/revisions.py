@@ -1,4 +1,4 @@
-"""Revisions of a schedule: what it names from an instant on, and what held it while it was not active."""
+"""Revisions of a schedule, and the reasons why some of them were not active."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from rota.errors import BadTrigger
 from rota.values.durations import in_micros
 
 JOB_PAUSED, JOB_RESUMED, RESUMED = "job paused", "job resumed", "resumed"
-"""Notes of revisions. A pause of the schedule's own begins with `paused`, its end by max_runs with `ended`."""
+"""Notes of revisions. That of a pause of the schedule itself begins with `paused`, its end by max_runs with `ended`."""
 _CANCELLED = "job cancelled"
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """What a schedule names from `valid_from` on; while not `active`, that gets no runs. `note`: what was done."""
+    """Definition that is valid from `valid_from` on; while not `active`, its plan times get no runs.
+
+    `note` says what was done to the schedule.
+    """
 
     no: int
     valid_from: int
@@ -29,7 +32,10 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 class Inactivity(msgspec.Struct, frozen=True):
-    """What held a schedule, by whom and since when. `ended`: it had all its runs, and names no plan times any more."""
+    """Reason why a schedule was not active, by whom and since when.
+
+    `ended`: it had all its runs, and names no plan times any more.
+    """
 
     reason: str
     by: str | None
@@ -38,10 +44,9 @@ class Inactivity(msgspec.Struct, frozen=True):
 
 
 def rests(revisions: Iterable[Revision]) -> dict[int, Inactivity]:
-    """What held each revision that was not active, by its number.
+    """Return why each revision that was not active was so, by its number.
 
-    What was done to the schedule, such as an edit or a pause of its job, does not tell: something else may have held it
-    before, and still does.
+    The note of one revision, such as an edit or a pause of its job, is not enough: an earlier reason may still hold.
     """
     holds, found = _Holds(), {}
     for revision in revisions:
@@ -52,7 +57,7 @@ def rests(revisions: Iterable[Revision]) -> dict[int, Inactivity]:
 
 
 class _Holds(msgspec.Struct):
-    """All that holds a schedule, as one revision follows the other; `spent` are the max_runs that it has had."""
+    """Reasons that hold a schedule, updated from revision to revision; `spent` are the max_runs that it has had."""
 
     job: str = ""
     off: Inactivity | None = None
@@ -63,7 +68,7 @@ class _Holds(msgspec.Struct):
 
     @property
     def strongest(self) -> Inactivity:
-        """In the order in which `explain` tells of them."""
+        """Return the reason that `explain` names first."""
         found = self.end or self.off or self.own or self.by_job
         assert found is not None
         return found
@@ -97,7 +102,7 @@ class _Holds(msgspec.Struct):
             self._last_resort(revision)
 
     def _last_resort(self, revision: Revision) -> None:
-        """Nothing that was noted holds it: it has had all its runs, or its job was paused when it became that one's."""
+        """Infer a reason that no note gives: it had all its runs, or its job was paused when it was given that job."""
         most = revision.definition.max_runs
         if most is None or revision.definition.job != self.job:
             self.by_job = _rest(revision, JOB_PAUSED)
@@ -111,9 +116,9 @@ def _rest(revision: Revision, reason: str, before: Inactivity | None = None) -> 
 
 
 def first_cursor(definition: ScheduleDefinition, name: str, now: int) -> int:
-    """Of a new one: from now on, except that what should have run once, a while ago, is due at once.
+    """Return the cursor of a new schedule: now, or just before a single plan time in the past, which is due at once.
 
-    One that is over is refused: nothing would ever come of it.
+    A schedule that is over is refused: it would never make a run.
     """
     only_at, cursor = definition.rule.trigger.only_at, now
     if only_at is not None and only_at <= now:

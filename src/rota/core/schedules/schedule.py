@@ -1,4 +1,4 @@
-"""Schedules as values: what one declares, what the database knows of it, and the checks before it is stored."""
+"""Schedules as values: their definition, what the database knows of them, and the checks before they are stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ONE_LANE = (GLOBAL,)
 
 
 class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """When to make runs of a job, with which payload, for whom, under which policies. `options` are the runs' own."""
+    """Definition of a schedule: a job, a rule, a payload, scopes and policies. `options` are those of its runs."""
 
     job: str
     rule: Rule
@@ -58,16 +58,16 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def follows(self) -> timedelta | None:
-        """How long after the end of its last run the next one is planned; None if a rule names the times."""
+        """The time from the end of its last run to the next plan time; None if a rule names the times."""
         return self.rule.trigger.repeats_after
 
     def gates(self, schedule_id: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
-        """Its own limits, as they apply to each of its runs; of one that is `unlimited`, the rate."""
+        """Return its own limits as they apply to each of its runs; only the rate if the run is `unlimited`."""
         return gates_of_schedule(schedule_id, None if unlimited else self.limit, self.rate)
 
     @property
     def awaited(self) -> Following | None:
-        """The ends of another job's runs that it waits for; None if it does not."""
+        """The ends of another job's runs that it waits for; None if it waits for none."""
         return self.rule.trigger.awaited
 
     def times(self, name: str) -> Times:
@@ -75,7 +75,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def shared_times(self) -> Times | None:
-        """Those of all schedules with this definition; None if they differ by name."""
+        """Plan times that all schedules with this definition share; None if they differ by name."""
         return None if rules.differs_by_salt(self.rule) else rules.compiled(self.rule, "")
 
     @property
@@ -88,7 +88,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def is_plain(self) -> bool:
-        """Whether a plan time with nothing before it in its way gets a run, whatever happened in the past."""
+        """Return whether a plan time with no live run before it gets a run, whatever happened in the past."""
         may_end = self.follows is not None or self.max_runs is not None
         return not may_end and self.catch_up.runs_only_newest and not self.failure.decides_without_failure
 
@@ -98,7 +98,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """What `app.schedule(name, job, trigger, ...)` takes besides."""
+    """Options of `app.schedule(name, job, trigger, ...)`."""
 
     payload: dict[str, Any]
     scopes: str | list[Scope | tuple[str, str]]
@@ -142,7 +142,7 @@ def checked_state(state: str | None) -> str | None:
 
 
 class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a schedule, besides what people wrote."""
+    """Facts about a schedule, besides its definition."""
 
     id: str
     name: str
@@ -188,9 +188,9 @@ class Schedule(ScheduleFacts, frozen=True, kw_only=True):
 def define(
     job: JobDefinition, trigger: Trigger, options: Mapping[str, Any], *, name: str, now: int | None
 ) -> ScheduleDefinition:
-    """Everything checked, nothing stored: bad rules, contradictory policies, options that no run of the job takes.
+    """Build a checked definition; refuse bad rules, contradictory policies and options that no run of the job takes.
 
-    Without `now`: it stands already, and whether it ever fires is not asked again.
+    `now` None: the schedule exists already, so whether it ever fires is not checked again.
     """
     checked_name(name, "the name of a schedule")
     for option in options:
@@ -229,14 +229,14 @@ def define(
 
 
 def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
-    """None of the ends that it waits for is to be lost: then they queue by default."""
+    """Parse the overlap policy. A trigger that must lose no plan time queues by default."""
     if value is None and trigger.loses_no_time:
         return Overlap(mode=OverlapMode.QUEUE_ALL)
     return overlap_of(value, catch_up)
 
 
 def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
-    """A trigger with the options that bound it."""
+    """Build a rule from a trigger and the options that bound it."""
     zone = str(options.get("timezone") or trigger.own_zone or "UTC")
     start_at = _micros(options.get("start_at"), "start_at")
     return Rule(
@@ -260,7 +260,7 @@ def _micros(at: object, what: str) -> int | None:
         return None
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
-    if at.year not in _YEARS:  # in UTC, it might be no date at all
+    if at.year not in _YEARS:  # converted to UTC, it might be outside of datetime's range
         raise Invalid(f"{what} must lie between {_YEARS.start} and {_YEARS.stop}, not in {at.year}")
     return micros_at(at)
 
@@ -312,7 +312,7 @@ def _flag(value: object) -> bool:
 
 
 def _run_options(job: JobDefinition, options: Mapping[str, Any]) -> dict[str, Json]:
-    """Stored as JSON, as people write them, so durations as text; what no run of the job could have is refused."""
+    """Return the options of its runs as stored, with durations as text; refuse what no run of the job could have."""
     given = {name: options[name] for name in _RUN_OPTIONS if name in options}
     new_run(msgspec.structs.replace(job, enabled=True), "", "{}", given)
     if "timeout" in given:
@@ -345,7 +345,7 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
 
 
 def _refuse_unheard(definition: ScheduleDefinition, options: Mapping[str, Any]) -> None:
-    """What means nothing when the ends of another job's runs are followed."""
+    """Refuse options that mean nothing when the ends of another job's runs are followed."""
     if definition.provider is not None:
         raise Invalid("a provider of scopes is not asked when another job's run ends", hint="name the scopes")
     if "catch_up" in options:
@@ -353,7 +353,7 @@ def _refuse_unheard(definition: ScheduleDefinition, options: Mapping[str, Any]) 
 
 
 def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json] | None:
-    """A payload as its runs will have it, for the checks that need one; None if nobody knows what will be in it."""
+    """Return a payload as its runs will have it, for the checks that need one; None if it cannot be known yet."""
     if definition.awaited is not None and is_open(definition.payload):
         return None
     after = None if definition.awaited is None else AfterRun(_SAMPLE_ID, "succeeded", None)
@@ -361,7 +361,7 @@ def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json] | None:
 
 
 def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
-    """What `define` would be given for this definition, to change some of it."""
+    """Return the options with which `define` makes this definition, so that some can be changed."""
     rule, limit = definition.rule, definition.limit
     usual = _overlap(None, definition.catch_up, rule.trigger)
     given: dict[str, Any] = {

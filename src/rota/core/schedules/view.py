@@ -1,4 +1,4 @@
-"""Schedules as lists, screens and programs see them: plain facts, and policies in sentences."""
+"""Views of schedules for lists, screens and programs: plain facts, and policies in sentences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LATE = timedelta(seconds=10)
 
 
 def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = None) -> dict[str, Any]:
-    """`rule` is in words, `definition` the document that would make it; with `now`, being overdue is a trouble."""
+    """Return the facts of a schedule: `rule` in words, `definition` as a document. With `now`, overdue is a trouble."""
     facts = {name: getattr(schedule, name) for name in _FACTS}
     document = document_of(schedule.name, schedule.definition)
     return {
@@ -39,7 +39,7 @@ def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = 
 
 
 def trouble_of(schedule: Schedule, now: datetime) -> str | None:
-    """What was noted; or that it is due and none of the planners, which each know their own providers, takes it."""
+    """Return the trouble that was noted; or that it is overdue, because no planner knows its scope provider."""
     if schedule.trouble or schedule.state != "active" or schedule.next_plan is None:
         return schedule.trouble
     provider = schedule.definition.provider
@@ -58,7 +58,7 @@ def last_run(run: Run) -> dict[str, Any]:
 
 
 def policies(definition: ScheduleDefinition) -> list[tuple[str, str]]:
-    """Each in a sentence."""
+    """Describe each policy in a sentence."""
     said = []
     if definition.follows is None:
         said = [("overlap", _overlap(definition.overlap))]

@@ -12,7 +12,7 @@ from rota.values.durations import Duration, format_duration, parse_duration
 
 
 class After(TriggerKind, frozen=True, tag="after"):
-    """`interval` after the last run ended: it has no times of its own."""
+    """End of the schedule's own last run, plus `interval`: it has no times of its own."""
 
     key: ClassVar[str] = "after"
     options: ClassVar[tuple[Option, ...]] = (Option("after", "DURATION", "That long after the last run ended."),)

@@ -27,7 +27,7 @@ _UNITS = ("minutes", "hours", "days")
 
 
 class Every(TriggerKind, frozen=True, tag="every"):
-    """At `anchor` (None: the epoch) and every whole number of intervals from it. It is elapsed time, so has no zone."""
+    """Instants a whole number of intervals from `anchor` (None: the epoch). It is elapsed time, so has no zone."""
 
     key: ClassVar[str] = "every"
     details: ClassVar[tuple[str, ...]] = ("anchor",)

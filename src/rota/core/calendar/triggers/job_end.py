@@ -14,7 +14,7 @@ from rota.values.names import checked_name
 
 
 class FollowedEnd(StrEnum):
-    """Which ends of runs count. `end` is any but a skip."""
+    """Ends of runs that count. `end` is any but a skip."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -25,7 +25,7 @@ ENDS = tuple(end.value for end in FollowedEnd)
 
 
 class Following(TriggerKind, frozen=True, tag="following", omit_defaults=True):
-    """At each end of a run of another job that goes as `on` says: it has no times of its own.
+    """Ends of runs of another job that go as `on` says: it has no times of its own.
 
     `delay` becomes the schedule's own when that is defined.
     """

@@ -1,4 +1,4 @@
-"""What a kind of trigger provides: its keys and options, its times, its words, and how it is read and written.
+"""Base of the kinds of triggers: their keys and options, times, words, and how they are read and written.
 
 A new kind is a module of this package with a subclass of `TriggerKind`, and its name in `Trigger`
 (`triggers/__init__.py`). One that may be part of a union is named in `union.Part`, too.
@@ -124,7 +124,7 @@ class TriggerKind(msgspec.Struct, frozen=True, tag_field="type", gc=False):
 
     @property
     def differs_by_salt(self) -> bool:
-        """Whether schedules with different names may have different times."""
+        """Return whether schedules with different names may have different times."""
         return False
 
     def require_days(self, salt: str) -> None:
@@ -132,7 +132,7 @@ class TriggerKind(msgspec.Struct, frozen=True, tag_field="type", gc=False):
 
     @property
     def repeats_after(self) -> timedelta | None:
-        """How long after the end of the schedule's last run the next one is planned; None if it does not wait."""
+        """The time from the end of the schedule's last run to the next plan time; None if it does not wait."""
         return None
 
     @property

@@ -13,7 +13,7 @@ from rota.values.instants import instant
 
 
 class Once(TriggerKind, frozen=True, tag="once"):
-    """At one instant: `at` is in microseconds, and a whole second."""
+    """A single instant: `at` is in microseconds, and a whole second."""
 
     key: ClassVar[str] = "once"
     options: ClassVar[tuple[Option, ...]] = (Option("once", "TIME", "At one instant: 2026-01-31T08:00:00Z."),)

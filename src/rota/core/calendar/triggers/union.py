@@ -22,7 +22,7 @@ _MOST_TRIGGERS = 100
 
 
 class Either(TriggerKind, frozen=True, tag="either"):
-    """At each time of any of its triggers. It is flat: a union is not part of another one."""
+    """Times of any of its triggers. It is flat: a union is not part of another one."""
 
     key: ClassVar[str] = "either"
 
