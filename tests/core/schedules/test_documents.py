@@ -235,7 +235,7 @@ def test_scopes_are_texts_or_pairs_or_a_provider() -> None:
         ({"every": "1h", "windows": "09:00-17:00"}, "windows: must be a list", '["09:00-17:00"]'),
         ({"every": "1h", "payload": [1]}, "payload: must be a table", None),
         ({"every": "1h", "payload": "{"}, "payload: is no JSON", None),
-        ({"every": "1h", "payload": {"a": "\ud800"}}, "payload: {'a': '\\ud800'} holds half a character", None),
+        ({"every": "1h", "payload": {"a": "\ud800"}}, "payload: {'a': '\\ud800'} contains an unpaired surrogate", None),
         ({"every": "1h", "start_at": "never"}, "start_at: 'never' is no time", None),
         ({"either": "x"}, "either must be a list", None),
         ({"either": [{"after": "5m"}]}, "either, part 1 must have one of cron, every and once", None),

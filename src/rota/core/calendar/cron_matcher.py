@@ -45,7 +45,7 @@ class Calendar:
         day, second = divmod(wall, DAY)
         start, end, days = self._year
         if not start <= day < end:
-            start, end, days = self._turn_to(day)
+            start, end, days = self._select_year(day)
         ahead = days >> day - start
         if ahead & 1:
             minute, second = divmod(second, 60)
@@ -60,7 +60,7 @@ class Calendar:
             if end >= _STARTS[-1]:
                 return None
             day = end
-            _, end, ahead = self._turn_to(day)
+            _, end, ahead = self._select_year(day)
         return (day + _lowest(ahead)) * DAY + self._first
 
     def prev(self, wall: int) -> int | None:
@@ -68,7 +68,7 @@ class Calendar:
         day, second = divmod(wall, DAY)
         start, end, days = self._year
         if not start <= day < end:
-            start, end, days = self._turn_to(day)
+            start, end, days = self._select_year(day)
         behind = days & (2 << day - start) - 1
         if behind >> day - start:
             minute, second = divmod(second, 60)
@@ -80,45 +80,45 @@ class Calendar:
         while not behind:
             if start <= _STARTS[0]:
                 return None
-            start, _, behind = self._turn_to(start - 1)
+            start, _, behind = self._select_year(start - 1)
         return (start + _highest(behind)) * DAY + self._last
 
     def count(self, start: int, end: int) -> int:
         """Count the matches in `start` ≤ wall < `end`."""
-        return self._until(end) - self._until(start, end) if start < end else 0
+        return self._count_before(end) - self._count_before(start, end) if start < end else 0
 
     def bits(self, start: int, end: int) -> int:
         """Return a bit set: bit n is set if `start` + n matches."""
-        found = 0
+        matches = 0
         for day in range(start // DAY, (end - 1) // DAY + 1):
             if self._has_day(day):
                 shift = day * DAY - start
-                found |= self._whole_day() << shift if shift >= 0 else self._whole_day() >> -shift
-        return found & (1 << end - start) - 1
+                matches |= self._whole_day() << shift if shift >= 0 else self._whole_day() >> -shift
+        return matches & (1 << end - start) - 1
 
-    def _until(self, wall: int, other: int | None = None) -> int:
+    def _count_before(self, wall: int, other: int | None = None) -> int:
         """Count the matches of the year of `wall` before it, less those of the years from there to that of `other`."""
         day, second = divmod(wall, DAY)
-        start, end, days = self._turn_to(day)
+        start, end, days = self._select_year(day)
         total = (days & (1 << day - start) - 1).bit_count() * self.per_day
         if days >> day - start & 1:
             minute, second = divmod(second, 60)
             total += (self._minutes & (1 << minute) - 1).bit_count() * self._per_minute
             if self._minutes >> minute & 1:
                 total += (self._seconds & (1 << second) - 1).bit_count()
-        last = start if other is None else self._turn_to(other // DAY)[0]
+        last = start if other is None else self._select_year(other // DAY)[0]
         while start < last:
             total -= days.bit_count() * self.per_day
-            start, end, days = self._turn_to(end)
+            start, end, days = self._select_year(end)
         return total
 
     def _has_day(self, day: int) -> int:
         start, end, days = self._year
         if not start <= day < end:
-            start, end, days = self._turn_to(day)
+            start, end, days = self._select_year(day)
         return days >> day - start & 1
 
-    def _turn_to(self, day: int) -> tuple[int, int, int]:
+    def _select_year(self, day: int) -> tuple[int, int, int]:
         place = min(max(bisect_right(_STARTS, day), 1), len(_STARTS) - 1)
         start, end = _STARTS[place - 1], _STARTS[place]
         kind = (end - start, (start + 4) % 7)  # 1970-01-01 was a Thursday; Sunday is 0
@@ -195,8 +195,8 @@ def _nearest_working_day(day: int, size: int, weekday: int) -> int:
 def _by_weekday(field: Field, size: int, weekday: int) -> int:
     week = field.bits | field.bits << 7
     days = (week >> weekday & 0b111_1111) * _WEEKS
-    for wanted, nth in field.nth:
-        first = (wanted - weekday) % 7
+    for day_of_week, nth in field.nth:
+        first = (day_of_week - weekday) % 7
         place = first + 7 * (nth - 1) if nth else first + (size - 1 - first) // 7 * 7
         days |= 1 << place
     return days

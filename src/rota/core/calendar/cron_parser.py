@@ -158,18 +158,18 @@ def _has_hash(word: str) -> bool:
 
 
 def _field(kind: Kind, word: str, salt: str) -> Field:
-    found = Field(word)
+    field = Field(word)
     position = 0
     for item in word.split(","):
         try:
-            _add(kind, item, found, salt)
+            _add(kind, item, field, salt)
         except _Wrong as wrong:
             where = f" at character {position + 1}" if "," in word else ""
             raise BadTrigger(f"{item!a}{where} {wrong.problem}", field=kind.name, hint=wrong.hint) from None
         position += len(item) + 1
     if kind is DAY_OF_WEEK:
-        found.bits = (found.bits | found.bits >> 7) & 0b111_1111  # 7 is Sunday too
-    return found
+        field.bits = (field.bits | field.bits >> 7) & 0b111_1111  # 7 is Sunday too
+    return field
 
 
 class _Wrong(Exception):
@@ -179,25 +179,25 @@ class _Wrong(Exception):
         self.hint = hint
 
 
-def _add(kind: Kind, item: str, found: Field, salt: str) -> None:
+def _add(kind: Kind, item: str, field: Field, salt: str) -> None:
     if not item:
         raise _Wrong("is an empty item of a list", "remove the extra comma")
     if item == "?":
-        _add_any(kind, found)
+        _add_any(kind, field)
     elif item.startswith("h"):
-        found.bits |= _spread(kind, item, salt)
-    elif not (_add_special_day(item, found) if kind is DAY_OF_MONTH else False) and not (
-        _add_special_weekday(item, found) if kind is DAY_OF_WEEK else False
+        field.bits |= _spread(kind, item, salt)
+    elif not (_add_special_day(item, field) if kind is DAY_OF_MONTH else False) and not (
+        _add_special_weekday(item, field) if kind is DAY_OF_WEEK else False
     ):
-        found.bits |= _plain(kind, item)
+        field.bits |= _plain(kind, item)
 
 
-def _add_any(kind: Kind, found: Field) -> None:
+def _add_any(kind: Kind, field: Field) -> None:
     if kind not in (DAY_OF_MONTH, DAY_OF_WEEK):
         raise _Wrong("is only for days", "write * for every value")
-    if found.text != "?":
+    if field.text != "?":
         raise _Wrong("stands alone", "write * or leave it out")
-    found.bits = _run(kind.low, kind.high, 1)
+    field.bits = _run(kind.low, kind.high, 1)
 
 
 def _plain(kind: Kind, item: str) -> int:
@@ -267,31 +267,31 @@ def _spread(kind: Kind, item: str, salt: str) -> int:
     return _run(low + drawn % min(step, high - low + 1), high, step)
 
 
-def _add_special_day(item: str, found: Field) -> bool:
+def _add_special_day(item: str, field: Field) -> bool:
     """Add `L`, `L-3`, `LW` or `15W` to the field; return False if `item` is none of them."""
     if item == "lw":
-        found.near += (0,)
+        field.near += (0,)
     elif shape := _FROM_LAST.fullmatch(item):
         if int(shape[1] or 0) > 30:
             raise _Wrong("is out of range", "L-30 is the first of a month of 31 days")
-        found.from_last += (int(shape[1] or 0),)
+        field.from_last += (int(shape[1] or 0),)
     elif shape := _NEAR.fullmatch(item):
-        found.near += (_number(DAY_OF_MONTH, shape[1]),)
+        field.near += (_number(DAY_OF_MONTH, shape[1]),)
     else:
         return False
     return True
 
 
-def _add_special_weekday(item: str, found: Field) -> bool:
+def _add_special_weekday(item: str, field: Field) -> bool:
     """Add `5L` or `MON#3` to the field; return False if `item` is neither."""
     if item == "l":
         raise _Wrong("needs a day of the week", "5L is the last Friday of the month")
     if shape := _NTH.fullmatch(item):
         if shape[2] not in ("1", "2", "3", "4", "5"):
             raise _Wrong("is out of range", "MON#1 to MON#5 are the Mondays of a month")
-        found.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, int(shape[2])),)
+        field.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, int(shape[2])),)
     elif (shape := _LAST_WEEKDAY.fullmatch(item)) and DAY_OF_WEEK.number_of(shape[1]) is not None:
-        found.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, 0),)
+        field.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, 0),)
     else:
         return False
     return True

@@ -63,20 +63,20 @@ class CronTimes:
             if span.shifted and after < span.start:
                 return span.start
         wall = after + span.offset
-        found = self._calendar.next(wall if wall >= span.low else span.low - 1)
-        while found is not None:
-            if found < span.high:
-                return found - span.offset
+        matching = self._calendar.next(wall if wall >= span.low else span.low - 1)
+        while matching is not None:
+            if matching < span.high:
+                return matching - span.offset
             # Jump towards the match, but not into the two days before it: a change of the clocks there may repeat wall
             # times, and then an earlier instant would be missed.
-            onward = span.end if span.end - after < _FAR else max(span.end, found - _FAR)
+            onward = span.end if span.end - after < _FAR else max(span.end, matching - _FAR)
             if onward > LAST_SECOND:
                 break
             span = self._span_at(onward)
             if span.shifted:
                 return span.start
             after = span.start
-            found = self._calendar.next(span.low - 1)
+            matching = self._calendar.next(span.low - 1)
         return None
 
     def prev(self, before: int) -> int | None:
@@ -85,18 +85,18 @@ class CronTimes:
         if not span.start <= last < span.end:
             span = self._span_at(last)
         wall = before + span.offset
-        found = self._calendar.prev(min(wall, span.high))
-        while found is not None:
-            if found >= span.low:
-                return found - span.offset
+        matching = self._calendar.prev(min(wall, span.high))
+        while matching is not None:
+            if matching >= span.low:
+                return matching - span.offset
             if span.shifted and span.start <= last:
                 return span.start
             if span.start <= 0:
                 break
-            last = span.start - 1 if last - span.start < _FAR else max(min(span.start - 1, found + _FAR), 0)
+            last = span.start - 1 if last - span.start < _FAR else max(min(span.start - 1, matching + _FAR), 0)
             span = self._span_at(last)
             last = span.end
-            found = self._calendar.prev(span.high)
+            matching = self._calendar.prev(span.high)
         return None
 
     def count(self, after: int, until: int) -> int:
@@ -115,18 +115,18 @@ class CronTimes:
 
     def bits(self, day: int) -> int:
         """Return a bit set: bit n is set if second n of the UTC day fires."""
-        first, found = day * DAY, 0
+        first, fires = day * DAY, 0
         at = first
         while at < first + DAY:
             span = self._span_at(at)
             low = max(at + span.offset, span.low)
             high = min(first + DAY + span.offset, span.high)
             if low < high:
-                found |= self._calendar.bits(low, high) << low - span.offset - first
+                fires |= self._calendar.bits(low, high) << low - span.offset - first
             if span.shifted and span.start >= first:
-                found |= 1 << span.start - first
+                fires |= 1 << span.start - first
             at = span.end
-        return found
+        return fires
 
     def marks(self, at: int) -> tuple[str, ...]:
         """Return the marks of an instant that fires; `transition` if the one before it was at another offset."""

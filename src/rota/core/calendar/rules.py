@@ -58,8 +58,8 @@ class Times:
         second = after // MICROS
         if second < self._first:
             second = self._first - 1
-        found = self._source.next(second)
-        return None if found is None or found > self._last else found * MICROS
+        plan_second = self._source.next(second)
+        return None if plan_second is None or plan_second > self._last else plan_second * MICROS
 
     def prev(self, before: int) -> int | None:
         """Return the largest plan time < `before`."""
@@ -68,8 +68,8 @@ class Times:
         second = -(-before // MICROS)
         if second > self._last:
             second = self._last + 1
-        found = self._source.prev(second)
-        return None if found is None or found < self._first else found * MICROS
+        plan_second = self._source.prev(second)
+        return None if plan_second is None or plan_second < self._first else plan_second * MICROS
 
     def count(self, after: int, until: int) -> int:
         """Count the plan times in `after` < t ≤ `until`."""
@@ -102,10 +102,10 @@ class Times:
 
     def next_allowed(self, at: int) -> int | None:
         """Return the smallest whole second ≥ `at` that is allowed."""
-        found: int | None = max(-(-at // MICROS), self._first)
-        if self._allowed is not None and found is not None:
-            found = self._allowed.next(found)
-        return None if found is None or found > self._last else found * MICROS
+        allowed: int | None = max(-(-at // MICROS), self._first)
+        if self._allowed is not None and allowed is not None:
+            allowed = self._allowed.next(allowed)
+        return None if allowed is None or allowed > self._last else allowed * MICROS
 
 
 def compiled(rule: Rule, salt: str) -> Times:
@@ -149,9 +149,9 @@ def _never(rule: Rule, salt: str) -> BadTrigger:
 
 
 def _check_allowed(times: Times, start: int, rule: Rule) -> None:
-    found = times.next_allowed(start)
+    first_allowed = times.next_allowed(start)
     is_over = rule.end_at is not None and rule.end_at < start
-    if (found is None or found > start + _HORIZON) and not is_over:
+    if (first_allowed is None or first_allowed > start + _HORIZON) and not is_over:
         raise _removed(rule)
 
 

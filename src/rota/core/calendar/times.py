@@ -9,7 +9,7 @@ from rota.core.calendar.zones import DAY, LAST_SECOND
 
 MICROS = 1_000_000
 _HORIZON = 50 * 366 * DAY
-_MOST_LOOKS = 20_000  # a day each for 50 years: a search that leads nowhere has an end
+_MAX_SEARCH_STEPS = 20_000  # a day each for 50 years: a search that leads nowhere has an end
 _FEW_PER_DAY = 4  # up to here, walking is cheaper than bit sets
 
 
@@ -28,12 +28,12 @@ class Intervals:
         self._pattern: int | None = None
 
     def next(self, after: int) -> int | None:
-        found = after + self._interval - (after - self._phase) % self._interval
-        return found if found <= LAST_SECOND else None
+        fire = after + self._interval - (after - self._phase) % self._interval
+        return fire if fire <= LAST_SECOND else None
 
     def prev(self, before: int) -> int | None:
-        found = before - 1 - (before - 1 - self._phase) % self._interval
-        return found if found >= 0 else None
+        fire = before - 1 - (before - 1 - self._phase) % self._interval
+        return fire if fire >= 0 else None
 
     def count(self, after: int, until: int) -> int:
         return (until - self._phase) // self._interval - (after - self._phase) // self._interval
@@ -83,20 +83,20 @@ class Union:
         self._parts = parts
 
     def next(self, after: int) -> int | None:
-        return min((found for part in self._parts if (found := part.next(after)) is not None), default=None)
+        return min((fire for part in self._parts if (fire := part.next(after)) is not None), default=None)
 
     def prev(self, before: int) -> int | None:
-        return max((found for part in self._parts if (found := part.prev(before)) is not None), default=None)
+        return max((fire for part in self._parts if (fire := part.prev(before)) is not None), default=None)
 
     def count(self, after: int, until: int) -> int:
         most = sum(part.count(after, until) for part in self._parts)
-        return _counted(self, after, until, most)
+        return _count(self, after, until, most)
 
     def bits(self, day: int) -> int:
-        found = 0
+        fires = 0
         for part in self._parts:
-            found |= part.bits(day)
-        return found
+            fires |= part.bits(day)
+        return fires
 
     def marks(self, at: int) -> tuple[str, ...]:
         naming = [part for part in self._parts if part.next(at - 1) == at]
@@ -111,29 +111,29 @@ class Filtered:
         self._allowed = allowed
 
     def next(self, after: int) -> int | None:
-        found = self._source.next(after)
-        for _ in range(_MOST_LOOKS):
-            if found is None or found > after + _HORIZON:
+        candidate = self._source.next(after)
+        for _ in range(_MAX_SEARCH_STEPS):
+            if candidate is None or candidate > after + _HORIZON:
                 break
-            opens = self._allowed.next(found)
-            if opens is None or opens == found:
+            opens = self._allowed.next(candidate)
+            if opens is None or opens == candidate:
                 return opens
-            found = self._source.next(opens - 1)
+            candidate = self._source.next(opens - 1)
         return None
 
     def prev(self, before: int) -> int | None:
-        found = self._source.prev(before)
-        for _ in range(_MOST_LOOKS):
-            if found is None or found < before - _HORIZON:
+        candidate = self._source.prev(before)
+        for _ in range(_MAX_SEARCH_STEPS):
+            if candidate is None or candidate < before - _HORIZON:
                 break
-            closes = self._allowed.prev(found)
-            if closes is None or closes == found:
+            closes = self._allowed.prev(candidate)
+            if closes is None or closes == candidate:
                 return closes
-            found = self._source.prev(closes + 1)
+            candidate = self._source.prev(closes + 1)
         return None
 
     def count(self, after: int, until: int) -> int:
-        return _counted(self, after, until, self._source.count(after, until))
+        return _count(self, after, until, self._source.count(after, until))
 
     def bits(self, day: int) -> int:
         bits = self._source.bits(day)
@@ -143,11 +143,11 @@ class Filtered:
         return self._source.marks(at)
 
 
-def _counted(source: Union | Filtered, after: int, until: int, most: int) -> int:
+def _count(source: Union | Filtered, after: int, until: int, most: int) -> int:
     """Count the times in `after` < t ≤ `until`, of which there are at most `most`."""
     first, last = (after + 1) // DAY, until // DAY
     if most <= (last - first + 1) * _FEW_PER_DAY:
-        return _walked(source, after, until)
+        return _count_by_walking(source, after, until)
     total = 0
     for day in range(first, last + 1):
         bits = source.bits(day)
@@ -159,9 +159,9 @@ def _counted(source: Union | Filtered, after: int, until: int, most: int) -> int
     return total
 
 
-def _walked(source: Union | Filtered, after: int, until: int) -> int:
+def _count_by_walking(source: Union | Filtered, after: int, until: int) -> int:
     total = 0
-    while (found := source.next(after)) is not None and found <= until:
+    while (at := source.next(after)) is not None and at <= until:
         total += 1
-        after = found
+        after = at
     return total

@@ -51,7 +51,7 @@ def window_of(value: Window | str | Mapping[str, object]) -> Window:
             window = msgspec.convert(value, Window)
         except msgspec.ValidationError as failure:
             raise BadTrigger(f"{failure}", field="windows", hint='as in "09:00-17:00 mon-fri"') from None
-    _of_week(window)
+    _week_parts(window)
     return window
 
 
@@ -64,22 +64,22 @@ class Allowed:
         if len(exclude) > _MOST_DATES:
             raise BadTrigger(f"there are more than {_MOST_DATES}", field="exclude", hint="join days to a range")
         self._zone = zone(timezone)
-        self._week = _merged(part for window in windows for part in _of_week(window)) if windows else [(0, _WEEK)]
+        self._week = _merged(part for window in windows for part in _week_parts(window)) if windows else [(0, _WEEK)]
         self._opens = [start for start, _ in self._week]
-        self._out = _merged(_days(text) for text in exclude)
-        self._out_from = [first for first, _ in self._out]
+        self._excluded = _merged(_days(text) for text in exclude)
+        self._excluded_from = [first for first, _ in self._excluded]
         self._day_bits: dict[int, int] = {}
 
     def allows(self, at: int) -> bool:
         wall = at + self._zone.offset(at)
-        return self._onward(wall) == wall
+        return self._next_wall(wall) == wall
 
     def next(self, at: int) -> int | None:
         """Return the first allowed instant ≥ `at`."""
         at = max(at, 0)
         while at <= LAST_SECOND:
             piece = self._zone.piece(at)
-            wall = self._onward(at + piece.offset)
+            wall = self._next_wall(at + piece.offset)
             if wall < piece.end + piece.offset:
                 return wall - piece.offset
             near = piece.end - at < _FAR  # to a change, behind which wall times may repeat
@@ -91,7 +91,7 @@ class Allowed:
         at = min(at, LAST_SECOND)
         while at >= 0:
             piece = self._zone.piece(at)
-            wall = self._backward(at + piece.offset)
+            wall = self._prev_wall(at + piece.offset)
             if wall >= piece.start + piece.offset:
                 return wall - piece.offset
             near = at - piece.start < _FAR
@@ -100,23 +100,23 @@ class Allowed:
 
     def bits(self, day: int) -> int:
         """Return a bit set: bit n is set if second n of the UTC day is allowed."""
-        first, found = day * DAY, 0
+        first, allowed = day * DAY, 0
         at = first
         while at < first + DAY:
             piece = self._zone.piece(at)
             end = min(piece.end, first + DAY)
-            found |= self._wall_bits(at + piece.offset, end + piece.offset) << at - first
+            allowed |= self._wall_bits(at + piece.offset, end + piece.offset) << at - first
             at = max(end, at + 1)
-        return found
+        return allowed
 
     def _wall_bits(self, start: int, end: int) -> int:
-        found = 0
+        allowed = 0
         for day in range(start // DAY, (end - 1) // DAY + 1):
-            if not self._is_out(day):
+            if not self._is_excluded(day):
                 shift = day * DAY - start
                 bits = self._weekday_bits((day + 3) % 7)
-                found |= bits << shift if shift >= 0 else bits >> -shift
-        return found & (1 << end - start) - 1
+                allowed |= bits << shift if shift >= 0 else bits >> -shift
+        return allowed & (1 << end - start) - 1
 
     def _weekday_bits(self, weekday: int) -> int:
         bits = self._day_bits.get(weekday)
@@ -129,20 +129,20 @@ class Allowed:
             self._day_bits[weekday] = bits
         return bits
 
-    def _is_out(self, day: int) -> bool:
-        place = bisect_right(self._out_from, day) - 1
-        return place >= 0 and day < self._out[place][1]
+    def _is_excluded(self, day: int) -> bool:
+        place = bisect_right(self._excluded_from, day) - 1
+        return place >= 0 and day < self._excluded[place][1]
 
-    def _onward(self, wall: int) -> int:
+    def _next_wall(self, wall: int) -> int:
         """Return the first wall time ≥ `wall` that is allowed."""
         while True:
-            wall = self._to_window(wall)
-            place = bisect_right(self._out_from, wall // DAY) - 1
-            if place < 0 or wall // DAY >= self._out[place][1]:
+            wall = self._next_open(wall)
+            place = bisect_right(self._excluded_from, wall // DAY) - 1
+            if place < 0 or wall // DAY >= self._excluded[place][1]:
                 return wall
-            wall = self._out[place][1] * DAY
+            wall = self._excluded[place][1] * DAY
 
-    def _to_window(self, wall: int) -> int:
+    def _next_open(self, wall: int) -> int:
         within = (wall + _MONDAY) % _WEEK
         place = bisect_right(self._opens, within) - 1
         if place >= 0 and within < self._week[place][1]:
@@ -150,16 +150,16 @@ class Allowed:
         later = self._opens[place + 1] if place + 1 < len(self._opens) else self._opens[0] + _WEEK
         return wall - within + later
 
-    def _backward(self, wall: int) -> int:
+    def _prev_wall(self, wall: int) -> int:
         """Return the last wall time ≤ `wall` that is allowed."""
         while True:
-            wall = self._back_to_window(wall)
-            place = bisect_right(self._out_from, wall // DAY) - 1
-            if place < 0 or wall // DAY >= self._out[place][1]:
+            wall = self._prev_open(wall)
+            place = bisect_right(self._excluded_from, wall // DAY) - 1
+            if place < 0 or wall // DAY >= self._excluded[place][1]:
                 return wall
-            wall = self._out[place][0] * DAY - 1
+            wall = self._excluded[place][0] * DAY - 1
 
-    def _back_to_window(self, wall: int) -> int:
+    def _prev_open(self, wall: int) -> int:
         within = (wall + _MONDAY) % _WEEK
         place = bisect_right(self._opens, within) - 1
         if place < 0:
@@ -167,7 +167,7 @@ class Allowed:
         return wall - within + min(within, self._week[place][1] - 1)
 
 
-def _of_week(window: Window) -> list[Interval]:
+def _week_parts(window: Window) -> list[Interval]:
     """Return the parts of a window as seconds since Monday."""
     start = _seconds(window.start, "start of a window")
     end = DAY if window.end == "24:00" else _seconds(window.end, "end of a window")
@@ -196,10 +196,10 @@ def _weekdays(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(days))
 
 
-def _seconds(text: str, what: str) -> int:
+def _seconds(text: str, role: str) -> int:
     shape = _TIME.fullmatch(text) if isinstance(text, str) else None
     if shape is None:
-        raise BadTrigger(f"{repr(text)[:40]} cannot be the {what}", field="windows", hint='as in "09:00" or "17:30:15"')
+        raise BadTrigger(f"{repr(text)[:40]} cannot be the {role}", field="windows", hint='as in "09:00" or "17:30:15"')
     return int(shape[1]) * 3_600 + int(shape[2]) * 60 + int(shape[3] or 0)
 
 

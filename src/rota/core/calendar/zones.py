@@ -61,7 +61,7 @@ class Zone:
         if self._always is not None:
             return self._always
         place = min(max(bisect_right(_YEAR_STARTS, at), 1), len(_YEAR_STARTS) - 1)
-        pieces = self._years.get(place) or self._look(place)
+        pieces = self._years.get(place) or self._compute_year(place)
         for piece in pieces:
             if at < piece.end:
                 return piece
@@ -74,19 +74,19 @@ class Zone:
         place = year - FIRST_YEAR + 1
         if not 0 < place < len(_YEAR_STARTS) or self._always is not None:
             return []
-        pieces = self._years.get(place) or self._look(place)
+        pieces = self._years.get(place) or self._compute_year(place)
         return [Transition(piece.start, piece.before, piece.offset) for piece in pieces if piece.before != piece.offset]
 
-    def _look(self, place: int) -> tuple[Piece, ...]:
+    def _compute_year(self, place: int) -> tuple[Piece, ...]:
         start, end = _YEAR_STARTS[place - 1], _YEAR_STARTS[place]
         changes = self._changes(start - _MARGIN, end + _MARGIN)
         inner = [change.at for change in changes if start < change.at < end]
         pieces = [self._cut(*cut, changes) for cut in zip([start, *inner], [*inner, end], strict=True)]
-        self._years[place] = found = tuple(pieces)
-        return found
+        self._years[place] = year = tuple(pieces)
+        return year
 
     def _cut(self, start: int, end: int, changes: list[Transition]) -> Piece:
-        offset = self._probe(start)
+        offset = self._offset_at(start)
         before = next((change.before for change in changes if change.at == start), offset)
         wall, wall_end = start + offset, end + offset
         fresh = max([wall, *(change.at + change.before for change in changes if change.at <= start)])
@@ -95,28 +95,28 @@ class Zone:
 
     def _changes(self, start: int, end: int) -> list[Transition]:
         """Return the changes in `start` ≤ t < `end`."""
-        found = []
-        at, offset = start - 1, self._probe(start - 1)
+        changes = []
+        at, offset = start - 1, self._offset_at(start - 1)
         while at < end - 1:
             later = min(at + _PROBE, end - 1)
-            if self._probe(later) != offset:
-                change = self._first_other(at, later, offset)
-                found.append(change)
+            if self._offset_at(later) != offset:
+                change = self._find_change(at, later, offset)
+                changes.append(change)
                 at, offset = change.at, change.after
             else:
                 at = later
-        return found
+        return changes
 
-    def _first_other(self, low: int, high: int, offset: int) -> Transition:
+    def _find_change(self, low: int, high: int, offset: int) -> Transition:
         while high - low > 1:
             middle = (low + high) // 2
-            if self._probe(middle) == offset:
+            if self._offset_at(middle) == offset:
                 low = middle
             else:
                 high = middle
-        return Transition(high, offset, self._probe(high))
+        return Transition(high, offset, self._offset_at(high))
 
-    def _probe(self, at: int) -> int:
+    def _offset_at(self, at: int) -> int:
         shift = datetime.fromtimestamp(at, self._info).utcoffset()
         assert shift is not None
         return shift.days * DAY + shift.seconds
@@ -148,14 +148,14 @@ def _loaded(name: str) -> Zone:
 def _unknown(name: object) -> BadTrigger:
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         return BadTrigger("that is no time zone's name", field="timezone", hint='write it as in "Europe/Berlin"')
-    near = _spelled(name) or did_you_mean(name, [known for known in zone_names() if "/" in known])
+    near = _similar_name(name) or did_you_mean(name, [known for known in zone_names() if "/" in known])
     return BadTrigger(f"no time zone is called {name!a}", field="timezone", hint=near or 'as in "Europe/Berlin"')
 
 
-def _spelled(name: str) -> str | None:
+def _similar_name(name: str) -> str | None:
     """Suggest the same name in other letters, or the zone of a city. Abbreviations are not compared: CEST and EST look
     alike, and are hours apart.
     """
-    wanted = name.casefold().replace(" ", "_")
-    alike = [known for known in zone_names() if f"/{known}".casefold().endswith(f"/{wanted}")]
+    ending = name.casefold().replace(" ", "_")
+    alike = [known for known in zone_names() if f"/{known}".casefold().endswith(f"/{ending}")]
     return f"did you mean {min(alike, key=lambda known: (len(known), known))!r}?" if alike else None

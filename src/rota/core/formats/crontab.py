@@ -110,7 +110,7 @@ def _entry(line: str, system: bool, environment: dict[str, str], zone: str, desc
     place = own_zone or zone
     expression, user, command = _split(line, system)
     cron(expression, place)
-    command, stdin = _percents(command)
+    command, stdin = _split_stdin(command)
     payload: dict[str, Any] = {"command": command}
     kept = {name: value for name, value in environment.items() if name != "CRON_TZ"}
     payload |= ({"environment": kept} if kept else {}) | ({"user": user} if user else {})
@@ -133,7 +133,7 @@ def _split(line: str, system: bool) -> tuple[str, str, str]:
     return expression, words[times] if system else "", words[-1].strip()
 
 
-def _percents(command: str) -> tuple[str, str | None]:
+def _split_stdin(command: str) -> tuple[str, str | None]:
     """Split a command from its input: an unescaped % ends the command, further ones are new lines of the input."""
     parts = [part.replace("\\%", "%") for part in re.split(r"(?<!\\)%", command)]
     if len(parts) == 1:
@@ -195,12 +195,12 @@ def even_interval(expression: str, timezone: str) -> dict[str, str] | None:
     if first is None or second is None:
         return None
     interval = second - first
-    if interval > _LONGEST_INTERVAL or not _same(times, Intervals(interval, first)):
+    if interval > _LONGEST_INTERVAL or not _fire_alike(times, Intervals(interval, first)):
         return None
     written = {"every": format_duration(timedelta(seconds=interval))}
     phase = first % interval
     return written if phase == 0 else {**written, "anchor": written_instant(instant(phase * 1_000_000))}
 
 
-def _same(times: CronTimes, intervals: Intervals) -> bool:
+def _fire_alike(times: CronTimes, intervals: Intervals) -> bool:
     return all(times.bits(day) == intervals.bits(day) for day in _COMPARED)

@@ -30,10 +30,10 @@ class IntervalJobs(msgspec.Struct, frozen=True):
 def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
     """Parse a list of jobs, or an object with `jobs`; they are counted from 1, as lines are."""
     try:
-        found = msgspec.json.decode(text)
+        content = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise Invalid(f"the file is no JSON: {error}") from None
-    jobs = found.get("jobs") if isinstance(found, dict) else found
+    jobs = content.get("jobs") if isinstance(content, dict) else content
     if not isinstance(jobs, list):
         raise Invalid("the file must hold a list of jobs", hint='[{"source_name": "…", "interval_minutes": 30, …}]')
     documents: dict[str, dict[str, Any]] = {}
@@ -46,8 +46,8 @@ def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
                 raise ValueError(f"another job is called {document['name']!r}: give one of them a name")
             parse(document)
         except (RotaError, ValueError) as error:
-            why = getattr(error, "message", str(error)).removeprefix(f"schedule {_called(item)!r}: ")
-            unconverted.append(Unconverted(number, _called(item), why))
+            why = getattr(error, "message", str(error)).removeprefix(f"schedule {_name_of(item)!r}: ")
+            unconverted.append(Unconverted(number, _name_of(item), why))
             continue
         documents[document["name"]] = document
         for key in item.keys() - _KNOWN:
@@ -63,7 +63,7 @@ def _left_out(key: str, names: list[str]) -> str:
     return f"{key} of {names[0]}{more} is not known, and left out"
 
 
-def _called(item: object) -> str:
+def _name_of(item: object) -> str:
     if not isinstance(item, Mapping):
         return f"{item!r:.60}"
     return next((str(item[key]) for key in ("name", "source_name", "source_id", "id") if item.get(key)), "")
@@ -74,7 +74,7 @@ def _document(item: object, job: str) -> dict[str, Any]:
         raise ValueError("it is no object")
     payload = {key: item[key] for key in _PAYLOAD if item.get(key) is not None}
     document = {
-        "name": _called(item),
+        "name": _name_of(item),
         "job": item.get("job", job),
         **_times(item),
         "payload": item.get("payload", payload),
@@ -82,9 +82,9 @@ def _document(item: object, job: str) -> dict[str, Any]:
     if not item.get("schedule_enabled", True):
         document["enabled"] = False
     if item.get("max_retries") is not None:
-        document["max_attempts"] = _whole(item, "max_retries") + 1
+        document["max_attempts"] = _whole_number(item, "max_retries") + 1
     if item.get("retry_backoff_seconds") is not None:
-        document["backoff"] = {"base": f"{_whole(item, 'retry_backoff_seconds')}s"}
+        document["backoff"] = {"base": f"{_whole_number(item, 'retry_backoff_seconds')}s"}
     if item.get("metadata"):
         document["metadata"] = item["metadata"]
     return document
@@ -101,7 +101,7 @@ def _times(item: Mapping[str, Any]) -> dict[str, Any]:
     raise ValueError("it runs once, at once, and needs no schedule: `rota run enqueue`")
 
 
-def _whole(item: Mapping[str, Any], key: str) -> int:
+def _whole_number(item: Mapping[str, Any], key: str) -> int:
     value = item[key]
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{key} must be a whole number from 0 up, not {value!r}")

@@ -104,18 +104,18 @@ def _each(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: 
 
 
 def _following(times: PlanTimes, after: int, until: int) -> Iterator[int]:
-    found = times.next(after)
-    while found is not None and found <= until:
-        yield found
-        found = times.next(found)
+    plan_time = times.next(after)
+    while plan_time is not None and plan_time <= until:
+        yield plan_time
+        plan_time = times.next(plan_time)
 
 
 def _oldest_of_newest(times: PlanTimes, horizon: int, keep: int) -> int:
     at = horizon + 1
     for _ in range(keep):
-        found = times.prev(at)
-        assert found is not None  # there are more than `keep` of them
-        at = found
+        earlier = times.prev(at)
+        assert earlier is not None  # there are more than `keep` of them
+        at = earlier
     return at
 
 

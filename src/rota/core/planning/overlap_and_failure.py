@@ -163,9 +163,9 @@ def _backoff(policy: Failure, lane: Lane, now: int, create: Create) -> Create | 
 
 
 def _half_open(policy: Failure, lane: Lane, now: int, create: Create) -> Create | Skip:
-    told = f"failure: {lane.failures} failures in a row"
+    why = f"failure: {lane.failures} failures in a row"
     if lane.live:
-        return Skip(f"{told}, and run {lane.live[-1].id} is the probe", failure=True)
+        return Skip(f"{why}, and run {lane.live[-1].id} is the probe", failure=True)
     if now < lane.finished_at + in_micros(policy.cooldown):
-        return Skip(f"{told}, so one probe is let through per {format_duration(policy.cooldown)}", failure=True)
+        return Skip(f"{why}, so one probe is let through per {format_duration(policy.cooldown)}", failure=True)
     return create

@@ -115,7 +115,7 @@ def simulate(
     if lanes is None:
         lanes = {scope: Lane() for scope in standing.definition.lanes}
     world = _World(standing, retry, assuming or Assumptions(), lanes, limit)
-    reached = world.live_through(start, until, most)
+    reached = world.run_until(start, until, most)
     return Simulation(tuple(world.events), world.counts, reached, world.more)
 
 
@@ -160,8 +160,8 @@ class _World:
         self.events: list[SimulatedEvent] = []
         self.more = False
         self.counts = dict.fromkeys(KINDS, 0)
-        self._places = SimulatedLimits(standing, assuming.job)
-        self._standing = _one_at_a_time(standing) if self._places.decides else standing
+        self._limits = SimulatedLimits(standing, assuming.job)
+        self._standing = _one_at_a_time(standing) if self._limits.decides else standing
         self._stoppable = assuming.job is None or assuming.job.cancel.supported
         self._retry = retry
         self._assuming = assuming
@@ -177,7 +177,7 @@ class _World:
         self._stops: dict[str, tuple[str, ...]] = {}
         self._opens_at: int | None = None
 
-    def live_through(self, start: int, until: int, most: int) -> int:
+    def run_until(self, start: int, until: int, most: int) -> int:
         """Run the simulation; return the instant that it reached."""
         self._now = start
         self._take_over()
@@ -197,15 +197,15 @@ class _World:
     def _take_over(self) -> None:
         """Take over the runs that are live already: claimed ones begin now (their start is unknown), others are due."""
         for scope, lane in self._lanes.items():
-            for place, known in enumerate(lane.live):
-                run = self._new_run(known.id, scope)
-                run.begun = known.begun
-                self._places.enter(known.id, scope, self._now)
-                if known.claimed:
+            for place, live_run in enumerate(lane.live):
+                run = self._new_run(live_run.id, scope)
+                run.begun = live_run.begun
+                self._limits.enter(live_run.id, scope, self._now)
+                if live_run.claimed:
                     self._start(run)
                     continue
                 self._wait_for(run, tuple(earlier.id for earlier in lane.live[:place] if earlier.followed))
-                self._happens(self._now, _BEGIN, run)
+                self._schedule_event(self._now, _BEGIN, run)
             if self._standing.definition.follows is not None and self._standing.next_plan is None and lane.live:
                 self._awaits = lane.live[-1].id
 
@@ -244,7 +244,7 @@ class _World:
     def _refuse(self, scope: Scope, plan_time: int, create: Create) -> str | None:
         """Ask limits and keys, which see what the same tick has decided before; return why a run is refused."""
         new = f"#{self._ids + 1}"
-        answer = self._places.refuse(new, scope, plan_time, create, self._now)
+        answer = self._limits.refuse(new, scope, plan_time, create, self._now)
         if isinstance(answer, str):
             return answer
         self._stops[new] = answer
@@ -265,7 +265,7 @@ class _World:
             if run_id in self._live:
                 self._give_way(self._live[run_id], run)
         self._wait_for(run, create.after)
-        self._happens(max(self._now, planned.eligible_at), _BEGIN, run)
+        self._schedule_event(max(self._now, planned.eligible_at), _BEGIN, run)
 
     def _give_way(self, run: _Run, to: _Run) -> None:
         """End a run at once, if it can be stopped. One that waits for its retry has failed, as planning sees it."""
@@ -275,7 +275,7 @@ class _World:
             waits = not run.running
             self._end(run, "cancelled", reason=f"{'superseded by' if waits else 'gave way to'} run {to.id}", lost=waits)
         else:
-            self._places.stay(run.id)
+            self._limits.stay(run.id)
 
     def _new_run(self, run_id: str, scope: Scope, plan_time: int | None = None) -> _Run:
         self._numbers += 1
@@ -287,13 +287,13 @@ class _World:
         for other in run.waits_for:
             self._live[other].followers.append(run.id)
 
-    def _happens(self, at: int, kind: int, run: _Run) -> None:
+    def _schedule_event(self, at: int, kind: int, run: _Run) -> None:
         heappush(self._agenda, (at, kind, run.number, run.id))
 
     def _become_eligible(self, run: _Run) -> None:
         run.eligible = True
         if not run.waits_for:
-            gates = tuple(gate.key for gate in self._places.gates(run.id))
+            gates = tuple(gate.key for gate in self._limits.gates(run.id))
             heappush(self._ready.setdefault(gates, []), (self._now, run.number, run.id))
 
     def _start_ready(self) -> None:
@@ -301,13 +301,13 @@ class _World:
         opening: list[int] = []
         full: set[tuple[str, ...]] = set()
         while self._assuming.workers is None or self._running < self._assuming.workers:
-            for gates in [gates for gates, runs in self._ready.items() if not self._of_these(runs)]:
+            for gates in [gates for gates, runs in self._ready.items() if not self._drop_ended(runs)]:
                 del self._ready[gates]
             heads = [(runs[0], gates) for gates, runs in self._ready.items() if gates not in full]
             if not heads:
                 break
             (_, _, run_id), gates = min(heads)
-            at = self._places.opens_at(run_id, self._now)
+            at = self._limits.opens_at(run_id, self._now)
             if at == self._now:
                 heappop(self._ready[gates])
                 self._start(self._live[run_id])
@@ -318,7 +318,7 @@ class _World:
             self._opens_at = min(opening)
             heappush(self._agenda, (self._opens_at, _OPEN, 0, ""))
 
-    def _of_these(self, runs: list[tuple[int, int, str]]) -> bool:
+    def _drop_ended(self, runs: list[tuple[int, int, str]]) -> bool:
         """Drop runs that are no longer live from the front; return whether any is left."""
         while runs and runs[0][2] not in self._live:
             heappop(runs)
@@ -326,13 +326,13 @@ class _World:
 
     def _start(self, run: _Run) -> None:
         run.running = run.begun = True
-        self._places.begin(run.id, self._now)
+        self._limits.begin(run.id, self._now)
         self._running += 1
         self._mark(run, begun=True, claimed=True)
         event = None if run.place is None else self.events[run.place]
         if event is None or event.started_at is None:
-            self._amend(run, started_at=self._now)
-        self._happens(self._now + self._assuming.lasts(run.number), _END, run)
+            self._update_event(run, started_at=self._now)
+        self._schedule_event(self._now + self._assuming.lasts(run.number), _END, run)
 
     def _attempt_over(self, run: _Run) -> None:
         failed = self._assuming.fails(run.number, run.plan_time)
@@ -343,9 +343,9 @@ class _World:
         self._running -= 1
         run.running = run.eligible = False
         run.attempt += 1
-        self._places.wait(run.id)
+        self._limits.wait(run.id)
         self._mark(run, claimed=False)
-        self._happens(self._now + in_micros(again.after), _BEGIN, run)
+        self._schedule_event(self._now + in_micros(again.after), _BEGIN, run)
 
     def _mark(self, run: _Run, **changes: bool) -> None:
         lane = self._lanes[run.scope]
@@ -357,7 +357,7 @@ class _World:
     ) -> None:
         """End a run; `lost`: it gave way after an attempt that failed."""
         del self._live[run.id]
-        self._places.leave(run.id, succeeded=kind == "run" and not failed)
+        self._limits.leave(run.id, succeeded=kind == "run" and not failed)
         self._running -= run.running
         attempt = run.attempt - lost  # the retry that it waited for never began
         lane = self._lanes[run.scope].without((run.id,))
@@ -370,7 +370,7 @@ class _World:
             self.counts[kind] += 1
             self.counts["failed"] += failed
         had = 0 if kind == "skipped" else attempt
-        self._amend(run, kind=kind, finished_at=self._now, attempt=had, failed=failed, reason=reason)
+        self._update_event(run, kind=kind, finished_at=self._now, attempt=had, failed=failed, reason=reason)
         for follower in (self._live[run_id] for run_id in run.followers if run_id in self._live):
             follower.waits_for.discard(run.id)
             if follower.eligible:
@@ -391,6 +391,6 @@ class _World:
         self.events.append(event)
         return len(self.events) - 1
 
-    def _amend(self, run: _Run, **facts: object) -> None:
+    def _update_event(self, run: _Run, **facts: object) -> None:
         if run.place is not None:
             self.events[run.place] = msgspec.structs.replace(self.events[run.place], **facts)

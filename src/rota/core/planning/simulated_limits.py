@@ -12,7 +12,7 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
 from rota.core.jobs.unique import KeyHold, OnConflict
-from rota.core.limits.limits import UNLIMITED, Gate, Rejection, admission
+from rota.core.limits.limits import UNLIMITED, Gate, Rejection, WhenFull, admission
 from rota.core.planning.overlap_and_failure import Create
 from rota.core.planning.tick import ScheduleState
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
@@ -45,45 +45,46 @@ class SimulatedLimits:
         self._templated = check_template(definition.payload, after=definition.awaited is not None)
         self._payload = msgspec.json.encode(definition.payload).decode()
         self._keyed = job is not None and (job.unique is not None or not job.repeatable)
-        self._there: dict[str, _Place] = {}
-        self._under: dict[str, dict[str, Gate]] = {}
+        self._runs: dict[str, _Place] = {}
+        self._runs_by_limit: dict[str, dict[str, Gate]] = {}
         self._running: Counter[str] = Counter()
-        self._making_way: set[str] = set()
+        self._leaving: set[str] = set()
         self._keys: dict[str, _Held] = {}
-        self._begun: dict[str, list[int]] = {}
+        self._starts: dict[str, list[int]] = {}
         limits = [*(() if definition.limit is None else (definition.limit,)), *(job.limits if job else ())]
-        self.decides = self._keyed or any(one.when_full != "queue" or one.max_queued is not None for one in limits)
+        full = any(limit.when_full != WhenFull.QUEUE or limit.max_queued is not None for limit in limits)
+        self.decides = self._keyed or full
 
     def gates(self, run_id: str) -> tuple[Gate, ...]:
-        return self._there[run_id].gates
+        return self._runs[run_id].gates
 
     def enter(self, run_id: str, scope: Scope, at: int, create: Create = PLAIN) -> None:
-        place = self._there[run_id] = _Place(self._gates(scope, at, create))
+        place = self._runs[run_id] = _Place(self._gates(scope, at, create))
         for gate in place.gates:
-            self._under.setdefault(gate.key, {})[run_id] = gate
+            self._runs_by_limit.setdefault(gate.key, {})[run_id] = gate
 
     def begin(self, run_id: str, now: int) -> None:
-        self._there[run_id].running = True
-        for gate in self._there[run_id].gates:
+        self._runs[run_id].running = True
+        for gate in self._runs[run_id].gates:
             self._running[gate.key] += 1
             if gate.period is not None:
-                self._begun.setdefault(gate.key, []).append(now)
+                self._starts.setdefault(gate.key, []).append(now)
 
     def wait(self, run_id: str) -> None:
         """Free the slots of a run that waits for its retry."""
-        self._there[run_id].running = False
-        for gate in self._there[run_id].gates:
+        self._runs[run_id].running = False
+        for gate in self._runs[run_id].gates:
             self._running[gate.key] -= 1
 
     def stay(self, run_id: str) -> None:
         """Count a run again that was to make way, but cannot be stopped."""
-        self._making_way.discard(run_id)
+        self._leaving.discard(run_id)
 
     def leave(self, run_id: str, *, succeeded: bool) -> None:
-        place = self._there.pop(run_id)
-        self._making_way.discard(run_id)
+        place = self._runs.pop(run_id)
+        self._leaving.discard(run_id)
         for gate in place.gates:
-            del self._under[gate.key][run_id]
+            del self._runs_by_limit[gate.key][run_id]
             self._running[gate.key] -= place.running
         for key, held in list(self._keys.items()) if succeeded and self._keyed else ():
             if held.run_id == run_id:
@@ -102,14 +103,14 @@ class SimulatedLimits:
             return reason
         stops: dict[str, None] = {}
         for key, count in answer.stops:
-            stops.update(dict.fromkeys([one for one in self._others(key, create) if one not in stops][:count]))
-        self._making_way |= {*create.displaces, *stops}
+            stops.update(dict.fromkeys([other for other in self._others(key, create) if other not in stops][:count]))
+        self._leaving |= {*create.displaces, *stops}
         self.enter(run_id, scope, plan_time, create)
         return tuple(stops)
 
     def opens_at(self, run_id: str, now: int) -> int | None:
         """Return when its limits have room: now, at the end of a span of a rate, or (None) when another run ends."""
-        gates = self._there[run_id].gates
+        gates = self._runs[run_id].gates
         if any(self._running[gate.key] >= gate.max for gate in gates if gate.period is None):
             return None
         return max([now, *(begun[0] + gate.period for gate, begun in self._full_rates(gates, now) if gate.period)])
@@ -124,8 +125,8 @@ class SimulatedLimits:
         own = self._standing.definition.gates(self._standing.id, unlimited=create.unlimited)
         if self._job is None:
             return own
-        found = gates_of(self._job, scope, self._text(scope, at), unlimited=create.unlimited)
-        return with_limits_of_schedule(found, own)
+        gates = gates_of(self._job, scope, self._text(scope, at), unlimited=create.unlimited)
+        return with_limits_of_schedule(gates, own)
 
     def _text(self, scope: Scope, at: int) -> str:
         if not self._templated or self._standing.definition.awaited is not None:
@@ -141,18 +142,18 @@ class SimulatedLimits:
         """
         waits_only = gate.period is not None or gate.max >= UNLIMITED
         others = self._others(gate.key, create)
-        return sum(not (waits_only and self._there[one].running) for one in others) + self._spent(gate, now)
+        return sum(not (waits_only and self._runs[run_id].running) for run_id in others) + self._spent(gate, now)
 
     def _others(self, key: str, create: Create) -> list[str]:
         """Return the other runs under a limit, the oldest first."""
-        going = self._making_way.union(create.displaces)
-        return [one for one in self._under.get(key, ()) if one not in going]
+        going = self._leaving.union(create.displaces)
+        return [run_id for run_id in self._runs_by_limit.get(key, ()) if run_id not in going]
 
     def _recent(self, gate: Gate, now: int) -> list[int]:
-        if gate.period is None or gate.key not in self._begun:
+        if gate.period is None or gate.key not in self._starts:
             return []
-        self._begun[gate.key] = found = [at for at in self._begun[gate.key] if at > now - gate.period]
-        return found
+        self._starts[gate.key] = starts = [at for at in self._starts[gate.key] if at > now - gate.period]
+        return starts
 
     def _spent(self, gate: Gate, now: int) -> int:
         return min(gate.max, len(self._recent(gate, now)))
@@ -161,17 +162,17 @@ class SimulatedLimits:
         assert self._job is not None
         holds = key_holds(self._job, scope, None, self._text(scope, at), {})
         for hold in holds:
-            if (reason := self._met(hold, create.displaces, now)) is not None:
+            if (reason := self._conflict(hold, create.displaces, now)) is not None:
                 return reason
         for hold in holds:
             self._keys[hold.key] = _Held(run_id, now + (hold.period or 0))
         return None
 
-    def _met(self, hold: KeyHold, displaced: Collection[str], now: int) -> str | None:
+    def _conflict(self, hold: KeyHold, displaced: Collection[str], now: int) -> str | None:
         held = self._keys.get(hold.key)
         if held is None:
             return None
-        there = self._there.get(held.run_id)
+        there = self._runs.get(held.run_id)
         if held.run_id in displaced and not (hold.once and there is not None and there.running):
             return None
         if there is None and held.until <= now and not (hold.once and held.done):

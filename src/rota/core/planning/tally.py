@@ -60,8 +60,8 @@ class Tally(msgspec.Struct):
         )
 
 
-def _sums(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in one | other}
+def _sums(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {kind: first.get(kind, 0) + second.get(kind, 0) for kind in first | second}
 
 
 def skip_kind(skip: Skip) -> str:

@@ -194,12 +194,16 @@ def _due(standing: ScheduleState, catch_up: CatchUp, horizon: int) -> Due:
         return Due((first,), first)  # there is only this one, however late it is: catch-up has no say
     times = standing.times
     second = times.next(first)
-    if (second is None or second > horizon) and catch_up.runs_only_newest and _young(first, horizon, catch_up):
+    if (
+        (second is None or second > horizon)
+        and catch_up.runs_only_newest
+        and _is_inside_window(first, horizon, catch_up)
+    ):
         return Due((first,), first, following=second)
     return choose(catch_up, times, standing.cursor, horizon, standing.room)
 
 
-def _young(plan_time: int, horizon: int, catch_up: CatchUp) -> bool:
+def _is_inside_window(plan_time: int, horizon: int, catch_up: CatchUp) -> bool:
     return horizon - plan_time <= in_micros(catch_up.window)
 
 

@@ -52,18 +52,18 @@ class File(msgspec.Struct, frozen=True):
 def read_file(text: str, name: str = "schedules.toml") -> File:
     """Parse TOML with `[[schedule]]` tables, or the same in JSON if `name` ends with `.json`."""
     try:
-        found = msgspec.json.decode(text) if name.endswith(".json") else tomllib.loads(text)
+        content = msgspec.json.decode(text) if name.endswith(".json") else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
         raise Invalid(f"{name}: {error}", hint="see docs/schedules.md for the format") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Invalid(f"{name} must hold an object", hint='{"schedule": [{"name": "…", …}]}')
-    for key in found:
+    for key in content:
         if key not in _TOP:
             raise UnknownOption(key, _TOP, where=name)
-    documents = found.get("schedule", [])
+    documents = content.get("schedule", [])
     if not isinstance(documents, list) or not all(isinstance(document, dict) for document in documents):
         raise Invalid(f"{name}: schedule must be a list of tables", hint="write [[schedule]] above each")
-    return File(found.get("owner"), tuple(documents))
+    return File(content.get("owner"), tuple(documents))
 
 
 def checked_owner(owner: object) -> str:
@@ -89,9 +89,9 @@ def differences(
     """
     known = {schedule.name: schedule for schedule in existing}
     _refuse_foreign([known[name] for name in wanted if name in known], owner)
-    found = [_difference(name, definition, known.get(name), now) for name, definition in wanted.items()]
+    changed = [_difference(name, definition, known.get(name), now) for name, definition in wanted.items()]
     gone = [schedule for name, schedule in sorted(known.items()) if name not in wanted and schedule.owner == owner]
-    return (*found, *(_deletion(schedule, now) for schedule in gone))
+    return (*changed, *(_deletion(schedule, now) for schedule in gone))
 
 
 def _refuse_foreign(schedules: Sequence[Schedule], owner: str) -> None:

@@ -52,19 +52,19 @@ def parse(document: Mapping[str, Any]) -> Parsed:
     """Parse a whole document; errors name the key that is wrong."""
     if not isinstance(document, Mapping):
         raise Invalid(f"a schedule is a table, not {document!r:.80}", hint='[[schedule]] with name = "…"')
-    given = {key: value for key, value in document.items() if value is not None}
-    where = f"schedule {given['name']!r}" if isinstance(given.get("name"), str) else "a schedule"
-    for key, value in given.items():
+    values = {key: value for key, value in document.items() if value is not None}
+    where = f"schedule {values['name']!r}" if isinstance(values.get("name"), str) else "a schedule"
+    for key, value in values.items():
         if key not in _KNOWN:
             raise UnknownOption(str(key), _KNOWN, where=where)
         _at(where, key, _require_unicode, value)
     for key in ("name", "job"):
-        if key not in given:
+        if key not in values:
             raise Invalid(f"{where}: {key} is missing")
-        _at(where, key, checked_name, given[key], key)
-    trigger = _trigger_of(given, where)
-    options = {key: _at(where, key, _option, key, given[key]) for key in SCHEDULE_OPTIONS if key in given}
-    return Parsed(given["name"], given["job"], trigger, options)
+        _at(where, key, checked_name, values[key], key)
+    trigger = _trigger_of(values, where)
+    options = {key: _at(where, key, _option, key, values[key]) for key in SCHEDULE_OPTIONS if key in values}
+    return Parsed(values["name"], values["job"], trigger, options)
 
 
 def _at(where: str, key: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -108,7 +108,7 @@ def _require_unicode(value: object) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
-        raise Invalid(f"{value!a:.80} holds half a character") from None
+        raise Invalid(f"{value!a:.80} contains an unpaired surrogate") from None
 
 
 def _list(value: object) -> list[Any]:
@@ -196,10 +196,10 @@ def _written_window(window: Window) -> str | dict[str, Any]:
     return text if window_of(text) == window else {"start": window.start, "end": window.end, "days": list(window.days)}
 
 
-def merged(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merged(old: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
     """Update the document `old` by `given`; another trigger replaces the old one and the keys that belong to it."""
-    kept = dict(old)
-    if any(key in given for key in (*TRIGGER_KEYS, *OTHER_KEYS)):
+    document = dict(old)
+    if any(key in update for key in (*TRIGGER_KEYS, *OTHER_KEYS)):
         for key in (*TRIGGER_KEYS, *OTHER_KEYS, *DETAIL_KEYS):
-            kept.pop(key, None)
-    return {key: value for key, value in {**kept, **given}.items() if value is not None}
+            document.pop(key, None)
+    return {key: value for key, value in {**document, **update}.items() if value is not None}

@@ -12,7 +12,7 @@ from rota.values.scope import GLOBAL, Scope
 CAUSE = "triggered_by"
 """Key in the metadata of a run that names the run whose end it follows."""
 
-_SAID = {
+_STATE_WORDS = {
     "succeeded": "succeeded",
     "failed": "failed",
     "timed_out": "timed out",
@@ -59,8 +59,8 @@ def scopes_after(ended: Scope | None, own: Sequence[Scope]) -> Sequence[Scope]:
 
 
 def with_cause(metadata: str | None, cause: Cause) -> str:
-    known: dict[str, Any] = msgspec.json.decode(metadata) if metadata else {}
-    return msgspec.json.encode({**known, CAUSE: cause}).decode()
+    values: dict[str, Any] = msgspec.json.decode(metadata) if metadata else {}
+    return msgspec.json.encode({**values, CAUSE: cause}).decode()
 
 
 def cause_of(metadata: Mapping[str, Any]) -> Cause | None:
@@ -71,4 +71,4 @@ def cause_of(metadata: Mapping[str, Any]) -> Cause | None:
 
 
 def because(cause: Cause) -> str:
-    return f"because run {cause.run_id} of {cause.job} {_SAID.get(cause.state, cause.state)}"
+    return f"because run {cause.run_id} of {cause.job} {_STATE_WORDS.get(cause.state, cause.state)}"

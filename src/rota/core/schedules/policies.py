@@ -239,40 +239,40 @@ def catch_up_after_pause(mode: ResumeMode) -> CatchUpMode | None:
             assert_never(mode)
 
 
-def _policy(kind: type[P], value: P | str | Mapping[str, Any] | None, modes: tuple[str, ...], what: str) -> P:
+def _policy(kind: type[P], value: P | str | Mapping[str, Any] | None, modes: tuple[str, ...], option: str) -> P:
     if value is None:
         return kind()
     if isinstance(value, kind):
-        given = {field: getattr(value, field) for field in kind.__struct_fields__ if field != "mode"}
+        fields = {field: getattr(value, field) for field in kind.__struct_fields__ if field != "mode"}
         defaults = kind()
-        given = {field: chosen for field, chosen in given.items() if chosen != getattr(defaults, field)}
-        given["mode"] = str(value.mode)
+        fields = {field: chosen for field, chosen in fields.items() if chosen != getattr(defaults, field)}
+        fields["mode"] = str(value.mode)
     elif isinstance(value, str):
-        given = {"mode": value}
+        fields = {"mode": value}
     elif isinstance(value, Mapping):
-        given = dict(value)
+        fields = dict(value)
     else:
-        raise Invalid(f"{what} cannot be {value!r:.80}", hint=f"one of {', '.join(modes)}, or a table with `mode`")
-    return _checked(kind, given, modes, what)
+        raise Invalid(f"{option} cannot be {value!r:.80}", hint=f"one of {', '.join(modes)}, or a table with `mode`")
+    return _checked(kind, fields, modes, option)
 
 
-def _checked(kind: type[P], given: dict[str, Any], modes: tuple[str, ...], what: str) -> P:
-    for name in given.keys() - set(kind.__struct_fields__):
-        raise UnknownOption(str(name), kind.__struct_fields__, where=what)
-    mode = given.setdefault("mode", str(kind().mode))
+def _checked(kind: type[P], fields: dict[str, Any], modes: tuple[str, ...], option: str) -> P:
+    for name in fields.keys() - set(kind.__struct_fields__):
+        raise UnknownOption(str(name), kind.__struct_fields__, where=option)
+    mode = fields.setdefault("mode", str(kind().mode))
     if mode not in modes:
-        raise Invalid(f"{what} cannot be {mode!r}", hint=did_you_mean(str(mode), modes))
-    for name in given:
+        raise Invalid(f"{option} cannot be {mode!r}", hint=did_you_mean(str(mode), modes))
+    for name in fields:
         if mode not in _BELONGS.get(name, modes):
             belongs = " and ".join(_BELONGS[name])
-            raise Invalid(f"{what}.{name} means nothing with {mode!r}", hint=f"it belongs to {belongs}")
-    for name in given.keys() & {"window", "grace", "cooldown"}:
-        given[name] = parse_duration(given[name], f"{what}.{name}")
-    if "backoff" in given:
-        given["backoff"] = backoff_of(given["backoff"], "failure.backoff")
-        if given["backoff"] == backoff_of([]):
+            raise Invalid(f"{option}.{name} means nothing with {mode!r}", hint=f"it belongs to {belongs}")
+    for name in fields.keys() & {"window", "grace", "cooldown"}:
+        fields[name] = parse_duration(fields[name], f"{option}.{name}")
+    if "backoff" in fields:
+        fields["backoff"] = backoff_of(fields["backoff"], "failure.backoff")
+        if fields["backoff"] == backoff_of([]):
             raise Invalid("failure.backoff needs at least one delay")
     try:
-        return msgspec.convert(given, kind, strict=True)
+        return msgspec.convert(fields, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise Invalid(f"{what}: {error}") from None
+        raise Invalid(f"{option}: {error}") from None

@@ -58,7 +58,7 @@ def zone_of(definition: ScheduleDefinition) -> str:
 
 UNNAMED = "new"
 """Name of a schedule that has none yet; `H` in its expression depends on it."""
-_OF_WHOM = re.compile(r"schedule '[^']*' ?:? *|a schedule:? *")
+_SUBJECT = re.compile(r"schedule '[^']*' ?:? *|a schedule:? *")
 
 
 class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,24 +80,24 @@ class DocumentPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def named(document: Mapping[str, Any]) -> dict[str, Any]:
-    given = {key: value for key, value in document.items() if value not in (None, "")}
-    return {"name": UNNAMED, **given}
+    values = {key: value for key, value in document.items() if value not in (None, "")}
+    return {"name": UNNAMED, **values}
 
 
 def foresee(document: Mapping[str, Any], after: int, count: int) -> DocumentPreview:
     """Preview the keys that decide when a document fires; the others may be missing."""
-    given = named(document)
+    values = named(document)
     try:
-        of_rule = {key: given[key] for key in RULE_KEYS if key in given}
-        parsed = parse({"name": given["name"], "job": UNNAMED, **of_rule})
+        of_rule = {key: values[key] for key in RULE_KEYS if key in values}
+        parsed = parse({"name": values["name"], "job": UNNAMED, **of_rule})
         rule = rule_of(parsed.trigger, parsed.options)
         rules.check(rule, parsed.name, after)
-        delay = parse_duration(given.get("delay", "0s"), "delay")
+        delay = parse_duration(values.get("delay", "0s"), "delay")
     except RotaError as error:
-        return DocumentPreview(problems=(wrong(error, given),))
+        return DocumentPreview(problems=(wrong(error, values),))
     definition = ScheduleDefinition(job=UNNAMED, rule=rule, delay=delay)
     return DocumentPreview(
-        rule=describe(rule, None if given["name"] == UNNAMED else parsed.name),
+        rule=describe(rule, None if values["name"] == UNNAMED else parsed.name),
         timezone=zone_of(definition),
         fires=tuple(upcoming(definition, parsed.name, after, count)),
     )
@@ -111,13 +111,13 @@ def _key(error: RotaError, document: Mapping[str, Any]) -> str | None:
     """Return the key that an error is about: messages begin with it, after the schedule's name."""
     if isinstance(error, BadPayload):
         return "payload"
-    said = _OF_WHOM.sub("", error.message, count=1)
+    message = _SUBJECT.sub("", error.message, count=1)
     leading = re.match(
-        r"(?:[a-z_]+: )?[a-z_]+", said
+        r"(?:[a-z_]+: )?[a-z_]+", message
     )  # "cron: timezone: …" is about the zone, "cron: minute: …" is not
-    told = [word for word in leading[0].split(": ") if word in KEYS] if leading else []
-    if told:
-        return told[-1]
+    keys = [word for word in leading[0].split(": ") if word in KEYS] if leading else []
+    if keys:
+        return keys[-1]
     if isinstance(error, BadTrigger):
         return next((key for key in TRIGGER_KEYS if key in document), None)
-    return next((key for key in ("job", "payload") if said.startswith((f"no {key} ", f"the {key} "))), None)
+    return next((key for key in ("job", "payload") if message.startswith((f"no {key} ", f"the {key} "))), None)

@@ -48,12 +48,12 @@ def rests(revisions: Iterable[Revision]) -> dict[int, Inactivity]:
 
     The note of one revision, such as an edit or a pause of its job, is not enough: an earlier reason may still hold.
     """
-    holds, found = _Holds(), {}
+    holds, reasons = _Holds(), {}
     for revision in revisions:
-        holds.go_on(revision)
+        holds.update(revision)
         if not revision.active:
-            found[revision.no] = holds.strongest
-    return found
+            reasons[revision.no] = holds.strongest
+    return reasons
 
 
 class _Holds(msgspec.Struct):
@@ -69,11 +69,11 @@ class _Holds(msgspec.Struct):
     @property
     def strongest(self) -> Inactivity:
         """Return the reason that `explain` names first."""
-        found = self.end or self.off or self.own or self.by_job
-        assert found is not None
-        return found
+        reason = self.end or self.off or self.own or self.by_job
+        assert reason is not None
+        return reason
 
-    def go_on(self, revision: Revision) -> None:
+    def update(self, revision: Revision) -> None:
         definition, note = revision.definition, revision.note or ""
         if definition.max_runs is None or definition.max_runs > self.spent:
             self.end = None
@@ -89,29 +89,29 @@ class _Holds(msgspec.Struct):
         if revision.definition.enabled:
             self.off = None
         elif self.off is None:
-            self.off = _rest(revision, note if note == _CANCELLED else "disabled")
+            self.off = _inactivity(revision, note if note == _CANCELLED else "disabled")
         if note.startswith("paused"):
-            self.own = _rest(revision, note, self.own)
+            self.own = _inactivity(revision, note, self.own)
         elif note == RESUMED:
             self.own = None
         elif note == JOB_PAUSED:
-            self.by_job = _rest(revision, note, self.by_job)
+            self.by_job = _inactivity(revision, note, self.by_job)
         elif note == JOB_RESUMED:
             self.by_job = None
         if self.off is None and self.own is None and self.by_job is None and self.end is None:
-            self._last_resort(revision)
+            self._infer(revision)
 
-    def _last_resort(self, revision: Revision) -> None:
+    def _infer(self, revision: Revision) -> None:
         """Infer a reason that no note gives: it had all its runs, or its job was paused when it was given that job."""
         most = revision.definition.max_runs
         if most is None or revision.definition.job != self.job:
-            self.by_job = _rest(revision, JOB_PAUSED)
+            self.by_job = _inactivity(revision, JOB_PAUSED)
         else:
             self.end = Inactivity(f"ended: its max_runs were {most}", revision.actor, revision.valid_from, ended=True)
             self.spent = most
 
 
-def _rest(revision: Revision, reason: str, before: Inactivity | None = None) -> Inactivity:
+def _inactivity(revision: Revision, reason: str, before: Inactivity | None = None) -> Inactivity:
     return Inactivity(reason, revision.actor, revision.valid_from if before is None else before.since)
 
 

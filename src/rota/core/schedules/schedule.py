@@ -249,19 +249,19 @@ def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
     )
 
 
-def _list(value: object, what: str) -> tuple[Any, ...]:
+def _list(value: object, option: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise Invalid(f"{what} must be a list, not {value!r:.80}")
+        raise Invalid(f"{option} must be a list, not {value!r:.80}")
     return tuple(value)
 
 
-def _micros(at: object, what: str) -> int | None:
+def _micros(at: object, option: str) -> int | None:
     if at is None:
         return None
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+        raise Invalid(f"{option} must be a datetime with a zone, not {at!r}")
     if at.year not in _YEARS:  # converted to UTC, it might be outside of datetime's range
-        raise Invalid(f"{what} must lie between {_YEARS.start} and {_YEARS.stop}, not in {at.year}")
+        raise Invalid(f"{option} must lie between {_YEARS.start} and {_YEARS.stop}, not in {at.year}")
     return micros_at(at)
 
 
@@ -283,19 +283,21 @@ def _scopes(value: object) -> tuple[Scope, ...]:
 
 
 def checked_scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
-    found = tuple(scope_of(scope) for scope in scopes)
-    if len(found) > _MOST_SCOPES:
-        raise Invalid(f"a schedule has at most {_MOST_SCOPES} scopes, not {len(found)}", hint="make several schedules")
-    twice, times = Counter(found).most_common(1)[0] if found else (GLOBAL, 1)
+    checked = tuple(scope_of(scope) for scope in scopes)
+    if len(checked) > _MOST_SCOPES:
+        raise Invalid(
+            f"a schedule has at most {_MOST_SCOPES} scopes, not {len(checked)}", hint="make several schedules"
+        )
+    twice, times = Counter(checked).most_common(1)[0] if checked else (GLOBAL, 1)
     if times > 1:
         raise Invalid(f"scope {twice.kind}/{twice.id} is named {times} times")
-    return found
+    return checked
 
 
-def _whole_seconds(value: Duration, what: str) -> timedelta:
-    span = parse_duration(value, what)
+def _whole_seconds(value: Duration, option: str) -> timedelta:
+    span = parse_duration(value, option)
     if span.microseconds:
-        raise Invalid(f"{what} must be whole seconds, not {value!r}")
+        raise Invalid(f"{option} must be whole seconds, not {value!r}")
     return span
 
 
@@ -313,13 +315,13 @@ def _flag(value: object) -> bool:
 
 def _run_options(job: JobDefinition, options: Mapping[str, Any]) -> dict[str, Json]:
     """Return the options of its runs as stored, with durations as text; refuse what no run of the job could have."""
-    given = {name: options[name] for name in _RUN_OPTIONS if name in options}
-    new_run(msgspec.structs.replace(job, enabled=True), "", "{}", given)
-    if "timeout" in given:
-        given["timeout"] = format_duration(parse_duration(given["timeout"]))
-    if "backoff" in given:
-        given["backoff"] = written_backoff(backoff_of(given["backoff"]))
-    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(given))
+    run_options = {name: options[name] for name in _RUN_OPTIONS if name in options}
+    new_run(msgspec.structs.replace(job, enabled=True), "", "{}", run_options)
+    if "timeout" in run_options:
+        run_options["timeout"] = format_duration(parse_duration(run_options["timeout"]))
+    if "backoff" in run_options:
+        run_options["backoff"] = written_backoff(backoff_of(run_options["backoff"]))
+    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(run_options))
     return plain
 
 
@@ -331,7 +333,7 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
         if definition.provider or len(definition.scopes) > 1:
             raise Invalid("`after` follows one run: it cannot have several scopes", hint="one schedule for each scope")
     if definition.awaited is not None:
-        _refuse_unheard(definition, options)
+        _refuse_unused_when_awaiting(definition, options)
     rule = definition.rule
     if rule.timezone != (rule.trigger.own_zone or rule.timezone) and not rule.windows and not rule.exclude:
         hint = f"it is that of windows and excluded dates; the expression has its own: cron(…, {rule.timezone!r})"
@@ -344,7 +346,7 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
         raise Invalid(f"job {job.name!r} is not repeatable", hint="a trigger `once`, or max_runs=1")
 
 
-def _refuse_unheard(definition: ScheduleDefinition, options: Mapping[str, Any]) -> None:
+def _refuse_unused_when_awaiting(definition: ScheduleDefinition, options: Mapping[str, Any]) -> None:
     """Refuse options that mean nothing when the ends of another job's runs are followed."""
     if definition.provider is not None:
         raise Invalid("a provider of scopes is not asked when another job's run ends", hint="name the scopes")
@@ -364,7 +366,7 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
     """Return the options with which `define` makes this definition, so that some can be changed."""
     rule, limit = definition.rule, definition.limit
     usual = _overlap(None, definition.catch_up, rule.trigger)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "payload": definition.payload,
         "scopes": definition.provider or list(definition.scopes),
         "delay": definition.delay,
@@ -387,4 +389,4 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
         "description": definition.description,
         **definition.options,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}

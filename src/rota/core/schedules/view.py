@@ -59,14 +59,15 @@ def last_run(run: Run) -> dict[str, Any]:
 
 def policies(definition: ScheduleDefinition) -> list[tuple[str, str]]:
     """Describe each policy in a sentence."""
-    said = []
+    sentences = []
+    if definition.follows is None and definition.awaited is None:
+        sentences.append(("catch_up", _catch_up(definition.catch_up)))
     if definition.follows is None:
-        said = [("overlap", _overlap(definition.overlap))]
-        said = said if definition.awaited is not None else [("catch_up", _catch_up(definition.catch_up)), *said]
-    said.append(("failure", _failure(definition.failure)))
+        sentences.append(("overlap", _overlap(definition.overlap)))
+    sentences.append(("failure", _failure(definition.failure)))
     if definition.limit is not None:
-        said.append(("limit", _limit(definition.limit)))
-    return said
+        sentences.append(("limit", _limit(definition.limit)))
+    return sentences
 
 
 def _catch_up(policy: CatchUp) -> str:
