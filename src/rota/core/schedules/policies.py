@@ -52,6 +52,31 @@ FAILURE = tuple(mode.value for mode in FailureMode)
 _MOST_KEPT = 100_000
 
 
+def _runs_only_newest(mode: CatchUpMode) -> bool:
+    match mode:
+        case CatchUpMode.LATEST:
+            return True
+        case CatchUpMode.NONE | CatchUpMode.ALL:
+            return False
+        case _:
+            assert_never(mode)
+
+
+def _decides_without_failure(mode: FailureMode) -> bool:
+    match mode:
+        case FailureMode.RETRY | FailureMode.HALF_OPEN:
+            return True
+        case FailureMode.RUN_NEW | FailureMode.SKIP | FailureMode.BACKOFF | FailureMode.PAUSE:
+            return False
+        case _:
+            assert_never(mode)
+
+
+# Planning asks for these once per schedule and tick, and matching enums takes several times as long as a dictionary.
+_RUNS_ONLY_NEWEST = {mode: _runs_only_newest(mode) for mode in CatchUpMode}
+_DECIDES_WITHOUT_FAILURE = {mode: _decides_without_failure(mode) for mode in FailureMode}
+
+
 class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Policy for plan times that are due together, or late.
 
@@ -79,13 +104,7 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     @property
     def runs_only_newest(self) -> bool:
         """Return whether the newest plan time inside the window gets the only run, however late it is."""
-        match self.mode:
-            case CatchUpMode.LATEST:
-                return True
-            case CatchUpMode.NONE | CatchUpMode.ALL:
-                return False
-            case _:
-                assert_never(self.mode)
+        return _RUNS_ONLY_NEWEST[self.mode]
 
     @property
     def runs_late(self) -> bool:
@@ -169,13 +188,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     @property
     def decides_without_failure(self) -> bool:
         """Return whether it has a say although the last run did not fail, so that no fast path may bypass it."""
-        match self.mode:
-            case FailureMode.RETRY | FailureMode.HALF_OPEN:
-                return True
-            case FailureMode.RUN_NEW | FailureMode.SKIP | FailureMode.BACKOFF | FailureMode.PAUSE:
-                return False
-            case _:
-                assert_never(self.mode)
+        return _DECIDES_WITHOUT_FAILURE[self.mode]
 
 
 P = TypeVar("P", CatchUp, Overlap, Failure)
