@@ -24,7 +24,7 @@ def times_of(expression: str, tz: str = "UTC", salt: str = "", gap: str = "after
 
 
 def some(expression: str, start: str, number: int = 3, tz: str = "UTC", **choices: str) -> list[str]:
-    """The next fires after `start`, in UTC; walked back again they are the same."""
+    """Return the next fires after `start`, in UTC; check that walking back gives the same."""
     times, here = times_of(expression, tz, **choices), at(start)
     found: list[int] = []
     while len(found) < number and (after := times.next(here)) is not None:
@@ -228,7 +228,7 @@ def test_random_text_is_understood_or_refused_but_never_worse() -> None:
 
 
 class TestHash:
-    """`H`: a value of its own for each salt, the same for ever."""
+    """Values of `H`: one for each salt, the same for ever."""
 
     def test_it_is_stable(self) -> None:
         """Pinned: another value would move the times of every schedule that uses it."""
@@ -271,7 +271,7 @@ class TestHash:
 )
 @pytest.mark.parametrize("tz", ["UTC", "America/New_York"])
 def test_rare_days_over_a_century(expression: str, tz: str) -> None:
-    """Against a plain walk over all days, from the start of every year and back."""
+    """Compare with a plain walk over all days, from the start of every year and back."""
     fields = read(expression)
     days = [date(1990, 1, 1) + timedelta(days=number) for number in range(36_900)]
     matching = [day for day in days if is_wanted(day, expression)]
@@ -334,7 +334,7 @@ def test_a_year_of_seconds_is_counted_exactly() -> None:
 @pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin"])
 @pytest.mark.parametrize("expression", ["* * * * * *", "0 9 * * 1-5", "0 0 29 2 *", "0 0 30 2 *", "0 0 */28 2 MON#5"])
 def test_no_call_is_slow(expression: str, tz: str) -> None:
-    """A wide bound, for noisy machines: the best of three, in CPU time."""
+    """Measure the best of three, in CPU time; the bound is wide, for noisy machines."""
     times, year = times_of(expression, tz), 366 * 86_400 * 1_000_000
 
     def count(now: int) -> int:

@@ -85,7 +85,7 @@ def weekday_field(draw: random.Random, around: datetime) -> str:
 
 
 def expression(draw: random.Random, around: datetime) -> str:
-    """Hours lean to the small ones, where zones change."""
+    """Draw an expression; small hours are more likely, since zones change there."""
     hour = draw.choice(["*", "*/2", "0", "1", "2", "3", "1-3", "0,2", "23", field(draw, 0, 23, 0.2)])
     minute = draw.choice(["*", "0", "30", "*/15", "0,30", "59", field(draw, 0, 59, 0.2)])
     month = draw.choice(["*", "*", "*", str(around.month), f"{around:%b}", field(draw, 1, 12, 0.3)])
@@ -96,7 +96,7 @@ def expression(draw: random.Random, around: datetime) -> str:
 
 
 def check_case(draw: random.Random, times: Times, fires: list[int], walk: Walk) -> None:
-    """From every kind of instant: on, just before and just after fires, anywhere, with and without fractions."""
+    """Search from every kind of instant: on, just before and just after fires, anywhere, with and without fractions."""
     some = [at + near for at in draw.sample(fires, min(6, len(fires))) for near in (-1, 0, 1)]
     anywhere = [draw.randint(walk.first, walk.last) for _ in range(12)]
     for at in (at for at in some + anywhere if walk.first <= at <= walk.last):
@@ -145,7 +145,7 @@ def test_every_place_with_expressions_that_fire_there(place: int, text: str) -> 
 
 
 def test_a_union_and_its_windows_count_what_they_list() -> None:
-    """The ways to count, day by day as bits and one by one, against the plain list."""
+    """Compare the ways to count, day by day as bits and one by one, with the plain list."""
     draw = random.Random(7)
     for _ in range(60):
         place, other = draw.randrange(len(PLACES)), draw.choice(["UTC", "Asia/Kathmandu", "America/New_York"])

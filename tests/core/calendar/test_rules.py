@@ -28,7 +28,7 @@ NOW = at("2026-01-01")
 
 
 def listing(times: Times, start: int, end: int) -> list[int]:
-    """In (start, end], found forwards; backwards, counting and asking must say the same."""
+    """Return the times in (start, end], searched forwards; check that searching back, counting and `is_time` agree."""
     found, here = [], start
     while (here := times.next(here) or end + 1) <= end:
         found.append(here)
@@ -262,7 +262,7 @@ class TestCheck:
         assert len(str(refused.value)) < 400
 
     def test_a_search_without_end_has_one(self) -> None:
-        """Every minute a window that just misses the second, for ever: given up after a bounded number of looks."""
+        """Give up after a bounded number of steps: every minute has a window that just misses the second, for ever."""
         windows = tuple(Window(f"{n // 10:02}:{n % 10:02}:31", f"{n // 10:02}:{n % 10:02}:50") for n in range(100))
         with pytest.raises(BadTrigger, match="windows"):
             check(Rule(cron("30 * * * * *"), windows=windows), "", NOW)
@@ -325,7 +325,7 @@ TRIGGERS: list[Trigger] = [
 
 @pytest.mark.parametrize("seed", range(30))
 def test_windows_against_a_walk_over_the_trigger(seed: int) -> None:
-    """Which of the trigger's times are left is decided here by wall clock and calendar alone, around transitions."""
+    """Compare with times chosen by wall clock and calendar alone, around transitions."""
     draw = random.Random(seed)
     name = draw.choice(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Taipei"])
     windows = tuple(random_window(draw) for _ in range(draw.randint(0, 3)))

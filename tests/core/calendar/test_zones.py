@@ -57,7 +57,7 @@ def test_years_that_are_never_planned_have_none(year: int) -> None:
 
 
 def changes_by_small_steps(info: ZoneInfo, first: int, last: int) -> list[int]:
-    """The quarter hours after which the offset is another: a finer probe, and no bisection."""
+    """Return the quarter hours after which the offset differs: a finer probe, and no bisection."""
     offsets = [(at, offset_of(info, at)) for at in range(first, last, 900)]
     return [at for (_, before), (at, after) in pairwise(offsets) if before != after]
 
@@ -77,7 +77,7 @@ def test_a_finer_probe_finds_the_same(name: str) -> None:
 
 
 def test_all_zones_from_1970_to_2037_have_the_offsets_of_their_data() -> None:
-    """At random instants of every zone, and around every transition found."""
+    """Compare at random instants of every zone, and around every transition."""
     draw = random.Random(1970)
     for name in sorted(zone_names()):
         info, found = plain(name), zone(name)

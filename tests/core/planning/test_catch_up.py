@@ -1,4 +1,4 @@
-"""Of the plan times that are due: which get a run, which are covered by one, which are missed."""
+"""Catch-up: plan times that get a run, are covered by one, or are missed."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -72,7 +72,7 @@ def test_nothing_is_due(mode: str, times: PlanTimes, cursor: int, horizon: int) 
 
 
 def test_latest_only_ignores_what_is_older_than_the_window() -> None:
-    """Plan times of each hour, a window of three hours, ten hours of outage."""
+    """Catch up hourly plan times with a window of three hours after ten hours of outage."""
     policy = catch_up_of({"mode": "latest", "window": "3h"})
     due = choose(policy, Steady(HOUR), TEN, TEN + 10 * HOUR)
     assert due.kept == (TEN + 10 * HOUR,)
@@ -170,7 +170,7 @@ def test_a_year_of_outage_costs_what_is_kept_not_what_is_missed(policy: Any, kep
 
 @pytest.mark.parametrize("policy", ["none", "latest", "all", {"mode": "all", "keep": 10, "window": "36500d"}])
 def test_a_cron_of_each_second_after_a_year_of_outage(policy: Any) -> None:
-    """With a zone that changes its offset in between; the bound is for a busy machine."""
+    """Include a zone that changes its offset in between; the bound is for a busy machine."""
     times = compiled(Rule(trigger=cron("* * * * * *", "Europe/Berlin")), "")
     cursor = 54 * YEAR
     began = perf_counter()
@@ -181,7 +181,7 @@ def test_a_cron_of_each_second_after_a_year_of_outage(policy: Any) -> None:
 
 
 def covered_by(due: Due) -> int:
-    """How many plan times it decides."""
+    """Count the plan times that it decides."""
     return len(due.kept) + due.covered + sum(gap.count for gap in due.missed)
 
 

@@ -1,4 +1,4 @@
-"""What one plan time gets, given the runs of its lane: overlap first, then failure."""
+"""Decisions about one plan time, given the runs of its lane: overlap first, then failure."""
 
 from itertools import product
 from typing import Any
@@ -36,7 +36,7 @@ LIVE = {
 
 
 def ended(lane: Lane | None = None, *, failed: bool = False, neutral: bool = False, attempt: int = 1) -> Lane:
-    """A lane whose last run was over a second ago."""
+    """Return a lane whose last run ended a second ago."""
     return (lane or Lane()).ended(failed=failed, neutral=neutral, attempt=attempt, finished_at=NOW - SECOND)
 
 
@@ -112,7 +112,7 @@ def test_runs_are_parallel_up_to_so_many(most: int | None, created: bool) -> Non
 
 
 def burst(mode: str, lane: Lane, times: int) -> list[Create | Skip]:
-    """So many plan times in one tick, each seeing what the one before it got."""
+    """Decide several plan times in one tick, each of which sees the decision before it."""
     decisions = []
     for number in range(times):
         decision = overlapping(mode, lane)
@@ -172,7 +172,7 @@ def test_what_a_plan_time_gets_after_another_run(mode: str, before: str, gets: C
 
 @pytest.mark.parametrize("mode", ["skip", "pause"])
 def test_exactly_one_plan_time_is_lost_to_a_failure(mode: str) -> None:
-    """Of a schedule that paused, the one after somebody has resumed it runs."""
+    """Check that after a pause the plan time after the resume runs."""
     lane = after_decision(ENDED["failure"], "n0", Skip("failure: …", failure=True))
     assert failing(mode, lane) == Create()
     again = lane.ended(failed=True, neutral=False, attempt=1, finished_at=NOW)
@@ -205,7 +205,7 @@ def test_retries_count_up_to_the_budget_and_begin_again(written: Any, most: int,
 
 
 def test_plan_times_are_skipped_for_a_growing_time() -> None:
-    """`base × 2^(n-1)`, up to the cap."""
+    """Return `base × 2^(n-1)`, up to the cap."""
     lane, waits = Lane(), []
     for _ in range(9):
         lane = ended(lane, failed=True)

@@ -1,4 +1,4 @@
-"""Every combination of overlap, failure, concurrency and misfire: the simulation tells what the words say."""
+"""Every combination of overlap, failure, concurrency and misfire, simulated and compared with its description."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ RETRY = RetryPolicy(MOST_ATTEMPTS, Delays(()))
 
 
 def as_simulated(case: Case, story: Story, *, of_job: bool) -> list[str]:
-    """`of_job`: it is the job's limit, instead of the schedule's."""
+    """Simulate a case; `of_job`: the limit is the job's instead of the schedule's."""
     limit = Limit(max=1, when_full=case.concurrency.lower())
     job = JobDefinition(name="demo", limits=(limit,) if of_job else ())
     own = {} if of_job else {"max_concurrency": 1, "when_full": limit.when_full}

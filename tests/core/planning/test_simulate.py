@@ -1,4 +1,4 @@
-"""A schedule over a span of virtual time."""
+"""Simulations of a schedule over a span of virtual time."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -45,12 +45,12 @@ def at(*seconds: int) -> frozenset[int]:
 
 
 def each(step: int, until: int, assuming: Assumptions, retry: RetryPolicy = ONCE, **policies: Any) -> Simulation:
-    """A schedule of each `step` seconds, from 0 up to `until` seconds."""
+    """Simulate a schedule of every `step` seconds, from 0 up to `until` seconds."""
     return simulate(standing(Steady(step * SECOND), **policies), retry, 0, until * SECOND, assuming)
 
 
 def story(simulation: Simulation) -> list[tuple[object, ...]]:
-    """In seconds: runs with their start and end, everything else with its plan times."""
+    """Return the events in seconds: runs with their start and end, all others with their plan times."""
     return [told(event) for event in simulation.events]
 
 
@@ -263,7 +263,7 @@ def test_a_limit_sees_what_the_same_look_has_decided() -> None:
 
 
 def test_the_sample_configuration() -> None:
-    """Each five seconds, eight seconds long, planner away for 27 seconds: never two at once."""
+    """Plan runs of eight seconds every five, with an outage of 27 seconds: never two at once."""
     definition = ScheduleDefinition(
         job="demo",
         rule=Rule(trigger=cron("*/5 * * * * *")),

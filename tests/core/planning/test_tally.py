@@ -1,4 +1,4 @@
-"""Reasons as they are told to people, and what kind of reason each of them is."""
+"""Tallies: the words of each reason for a skip or a miss, and the kind of that reason."""
 
 from rota.core.planning.catch_up import choose
 from rota.core.planning.overlap_and_failure import Lane, LiveRun, Skip, decide

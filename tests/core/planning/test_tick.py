@@ -1,4 +1,4 @@
-"""A schedule, its lanes and an instant become runs, skips, gaps, and where to look next."""
+"""Ticks: a schedule, its lanes and an instant become runs, skips, gaps, and where to look next."""
 
 from datetime import timedelta
 from functools import partial
@@ -297,7 +297,7 @@ def test_the_end_of_a_run_names_a_whole_second(ended_at: int, expected: int) -> 
 
 @pytest.mark.parametrize("policy", ["none", "latest", "all", {"mode": "all", "keep": 10, "window": "36500d"}])
 def test_a_virtual_year_of_outage_is_decided_in_milliseconds(policy: Any) -> None:
-    """The bound of time is for a busy machine; that of questions holds anywhere."""
+    """Check two bounds: that of time is for a busy machine, that of calls holds anywhere."""
     catch_up = catch_up_of(policy)
     times = Steady()
     counted = standing(times, cursor=NOON, catch_up=catch_up, overlap=Overlap(mode=OverlapMode.QUEUE_ALL))
@@ -380,7 +380,7 @@ def test_ticks_repeated_decide_each_plan_time_once(
 def test_the_short_way_of_an_ordinary_fire_decides_the_same(
     policies: dict[str, Any], jitter: timedelta, times: Listed, cursor: int, now: int, lane: Lane, reason: str | None
 ) -> None:
-    """Policies are as simple as they mostly are more often than chance would have them."""
+    """Draw a definition; simple policies are more likely than by chance, since most schedules have them."""
     for simple in (policies, {**policies, "max_runs": None, "catch_up": CatchUp(), "failure": Failure()}):
         schedule = standing(times, cursor=cursor, jitter=jitter, **simple)
         for horizon in (None, now):

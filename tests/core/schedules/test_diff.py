@@ -1,4 +1,4 @@
-"""What a file of schedules would change, and what it may not."""
+"""Diffs of files of schedules: what they change, and what they must not."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

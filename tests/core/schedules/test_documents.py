@@ -1,4 +1,4 @@
-"""Schedules as documents: what is written is read back the same, and what is wrong is told with its key."""
+"""Documents of schedules: they survive a round trip, and errors name the key."""
 
 import json
 import tomllib

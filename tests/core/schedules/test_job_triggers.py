@@ -1,4 +1,4 @@
-"""Schedules that follow another job, as values: triggers, documents, words, rings, templates."""
+"""Schedules that follow another job, as values: triggers, documents, words, cycles, templates."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What people may write for lateness, overlap and failure, and what they may not."""
+"""Policies for lateness, overlap and failure: what is accepted, and what is refused."""
 
 from datetime import timedelta
 from typing import Any

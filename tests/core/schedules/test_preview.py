@@ -1,4 +1,4 @@
-"""A schedule that is still being written: its rule, its next fires, and which key is at fault."""
+"""Previews of a schedule that is still being written: its rule, its next fires, and the key that is wrong."""
 
 from datetime import UTC, datetime
 

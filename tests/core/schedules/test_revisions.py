@@ -1,4 +1,4 @@
-"""Revisions, pure: what held a schedule, whatever was done to it meanwhile."""
+"""Revisions: why a schedule was not active, whatever was done to it meanwhile."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Facts = dict[str, Any]
 
 
 def revisions(*notes: tuple[str, Facts]) -> list[Revision]:
-    """Numbered from 1, each valid from ten times its number on; not active unless it says so."""
+    """Number revisions from 1, each valid from ten times its number on, and not active unless it says so."""
     found = []
     for no, (note, facts) in enumerate(notes, 1):
         options = {"job": "work", "active": False, **facts}

@@ -1,4 +1,4 @@
-"""What a schedule may declare: everything is checked before anything is stored."""
+"""Definitions of schedules: everything is checked before anything is stored."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -47,7 +47,7 @@ SAMPLE: dict[str, Any] = {
 
 
 def test_the_sample_configuration() -> None:
-    """Each five seconds; one at once or none; the last one is cancelled, or tried again; three are made up for."""
+    """Combine an interval of five seconds, a limit, cancelling or retrying the last run, and catching up three."""
     definition = defined(cron("*/5 * * * * *"), name="demo-task", **SAMPLE)
     assert definition.limit == Limit(max=1, when_full="skip")
     assert definition.overlap == Overlap(mode=OverlapMode.CANCEL_PREVIOUS)
