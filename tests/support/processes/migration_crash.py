@@ -41,14 +41,14 @@ def die_inside(database: Database, version: int) -> None:
     database.transact = dying  # type: ignore[method-assign]
 
 
-def die_after(version: int) -> None:
+def die_after(last: int) -> None:
     """Die when the migration is recorded and committed: the next step begins by reading active workers."""
     original = serving_module.make_way
 
     async def dying(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
-        if found == version:
+        if version == last:
             die()
-        await original(tx, found, migration, force=force)
+        await original(tx, version, migration, force=force)
 
     serving_module.make_way = dying
 
