@@ -41,14 +41,14 @@ def die_inside(database: Database, version: int) -> None:
     database.transact = dying  # type: ignore[method-assign]
 
 
-def die_after(version: int) -> None:
+def die_after(last: int) -> None:
     """When it is recorded and committed: the next step begins with a look at who is at work."""
     original = serving_module.make_way
 
-    async def dying(tx: Tx, found: int, migration: Migration, *, force: bool) -> None:
-        if found == version:
+    async def dying(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
+        if version == last:
             die()
-        await original(tx, found, migration, force=force)
+        await original(tx, version, migration, force=force)
 
     serving_module.make_way = dying
 

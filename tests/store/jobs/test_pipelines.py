@@ -146,7 +146,8 @@ async def _blocked(store: Store) -> None:
     sql = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
     async def body(tx: Tx) -> int:
-        return int((await tx.fetch_sql(sql))[0][0])
+        ((count,),) = await tx.fetch_sql(sql)
+        return int(count)
 
     async with asyncio.timeout(20):
         while not await store.database.read(body):
