@@ -126,7 +126,7 @@ async def test_what_its_cancel_leaves_is_tidied_away(store: Store, monkeypatch: 
     await older_cancel(store, await put(store, ONE))
     for _ in range(3):  # a few at a time, each time others
         await store.tidy()
-    assert [str(row[0]) for row in await rows(store, "select run_id from rota_gate order by run_id")] == live
+    assert [str(run_id) for (run_id,) in await rows(store, "select run_id from rota_gate order by run_id")] == live
 
 
 async def test_a_slot_taken_since_is_not_tidied_away(store: Store) -> None:
@@ -141,7 +141,7 @@ async def test_a_slot_taken_since_is_not_tidied_away(store: Store) -> None:
     found = await store.database.read(slots.look_astray)
     (again,) = await claim_limited(store)
     await store.database.transact(lambda tx: slots.tidy(tx, found))
-    assert [row[0] for row in await rows(store, "select fence from rota_gate")] == [again.fence]
+    assert [fence for (fence,) in await rows(store, "select fence from rota_gate")] == [again.fence]
     await put(store, ONE)
     assert await claim_limited(store) == []
 
