@@ -44,14 +44,12 @@ from rota.store.progress.notes import NoteStore, keep_steps
 from rota.store.runs import cancel, enqueue, idempotency, read, report, waits
 from rota.store.runs.bulk import BulkStore
 from rota.store.runs.dependencies import DependencyStore
-from rota.store.runs.enqueue import Hints
 from rota.store.runs.report import Reaped, Reported
 from rota.store.runs.search import Searching
 from rota.store.schedules.schedule_operations import ScheduleStore
 from rota.store.schema import migrate
 from rota.store.workers import requirements, restrict
 from rota.store.workers.replica_parents import ReplicaStore
-from rota.store.workers.replicas import CONDUCTOR
 from rota.store.workers.requirements import RestrictedClaims
 from rota.store.workers.workers import WorkerStore, save_worker
 from rota.values.scope import Scope
@@ -133,41 +131,26 @@ class Store:
         quotas = await self.quotas.concern(runs)
         plain = not quotas and not any(run.is_special for run in runs)
         door = self.database.alone if plain else self.database.transact
-        hints = {enqueue.where_of(run) for run in runs}
         try:
-            answers = await door(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas, hints=hints))
+            return await door(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas))
         except AlreadyThere:
-            again = partial(enqueue.enqueue_again, runs=runs, quotas=quotas, hints=hints)
-            answers = await self.database.transact(again)
-        self._hint(runs, hints)
-        return answers
-
-    def _hint(self, runs: Iterable[NewRun], hints: Hints) -> None:
-        self.database.notify(hints)
-        if any(run.eligibility and run.eligibility.conducts for run in runs):
-            self.database.notify({CONDUCTOR})
+            return await self.database.transact(partial(enqueue.enqueue_again, runs=runs, quotas=quotas))
 
     async def retry_newest(self, run: NewRun, request: KeyHold | None) -> Enqueued | None:
         """A retry of its job's newest run; None if that is another one by now. Of several at once, one is made."""
-        hints = {enqueue.where_of(run)}
-        answer = await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request, hints))
-        self._hint([run], hints)
-        return answer
+        return await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request))
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
-        hints = {enqueue.where_of(run)}
 
         async def body(tx: Tx) -> Enqueued:
-            (answer,) = await enqueue.enqueue_again(tx, [run], hints=hints)
+            (answer,) = await enqueue.enqueue_again(tx, [run])
             if answer.created:
                 await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
                 await pipeline_stages.go_on(tx, answer.id)
             return answer
 
-        answer = await self.database.transact(body)
-        self.database.notify(hints)
-        return answer
+        return await self.database.transact(body)
 
     async def asked_before(self, request: KeyHold) -> Sequence[str]:
         """The runs that a request made, if it came before."""
@@ -191,9 +174,7 @@ class Store:
         return await self.database.glance(requirements.known)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
-        reported = await self.database.transact(lambda tx: report.report(tx, reports))
-        self.database.notify(reported.queues)
-        return reported
+        return await self.database.transact(lambda tx: report.report(tx, reports))
 
     async def extend(self, worker: WorkerInfo, held: Sequence[tuple[str, int]], lease: int) -> Extended:
         """Renew all of a worker's leases and its own sign of life."""
@@ -232,9 +213,7 @@ class Store:
         await self.database.transact(lambda tx: tx.fetch("worker_gone", id=worker_id))
 
     async def reap(self, limit: int) -> Reaped:
-        reaped = await self.database.transact(lambda tx: report.reap(tx, limit))
-        self.database.notify(reaped.queues)
-        return reaped
+        return await self.database.transact(lambda tx: report.reap(tx, limit))
 
     async def tidy(self) -> None:
         """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
@@ -242,7 +221,7 @@ class Store:
         found = await self.database.read(lambda tx: slots.look_astray(tx, self._looked_to, emptied))
         self._looked_to = found.looked_to
         if found:
-            self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))
+            await self.database.transact(lambda tx: slots.tidy(tx, found))
         await self.quotas.settle_changed()
 
     async def promote(self, limit: int) -> Promoted:
@@ -254,24 +233,18 @@ class Store:
         next_in, needed, opens_in = await self.database.read(look)
         due, opens = (one is not None and one <= 0 for one in (next_in, opens_in))
         promote = partial(waits.promote, limit=limit, needed=bool(needed))
-        queues = await self.database.transact(promote) if due else []
-        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else set()
+        count = await self.database.transact(promote) if due else 0
+        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else False
         if due or opens:
-            self.database.notify({*queues, *opened})
             next_in, _, opens_in = await self.database.read(look)
         upcoming = min((one for one in (next_in, opens_in) if one is not None), default=None)
-        return Promoted(len(queues), upcoming, bool(opened))
+        return Promoted(count, upcoming, opened)
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
-        queues: set[str] = set()
-        state = await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor, queues))
-        self.database.notify(queues)
-        return state
+        return await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor))
 
     async def restrict(self, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
-        queues: set[str] = set()
-        await self.database.transact(lambda tx: restrict.restrict(tx, run_id, only_workers, actor, queues))
-        self.database.notify(queues)
+        await self.database.transact(lambda tx: restrict.restrict(tx, run_id, only_workers, actor))
 
     async def get_run(self, run_id: str) -> Run:
         return await self.database.read(lambda tx: read.get_run(tx, run_id))
@@ -318,9 +291,8 @@ class Store:
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
         declared = list(definitions)
 
-        async def body(tx: Tx) -> set[str]:
+        async def body(tx: Tx) -> None:
             await require_free(tx, {definition.name for definition in declared})
-            queues: set[str] = set()
             for definition in declared:
                 text = msgspec.json.encode(definition, order="deterministic").decode()
                 name, version, kind = definition.name, definition.version, definition.kind
@@ -328,11 +300,10 @@ class Store:
                 newest = await read.job(tx, name) if changed else None
                 if newest is not None:
                     await admit.declare(tx, newest)
-                    queues |= await restrict.declare(tx, newest)
+                    await restrict.declare(tx, newest)
                     await expectations.declare_job(tx, newest)
-            return queues
 
-        self.database.notify(await self.database.transact(body))
+        await self.database.transact(body)
 
     async def job(self, name: str) -> JobDefinition | None:
         return await self.database.read(lambda tx: read.job(tx, name))
@@ -356,11 +327,10 @@ class Store:
             resumed = bool(await tx.fetch("resume_queue", queue=queue))
             if resumed:
                 await audit.note(tx, "queue", queue, "resumed", actor, {})
+            tx.wake(queue)
             return resumed
 
-        resumed = await self.database.transact(body)
-        self.database.notify({queue})
-        return resumed
+        return await self.database.transact(body)
 
     async def paused_queues(self) -> list[Pause]:
         return await self.database.read(read.paused_queues)

@@ -334,7 +334,7 @@ async def test_a_trigger_and_the_drop_of_its_job(postgres_store: Store) -> None:
 
     async def trigger(tx: Tx) -> list[str]:
         row = await change.locked(tx, "s")
-        _, made = await trigger_now.trigger(tx, row, store.new_id, row.definition.lanes, force=False)
+        made = await trigger_now.trigger(tx, row, store.new_id, row.definition.lanes, force=False)
         has.set()
         await go.wait()
         return made

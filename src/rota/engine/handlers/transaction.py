@@ -85,8 +85,7 @@ async def transaction(
         tx = Transaction(session, limits)
         yield tx
         report, notes = await end(tx.result) if tx.is_finished else (None, None)
-        queues = await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))
-    store.database.notify(queues)
+        await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))
 
 
 @contextlib.contextmanager

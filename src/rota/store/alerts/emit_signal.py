@@ -15,22 +15,17 @@ MESSENGER = "\x01messenger"
 """Hints to it travel as those of a queue do."""
 
 
-async def tell(tx: Tx, ended: Sequence[str]) -> bool:
-    """Whether there is something to tell: nothing, unless somebody listens to the jobs of these runs."""
-    return bool(await tx.fetch("signal_ends", [(id,) for id in ended])) if ended else False
+async def tell(tx: Tx, ended: Sequence[str]) -> None:
+    """Write a signal for each of these ended runs whose job somebody listens to, and wake the messenger if any is."""
+    if ended and await tx.fetch("signal_ends", [(id,) for id in ended]):
+        tx.wake(MESSENGER)
 
 
-async def telling(tx: Tx, ended: Sequence[str], queues: set[str]) -> None:
-    """The same; the messenger is among the `queues` to hint to, then."""
-    if await tell(tx, ended):
-        queues.add(MESSENGER)
-
-
-async def tell_missed(tx: Tx, missed: Sequence[tuple[ScheduleRow, Gap]], queues: set[str]) -> None:
-    """Plan times that got no run, of schedules whose job somebody listens to; `queues` as above."""
+async def tell_missed(tx: Tx, missed: Sequence[tuple[ScheduleRow, Gap]]) -> None:
+    """Write signals for plan times that got no run, of schedules whose job somebody listens to."""
     rows = [(row.name, row.definition.job, _told_gap(gap)) for row, gap in missed]
     if rows and await tx.fetch("signal_missed", rows):
-        queues.add(MESSENGER)
+        tx.wake(MESSENGER)
 
 
 def _told_gap(gap: Gap) -> str:

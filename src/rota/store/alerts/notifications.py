@@ -46,9 +46,7 @@ async def heed_schedule(tx: Tx, schedule: str, job: str | None = None) -> None:
         await tx.fetch("heed_schedules", [(name, schedule) for name in names])
 
 
-async def tell(
-    tx: Tx, heard: Sequence[tuple[Signal, Sequence[str]]], new_id: Callable[[], str], queues: set[str]
-) -> int:
+async def tell(tx: Tx, heard: Sequence[tuple[Signal, Sequence[str]]], new_id: Callable[[], str]) -> int:
     """A run of our own for each notification that a signal concerns; with each signal, the names of those to ask."""
     if not any(names for _, names in heard):
         return 0
@@ -69,8 +67,7 @@ async def tell(
             made.append(new_run(known[name].job, id, payload, {"tags": [name]}))
     await tx.fetch("tell", [(*place, one.since, one.told, one.held) for place, one in sorted(windows.items())])
     if made:
-        await enqueue.enqueue(tx, made, hints=queues)
-        queues.update(run.queue for run in made)
+        await enqueue.enqueue(tx, made)
     return len(made)
 
 

@@ -32,6 +32,14 @@ class Tx(Protocol):
 
     dialect: Dialect
     hot: HotForms
+    woken: set[str | None]
+    """Queues that `wake` named since the transaction began; its database tells their listeners after the commit."""
+
+    def wake(self, *queues: str | None) -> None:
+        """Hint, once this transaction is committed, that these queues may have work; None: any queue.
+
+        After a rollback nobody is told. A body that is run again begins with nobody to tell.
+        """
 
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]: ...
 
@@ -49,14 +57,10 @@ class AlreadyThere(Conflict):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """`ids` of runs whose lease was current; `followed`, those of them that others wait for.
-
-    `told`: somebody listens to some of them, and the messenger has something to do.
-    """
+    """`ids` of runs whose lease was current; `followed`, those of them that others wait for."""
 
     ids: set[str]
     followed: list[str]
-    told: bool = False
 
 
 class HotForms(Protocol):
@@ -78,7 +82,8 @@ class HotForms(Protocol):
 
     async def claim(self, request: ClaimRequest) -> list[Claim]: ...
 
-    async def complete(self, reports: Sequence[Report]) -> Completed: ...
+    async def complete(self, reports: Sequence[Report]) -> Completed:
+        """End runs that succeeded, drop their leases, and write the signals of those that somebody listens to."""
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         """Limits to see to, locked, least recently served first."""
@@ -107,7 +112,7 @@ class Session(Protocol):
         """In the database's own notation: `$1` on PostgreSQL, `?` on SQLite."""
 
     async def within(self, work: Work[T]) -> T:
-        """Statements of ours, in the same transaction."""
+        """Run statements of ours in the same transaction. Whom they wake is told when the session is committed."""
 
 
 class Database(Protocol):
@@ -117,7 +122,7 @@ class Database(Protocol):
     """Hints of other processes do not get here: what they leave is found by looking."""
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
-        """Run `work` in a transaction; again, from the start, when the database asks for it.
+        """Run `work` in a transaction; again, from the start, when the database asks for it. Tell whom it woke.
 
         Unless told that it is not `repeatable`, also when the connection broke and nobody knows whether it committed.
         `deadline` replaces that of every call, for what may take longer.

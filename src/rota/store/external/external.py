@@ -126,28 +126,26 @@ class ExternalStore:
     async def step(self, run_id: str, fence: int, given: StepReport) -> StepState:
         """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
 
-        async def body(tx: Tx) -> tuple[StepState, set[str]]:
+        async def body(tx: Tx) -> StepState:
             held = await handover.lock(tx, run_id, fence)
             opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=run_id)}
             word = msgspec.structs.replace(given, id=within(held.part if held else None, given.id))
             _, was, by, _ = opened.get(word.id, _NOT_OPENED)
             if was == StepState.SUCCEEDED and (held is not None or (by == fence and word.state == was)):
-                return StepState.SUCCEEDED, set()
+                return StepState.SUCCEEDED
             if held is None:
                 raise await _stale(tx, run_id, fence)
             definition_of(held.definition.steps, given.id)
             if word.id not in opened and len(opened) >= MOST_STEPS:
                 raise Invalid(f"a run has at most {MOST_STEPS} steps")
             if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
-                _, reported = await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, word.result))
-                return StepState.SUCCEEDED, reported.queues
+                await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, word.result))
+                return StepState.SUCCEEDED
             note = _step_note(held, word, opened, await _stored(tx, run_id, word.error))
             await notes.write(tx, Notes(steps=(note,)))
-            return word.state, set()
+            return word.state
 
-        state, queues = await self._database.transact(body)
-        self._database.notify(queues)
-        return state
+        return await self._database.transact(body)
 
     async def say(self, run_id: str, fence: int, lines: str, no: int | None, limit: int) -> None:
         """Under a number of its own, so that lines said again with it are not there twice. Old ones make room."""
@@ -182,10 +180,7 @@ class ExternalStore:
             report, reported = await _end(tx, held, ending)
             return Ended(_state_after(report, reported), report, reported)
 
-        ended = await self._database.transact(body)
-        if ended.reported is not None:
-            self._database.notify(ended.reported.queues)
-        return ended
+        return await self._database.transact(body)
 
 
 async def _lock(tx: Tx, run_id: str, fence: int) -> HeldRun:

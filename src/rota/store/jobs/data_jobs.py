@@ -22,7 +22,6 @@ from rota.store.runs import enqueue
 from rota.store.schedules import change, schedules_of_job
 from rota.store.schedules.schedule_operations import PLANNER
 from rota.store.workers import restrict
-from rota.store.workers.replicas import CONDUCTOR
 from rota.values.durations import in_micros
 
 CODE = "code"
@@ -99,24 +98,22 @@ class DataJobStore:
 
         What an earlier request of the same words has made of it is there already.
         """
-        schedule_id, queues, hints = self._new_id(), set[str](), set[str | None]()
+        schedule_id = self._new_id()
 
         async def body(tx: Tx) -> MadeJob:
             made = await _added(tx, definition, owner)
             if schedule is not None:  # its cursor before the limits and runs that a new version touches
                 await _scheduled(tx, schedule_id, schedule, actor)
+                tx.wake(PLANNER)
             if made.new:
-                await _declare(tx, made.job, actor, "added", queues)
+                await _declare(tx, made.job, actor, "added")
             if run is None:
                 return made
             new = run(made.job)
-            (answer,) = await enqueue.enqueue_again(tx, [new], hints=hints)
-            hints.update({enqueue.where_of(new), CONDUCTOR} if new.eligibility else {enqueue.where_of(new)})
+            (answer,) = await enqueue.enqueue_again(tx, [new])
             return msgspec.structs.replace(made, run=answer)
 
-        made = await self._database.transact(body)
-        self._database.notify({*queues, *hints, *({PLANNER} if schedule is not None else ())})
-        return made
+        return await self._database.transact(body)
 
     async def get(self, name: str) -> JobDefinition:
         """With its secrets."""
@@ -139,13 +136,10 @@ class DataJobStore:
                 return newest
             made = await _insert(tx, definition, rows, rows[0][1])
             if made is not None:
-                await _declare(tx, made, actor, "changed", queues)
+                await _declare(tx, made, actor, "changed")
             return made
 
-        queues: set[str] = set()
-        made = await self._database.transact(body)
-        self._database.notify(queues)
-        return made
+        return await self._database.transact(body)
 
     async def delete(self, name: str, actor: str | None, *, force: bool) -> list[str]:
         """Its own schedule goes with it. Dropped twice, it was dropped the first time.
@@ -228,10 +222,10 @@ async def _insert(tx: Tx, definition: JobDefinition, rows: list[Row], owner: str
     return made if await tx.fetch("add_data_job", **facts, definition=text) else None
 
 
-async def _declare(tx: Tx, made: JobDefinition, actor: str | None, what: str, queues: set[str]) -> None:
-    """What follows from a new version; `queues` gets those where runs may begin because of it."""
+async def _declare(tx: Tx, made: JobDefinition, actor: str | None, what: str) -> None:
+    """Do what follows from a new version."""
     await admit.declare(tx, made)
-    queues |= await restrict.declare(tx, made)
+    await restrict.declare(tx, made)
     await expectations.declare_job(tx, made)
     await audit.note(tx, "job", made.name, what, actor, {"kind": made.kind, "version": made.version})
 

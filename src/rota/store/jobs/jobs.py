@@ -219,7 +219,7 @@ async def stats(tx: Tx, job: str) -> JobStats:
     return stats_of(job, tally, found.running_since, next_at(found))
 
 
-async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqueue.Hints) -> Enqueued | None:
+async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> Enqueued | None:
     """None, and nothing is done, if the run that it repeats is not its job's newest any more.
 
     Two that retry the same one wait for each other at the old run: the second finds the retry of the first.
@@ -234,7 +234,7 @@ async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqu
         newest = await newest_run(tx, run.job)
         if newest is None or newest[0] != run.retry_of:
             return None
-    (answer,) = await enqueue.enqueue_again(tx, [run], hints=hints)
+    (answer,) = await enqueue.enqueue_again(tx, [run])
     return answer
 
 

@@ -26,10 +26,11 @@ _CANCEL_AT = 5
 _job = msgspec.json.Decoder(JobDefinition).decode
 
 
-async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> set[str]:
-    """The same of runs that were made after a model. Returns the queues where they wait."""
+async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> None:
+    """The same of runs that were made after a model; wake the queues where they wait."""
     plans = {id: model.pipeline for id, model in runs if model is not None and model.pipeline is not None}
-    return await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items()}) if plans else set()
+    if plans:
+        await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items()})
 
 
 async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
@@ -43,10 +44,10 @@ async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
     await place(tx, {id: (plan, plan.parts[0]) for id, plan in found.items() if plan is not None})
 
 
-async def place(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> set[str]:
-    """These runs, which wait, wait for whoever does that part. Returns their queues."""
+async def place(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> None:
+    """Let these runs, which wait, wait for whoever does that part; wake their queues."""
     await _put(tx, parts)
-    return {row[0] for row in await tx.fetch("ready_for_parts", [(id,) for id in sorted(parts)])}
+    tx.wake(*[queue for (queue,) in await tx.fetch("ready_for_parts", [(id,) for id in sorted(parts)])])
 
 
 async def go_on(tx: Tx, run_id: str) -> None:

@@ -52,8 +52,8 @@ class Order(msgspec.Struct, frozen=True):
     actor: str | None = None
 
 
-async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[Backfill, set[str]]:
-    """Returns what it did, and the queues that may have something to claim now."""
+async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> Backfill:
+    """Make the runs of plan times that have none; return what was done."""
     if row.definition.follows is not None:
         raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
     if row.definition.awaited is not None:
@@ -69,15 +69,14 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     choice = await _choice(tx, row, order, plan_times, scopes, ranges)
     if len(choice.missing) > MOST_RUNS:
         raise _too_many(len(choice.missing))
-    queues: set[str] = set()
-    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id, queues)
+    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
     if made:
         await _cut(tx, history, ranges, list(made.values()))
     rested = row.revision if row.revision != before else None
     if made or rested:
         await _note(tx, row, order, len(made), rested)
     chosen = choice.missing if order.dry_run else list(made.values())
-    told = Backfill(
+    return Backfill(
         schedule=row.name,
         count=len(chosen),
         retried=sum(1 for one in chosen if one.instead_of is not None),
@@ -89,7 +88,6 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
         plan_times=tuple(instant(at) for at in list(dict.fromkeys(one.plan_time for one in chosen))[:SAMPLE]),
         dry_run=order.dry_run,
     )
-    return told, queues
 
 
 async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
@@ -191,7 +189,6 @@ async def _make(
     order: Order,
     missing: Sequence[MissingPlanTime],
     new_id: NewId,
-    queues: set[str],
 ) -> dict[str, MissingPlanTime]:
     """By their ids; without those that a key of another run makes needless."""
     assert pattern.model is not None
@@ -216,8 +213,8 @@ async def _make(
         waiting = await waits.follow(tx, _turns(list(runs), order.concurrency)) if conducts else set()
         ready = [(id, _IN_TURN if id in waiting else _LIMITED, _limit_key(gated[id])) for id in runs]
         await tx.fetch("insert_backfilled_ready", ready)
-        queues.add(shape.queue)
-        await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs], queues)
+        tx.wake(shape.queue)
+        await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs])
     return {id: one for id, (one, _) in runs.items()}
 
 

@@ -37,14 +37,14 @@ class LedgerStore:
 
     async def backfill(self, name: str, order: backfill.Order) -> Backfill:
         """Repeated after an unknown outcome, it finds the runs that it made, and gives the first answer."""
-        answers: list[tuple[Backfill, set[str]]] = []
+        answers: list[Backfill] = []
 
-        async def body(tx: Tx) -> tuple[Backfill, set[str]]:
+        async def body(tx: Tx) -> Backfill:
             row = await change.locked(tx, name)
-            if not answers or not await backfill.is_done(tx, answers[-1][0]):
+            if not answers or not await backfill.is_done(tx, answers[-1]):
                 answers.append(await backfill.backfill(tx, row, order, self._new_id))
+            else:
+                tx.wake(None)  # the transaction that made them did not come to tell
             return answers[-1]
 
-        done, queues = await self._database.transact(body)
-        self._database.notify(queues)
-        return done
+        return await self._database.transact(body)

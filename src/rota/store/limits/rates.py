@@ -70,8 +70,8 @@ async def opening(tx: Tx, full: Mapping[str, Counted]) -> dict[str, int]:
     return {key: first.get(key, one.at) + one.period for key, one in full.items()}
 
 
-async def open_due(tx: Tx, limit: int) -> set[str]:
-    """Rates that have a place again: who waits under them may go on. Returns their queues.
+async def open_due(tx: Tx, limit: int) -> bool:
+    """Open rates that have a place again, so that who waits under them may go on; return whether any queue was woken.
 
     Of those that they block, as many as there are places; if more are left, they are seen to at the next such time.
     """
@@ -90,12 +90,18 @@ async def open_due(tx: Tx, limit: int) -> set[str]:
         at = await opening(tx, again)
         rows = [(key, _shut(int(found[key][3]), one), None, 0, at[key]) for key, one in sorted(again.items())]
         await tx.fetch("shut_limits", rows)
-    return {queue for pair in await _queues(tx, keys) for queue in pair if queue is not None}
+    return await wake_queues_under(tx, keys) if keys else False
 
 
 def _shut(shut: int, one: Counted) -> int | None:
     return SHUT_FOR_A_WHILE if shut == SHUT_FOR_A_WHILE and one.free <= 0 else None
 
 
-async def _queues(tx: Tx, keys: Sequence[Row]) -> Sequence[Row]:
-    return await tx.fetch("queues_under", keys) if keys else []
+async def wake_queues_under(tx: Tx, keys: Sequence[Row]) -> bool:
+    """Wake the first and the last queue of the runs that wait under each of these limits; False if none waits.
+
+    A limit has mostly one queue; whoever of a third one is not hinted to finds its runs by polling.
+    """
+    queues = {queue for pair in await tx.fetch("queues_under", keys) for queue in pair if queue is not None}
+    tx.wake(*queues)
+    return bool(queues)

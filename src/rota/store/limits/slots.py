@@ -157,13 +157,13 @@ async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str,
     return [row[:2] for row in (*freed, *left) if row[2] is None or row[1] == 0]
 
 
-async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
-    """Others may take these slots; returns their queues. Once in a transaction: the locks are taken in order.
+async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
+    """Let others take these slots. Once in a transaction: the locks are taken in the order of keys.
 
     Locked before it is opened: a claim that counts these slots at this moment would shut it afterwards.
     """
     if not freed:
-        return set()
+        return
     places: dict[str, int] = {}
     for key, place in freed:
         places[key] = min(place, places.get(key, place))
@@ -174,8 +174,7 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
     for key, count in (await _free(tx, blocking, {})).items() if blocking else ():
         if count > 0:
             keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=count)]
-    queues = await tx.fetch("queues_under", keys)
-    return {queue for pair in queues for queue in pair if queue is not None}
+    await rates.wake_queues_under(tx, keys)
 
 
 class SweepPosition(msgspec.Struct, frozen=True):
@@ -251,15 +250,14 @@ async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Ro
     )
 
 
-async def tidy(tx: Tx, found: Strays) -> set[str]:
-    """Put right what is astray; returns the queues where runs may go on."""
+async def tidy(tx: Tx, found: Strays) -> None:
+    """Put right what is astray."""
     freed = await leave(tx, ended=found.ended, again=found.again)
-    queues = await open_limits(tx, [*freed, *((row[0], _WHATEVER) for row in found.forgotten)])
+    await open_limits(tx, [*freed, *((row[0], _WHATEVER) for row in found.forgotten)])
     if found.awaited:
-        queues |= await waits.release(tx, found.awaited)
+        await waits.release(tx, found.awaited)
     if found.idle:
-        queues |= await waits.go_on(tx, found.idle)
+        await waits.go_on(tx, found.idle)
     if found.unused:  # last: whoever waits for a limit that goes does not wait for all that
         await tx.fetch("forget_begun", found.unused, limit=_BITE * _BITE)
         await tx.fetch("drop_limits", found.unused)
-    return queues

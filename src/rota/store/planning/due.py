@@ -52,7 +52,7 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, know
     found, read = await lock_due(tx, limit, providers, known)
     rows = _affordable(found, providers)
     if not rows:
-        return Planning(0, 0, set())
+        return Planning(0, 0)
     asleep = [row for row in rows if not row.active]
     ready = [row for row in rows if row.active] if asleep else rows
     planning = await plan_rows(tx, ready, new_id, providers)

@@ -78,9 +78,7 @@ def rehearse(pattern: RunTemplate, name: str, plan_time: int | None) -> None:
             ordinary(definition, pattern.times or definition.times(name), plan_time, plan_time)
 
 
-async def make_ordinary(
-    tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str], queues: set[str]
-) -> Tally:
+async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str]) -> Tally:
     ids = [new_id() for _ in fires]
     ats = [_eligible(one) for one in fires]
     plans = [one.fire.plan_time for one in fires]
@@ -98,7 +96,7 @@ async def make_ordinary(
         )
     if fires:
         places = [one.pattern.place for one in fires]
-        queues |= {place[0] for place in places}
+        tx.wake(*{place[0] for place in places})
         await tx.fetch("insert_planned_ready", plain_ready(ids, places, now, ats))
     tally.ran, tally.lateness = len(fires), [max(0, now - at) for at in ats]
     return tally

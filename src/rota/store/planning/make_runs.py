@@ -192,44 +192,40 @@ async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[RunTemplate | str]:
     return [found[text] for text in texts]
 
 
-async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:
-    """Everything that the decisions say; `queues` gets those where there may be something to claim now.
-
-    Returns those that are live runs now: their lanes have to know.
-    """
+async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> list[Pair]:
+    """Do everything that the decisions say; return those that are live runs now: their lanes have to know."""
     gates: dict[str, tuple[Gate, ...]] = {}
     behind: list[tuple[str, str]] = []
     if under or any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
         limited = [(work, one) for work, one in pairs if work.pattern.limited or one.scope in under]
         gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
-        pairs = await _admitted(tx, _without_each_other(pairs), gates, queues)
+        pairs = await _admitted(tx, _without_each_other(pairs), gates)
         behind = _behind(pairs)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
     made = [pair for pair in pairs if there is None or pair[1].run_id in there]
     creates = [pair for pair in made if creates_run(pair[1])]
     if len(creates) < len(made):
-        await emit_signal.telling(tx, [one.run_id for _, one in made if not creates_run(one)], queues)
+        await emit_signal.tell(tx, [one.run_id for _, one in made if not creates_run(one)])
     if not creates:
         return []
     waiting = await waits.follow(tx, behind) if behind else set()
-    queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
+    tx.wake(*{work.pattern.model.queue for work, _ in creates if work.pattern.model})
     ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
     await tx.fetch("insert_planned_ready", ready)
     models = [(one.run_id, work.pattern.model) for work, one in creates]
     gated = [_gated(work, one, gates[one.run_id]) for work, one in creates if one.run_id in gates]
-    await put_in_place(tx, models, gated, queues)
+    await put_in_place(tx, models, gated)
     return creates
 
 
-async def put_in_place(
-    tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[LimitedRun], queues: set[str]
-) -> None:
+async def put_in_place(tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[LimitedRun]) -> None:
     """New runs, made after a model, that are ready: who does them, as several or in parts, and under which limits."""
     staffed = [(id, model.eligibility) for id, model in runs if model is not None and model.eligibility]
     if staffed:
         await requirements.assign(tx, staffed)
-        queues |= {CONDUCTOR for _, eligibility in staffed if eligibility.conducts}
-    queues |= await pipeline_stages.begin_like(tx, runs)
+        if any(eligibility.conducts for _, eligibility in staffed):
+            tx.wake(CONDUCTOR)
+    await pipeline_stages.begin_like(tx, runs)
     if under_limits := [run for run in gated if run.gates]:
         await admit.install(tx, under_limits)
 
@@ -256,7 +252,7 @@ def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> 
     return LimitedRun(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
 
 
-async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]], queues: set[str]) -> list[Pair]:
+async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
     """What a limit, or a key that another run holds, does not let be, is skipped; and nobody makes way for it."""
     creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
     gated = [_gated(work, one, gates[one.run_id]) for work, one in pairs if gates.get(one.run_id)]
@@ -274,7 +270,7 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     async def unless(run_id: str) -> str | None:
         reason = await keys.take(run_id)
         for other in displaced.get(run_id, ()) if reason is None else ():
-            await cancel.supersede(tx, other, _superseded(run_id), OVERLAP, queues)
+            await cancel.supersede(tx, other, _superseded(run_id), OVERLAP)
         return reason
 
     answers = await admit.admit(tx, decided, refuse=False, locked=True, displaced=displaced, unless=unless)

@@ -35,18 +35,17 @@ NewId = Callable[[], str]
 
 
 class Planning(msgspec.Struct, frozen=True):
-    """What a planning transaction did: schedules looked at, runs made, where they wait, what was decided, and what had
-    to be read of what schedules say.
+    """What a planning transaction did: schedules looked at, runs made, what was decided, and the definitions that had
+    to be read.
     """
 
     schedules: int
     runs: int
-    queues: set[str]
     tally: Tally = msgspec.field(default_factory=Tally)
     read: Read = NOTHING_READ
 
 
-NOTHING = Planning(0, 0, set())
+NOTHING = Planning(0, 0)
 
 
 async def plan_rows(
@@ -99,9 +98,8 @@ async def plan_rows(
     planning = await _apply(tx, works, int(now), providers, under) if works else NOTHING
     if not fires:
         return planning
-    queues = set(planning.queues)
-    tally = await make_ordinary(tx, fires, int(now), new_id, queues)
-    return Planning(len(works) + len(fires), runs, queues, planning.tally.plus(tally))
+    tally = await make_ordinary(tx, fires, int(now), new_id)
+    return Planning(len(works) + len(fires), runs, planning.tally.plus(tally))
 
 
 async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[DueSchedule], list[Row]]:
@@ -156,8 +154,7 @@ def _up_to_date(
 
 async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: Providers, under: Under) -> Planning:
     runs = [(work, planned) for work in works for planned in work.tick.planned]
-    queues: set[str] = set()
-    made = await make_runs(tx, runs, now, queues, under) if runs else []
+    made = await make_runs(tx, runs, now, under) if runs else []
     opened = {work.row.cursor_no: planned.plan_time for work, planned in made if _is_alone(work)}
     others = [lane_run(work, planned) for work, planned in made if work.row.cursor_no not in opened]
     if others:
@@ -167,7 +164,7 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
     ]
     if missed:
         await tx.fetch("insert_ranges", missed)
-        await tell_missed(tx, [(work.row, gap) for work in works for gap in work.tick.missed], queues)
+        await tell_missed(tx, [(work.row, gap) for work in works for gap in work.tick.missed])
     digested = [row for work in works for row in work.lanes.digested]
     if digested:
         await tx.fetch("digest_lane_runs", digested)
@@ -180,7 +177,7 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
     for work in works:
         if work.row.tzdata != tzdata or work.tick.next_plan is None:
             await _note_changes(tx, work)
-    return Planning(len(works), len(runs), queues, _tally(works, made, now, under))
+    return Planning(len(works), len(runs), _tally(works, made, now, under))
 
 
 def _tally(works: Sequence[PlannedSchedule], made: Sequence[Pair], now: int, under: Under) -> Tally:

@@ -12,7 +12,7 @@ from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
 from rota.core.states import RunState, end_unclaimed_as
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
-from rota.store.alerts.emit_signal import telling
+from rota.store.alerts.emit_signal import tell
 from rota.store.databases.database import Tx
 from rota.store.ledger import audit
 from rota.store.runs import waits
@@ -29,13 +29,8 @@ _IN_HANDS = (
 _PLACES = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
 
 
-async def cancel(
-    tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None = None
-) -> RunState:
-    """Unclaimed: ended at once. Claimed: its worker is asked to stop, and has its grace to do so.
-
-    `queues` gets those where runs go on that waited for it.
-    """
+async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> RunState:
+    """End an unclaimed run at once; ask the worker of a claimed one to stop, which has its grace to do so."""
     await _reserve_awaited(tx, run_id)
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
         facts = await tx.fetch("cancel_facts", id=run_id)
@@ -46,14 +41,14 @@ async def cancel(
             return RunState.CANCELLED  # repeated after an unknown outcome, or by somebody else: it is what was wanted
         if state is not None:
             raise RunIsFinal(run_id, state, "cancelled")
-        if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues):
+        if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor):
             return RunState.CANCELLED
         policy = cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
         if await _ask_to_stop(tx, run_id, reason, actor, in_micros(policy.grace)):
             return RunState.CANCELLING
-        if await replicas.cancel_conducted(tx, run_id, reason, actor, queues):
+        if await replicas.cancel_conducted(tx, run_id, reason, actor):
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
@@ -72,24 +67,24 @@ async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | Non
     return False
 
 
-async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str]) -> bool:
+async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str) -> bool:
     """A run that only one worker may have, which is gone for good. False: somebody has it by now."""
-    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor, queues) is not None
+    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor) is not None
 
 
-async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
+async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
     """As `cancel`, of a run that nobody has; False: it is final, or somebody has it by now."""
     await _reserve_awaited(tx, run_id)
-    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues) is not None
+    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor) is not None
 
 
-async def supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
+async def supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
     """As `cancel`, but what has not begun has been skipped. None: it is final, or cannot be stopped."""
     await _reserve_awaited(tx, run_id)
-    return await _supersede(tx, run_id, reason, actor, queues)
+    return await _supersede(tx, run_id, reason, actor)
 
 
-async def give_way(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
+async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
     """As `supersede`, by whoever holds a limit, and so must not wait for a run: its end would wait for that limit.
 
     One that somebody else has at this moment, and that was not reserved before, is left alone.
@@ -99,7 +94,7 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str
         return None
     for place in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
         if await tx.fetch(place, id=run_id):
-            return await _supersede(tx, run_id, reason, actor, queues)
+            return await _supersede(tx, run_id, reason, actor)
     return None
 
 
@@ -129,17 +124,17 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
         await tx.fetch("lock_runs", [(id,) for id in wanted])
 
 
-async def _supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None) -> RunState | None:
-    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor, queues):
+async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
+    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor):
         return ended
     try:
-        return await cancel(tx, run_id, reason, actor, queues)
+        return await cancel(tx, run_id, reason, actor)
     except (NotCancellable, RunIsFinal, UnknownRun):
         return None
 
 
 async def _end_unclaimed(
-    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None, queues: set[str] | None
+    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None
 ) -> RunState | None:
     """How it has ended now: as `wanted`, unless it has begun and was to be skipped. None: somebody has it."""
     ready = await tx.fetch("drop_ready", id=run_id)
@@ -157,10 +152,8 @@ async def _end_unclaimed(
     await audit.note(tx, "run", run_id, what, actor, change, fence=fence + 1)
     await tx.fetch("drop_gates", [(run_id,)])
     await waits.bequeath(tx, run_id)
-    released = await waits.release(tx, {run_id: state.value})
-    await telling(tx, [run_id], released)
-    if queues is not None:
-        queues |= released
+    await waits.release(tx, {run_id: state.value})
+    await tell(tx, [run_id])
     return state
 
 

@@ -23,27 +23,16 @@ from rota.store.limits.quotas import gated as under_quotas
 from rota.store.runs import dependencies
 from rota.store.workers import replicas, requirements
 
-Hints = set[str] | set[str | None]
-"""Queues where something may be claimed; None: in any."""
-
-
-def where_of(run: NewRun) -> str | None:
-    """Parts of a pipeline may be of any queue."""
-    return None if is_pipeline(run.overrides) else run.queue
-
 
 class AfterEnqueue(msgspec.Struct):
-    """To be done at the end: limits of runs that came under them are opened, and whoever is to be told is hinted."""
+    """To be done at the end: the limits of runs that came under them are opened."""
 
     placed: list[LimitedRun] = []
-    hints: set[str] = set()
 
 
-async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None) -> list[Enqueued]:
-    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none.
-
-    `hints` gets those who are to be told of runs that ended with it: a limit or a dependency may do that.
-    """
+async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
+    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none."""
+    wake(tx, runs)
     await hold_jobs(tx, runs)
     if quotas:
         runs = await under_quotas(tx, runs)
@@ -57,11 +46,16 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints:
     left = AfterEnqueue()
     answers = await (_enqueue_keyed(tx, runs, keyed, left) if keyed else _insert(tx, runs, left))
     if any(run.after for run in runs):
-        left.hints |= await dependencies.attach(tx, runs, answers)
+        await dependencies.attach(tx, runs, answers)
     await admit.open_for(tx, left.placed)
-    if hints is not None:
-        hints.update(left.hints)
     return answers
+
+
+def wake(tx: Tx, runs: Sequence[NewRun]) -> None:
+    """Wake the queues of these runs. Parts of a pipeline may be of any queue; the conductor begins replicas."""
+    tx.wake(*{None if is_pipeline(run.overrides) else run.queue for run in runs})
+    if any(run.eligibility and run.eligibility.conducts for run in runs):
+        tx.wake(replicas.CONDUCTOR)
 
 
 async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
@@ -113,7 +107,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> l
         await tx.fetch("drop_ready", id=run_id)
         end = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
         await tx.fetch("end_unclaimed", id=run_id, **end)
-    await emit_signal.telling(tx, list(skipped), left.hints)
+    await emit_signal.tell(tx, list(skipped))
     there = [run for run in gated if run.id not in skipped]
     await admit.place(tx, there)
     left.placed += there
@@ -142,13 +136,12 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
-async def enqueue_again(
-    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None
-) -> list[Enqueued]:
+async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
     """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
+    wake(tx, runs)  # also of those that are there: whoever made them may have died before they told
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
     there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
-    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas, hints=hints)
+    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas)
     return [there.get(run.id) or rest.pop(0) for run in runs]
 
 

@@ -37,14 +37,13 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
     return {run for run, _ in waiting}
 
 
-async def release(tx: Tx, ended: Mapping[str, str | None], vain: list[RunState] | None = None) -> set[str]:
-    """These runs are final, each in its state: whoever waits for nothing else goes on. Returns their queues.
+async def release(tx: Tx, ended: Mapping[str, str | None], vain: list[RunState] | None = None) -> None:
+    """Let go on whoever waited for these runs, which are final, each in its state, and waits for nothing else.
 
     Whoever needed a success that did not come ends, and with it those that needed its own. None: the run is gone, and
     not known to have gone well. Of those that waited, some may be over: cancelled, they leave their waits to whoever
     ends what they waited for. `vain` gets the states of those that ended because of it.
     """
-    queues: set[str] = set()
     after: dict[str, str] = {}
     over: set[str] = set()
     while ended:
@@ -52,20 +51,20 @@ async def release(tx: Tx, ended: Mapping[str, str | None], vain: list[RunState] 
         edges = [(str(run), str(one), int(kind)) for run, one, kind in waiting if str(run) not in over]
         await _pass_turns_on(tx, [(run, one) for run, one, kind in edges if kind == ORDER and one in over])
         conducting = {run for run, _, kind in edges if kind == REPLICA}
-        queues |= await replicas.look_at(tx, conducting) if conducting else set()
+        if conducting:
+            await replicas.look_at(tx, conducting)
         after |= {run: one for run, one, kind in edges if kind != REPLICA}
         failed = [(run, one, kind) for run, one, kind in edges if not is_met(kind, ended[one])]
-        ended = await _end_in_vain(tx, failed, ended, queues) if failed else {}
+        ended = await _end_in_vain(tx, failed, ended) if failed else {}
         over |= ended.keys()
         if vain is not None:
             vain += [RunState(state) for state in ended.values() if state is not None]
     going = sorted(after.keys() - over)
-    return queues | await go_on(tx, going, after) if going else queues
+    if going:
+        await go_on(tx, going, after)
 
 
-async def _end_in_vain(
-    tx: Tx, failed: Sequence[Edge], ended: Mapping[str, str | None], queues: set[str]
-) -> dict[str, str | None]:
+async def _end_in_vain(tx: Tx, failed: Sequence[Edge], ended: Mapping[str, str | None]) -> dict[str, str | None]:
     """Runs that need what did not come, and all that depend on them likewise: how each of them has ended now.
 
     All at once: a long chain takes no more statements than a short one. Whoever comes to follow one of them meanwhile
@@ -85,7 +84,7 @@ async def _end_in_vain(
         await tx.fetch("end_in_vain", ends, actor=DEPENDENCY)
         await tx.fetch("drop_gates", [(one.run,) for one in vain])
         await _note_vain(tx, vain, {id: fence for id, (_, fence) in left.items()})
-        await emit_signal.telling(tx, [one.run for one in vain], queues)
+        await emit_signal.tell(tx, [one.run for one in vain])
     return {one.run: one.state.value for one in vain}
 
 
@@ -108,16 +107,17 @@ async def _pass_turns_on(tx: Tx, pairs: Sequence[tuple[str, str]]) -> None:
         await follow(tx, pairs)
 
 
-async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None = None) -> set[str]:
-    """Those of them that wait for no other run; `after` says whose end they waited for, as far as that is known."""
+async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None = None) -> None:
+    """Let those of these runs go on that wait for no other; `after` says whose end they waited for, where known."""
     rows = [(id,) for id in run_ids]
     # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.
     await tx.fetch("lock_waiting", rows)
     gone_on = await tx.fetch("go_on", rows)
     await _come(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == 2 and key is not None])
     await _note_released(tx, gone_on, after or {})
-    conducts = {replicas.CONDUCTOR for _, _, hold, _, _ in gone_on if hold == _CONDUCTS_WHEN_DUE}
-    return {queue for _, queue, _, _, _ in gone_on} | conducts
+    tx.wake(*[queue for _, queue, _, _, _ in gone_on])
+    if any(hold == _CONDUCTS_WHEN_DUE for _, _, hold, _, _ in gone_on):
+        tx.wake(replicas.CONDUCTOR)
 
 
 async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str]) -> None:
@@ -128,15 +128,16 @@ async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str
     await audit.note_runs(tx, RELEASED, rows)
 
 
-async def promote(tx: Tx, limit: int, *, needed: bool = True) -> list[str]:
-    """Runs whose time has come; returns the queue of each. Of those with limits, and of those without, `limit` each.
+async def promote(tx: Tx, limit: int, *, needed: bool = True) -> int:
+    """Promote runs whose time has come, `limit` of those with limits and of those without; return how many.
 
-    `needed`: there are such with needs, too.
+    `needed`: there are such with requirements, too.
     """
     promoted = [*await tx.fetch("promote", limit=limit), *await tx.fetch("promote_limited", limit=limit)]
     promoted += await tx.fetch("promote_needed", limit=limit) if needed else []
     await _come(tx, [(id, key) for id, _, key in promoted if key is not None])
-    return [queue for _, queue, _ in promoted]
+    tx.wake(*[queue for _, queue, _ in promoted])
+    return len(promoted)
 
 
 async def _come(tx: Tx, runs: Sequence[Row]) -> None:

@@ -49,12 +49,12 @@ async def give(tx: Tx, run_ids: Iterable[str], name: str) -> None:
         await tx.fetch("give_replicas", rows, name=name)
 
 
-async def look_at(tx: Tx, parents: Iterable[str]) -> set[str]:
-    """Replicas of these have ended: whoever conducts has to look. Returns where to hint it."""
+async def look_at(tx: Tx, parents: Iterable[str]) -> None:
+    """Have the conductor look at these parents, because replicas of theirs have ended."""
     rows = [(id,) for id in sorted(parents)]
     await tx.fetch("lock_conducts", rows)  # in order: two reports of replicas of the same runs must not deadlock
     await tx.fetch("look_at_conducts", rows)
-    return {CONDUCTOR}
+    tx.wake(CONDUCTOR)
 
 
 async def free(tx: Tx, run_ids: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ async def clear(tx: Tx, parent_id: str, outcomes: Sequence[str], act: str, actor
         await audit.note(tx, "run", parent_id, CLEARED, actor, told, fence=found[0][1])
 
 
-async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None) -> bool:
+async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
     """A run with replicas ends when they have; whoever conducts it stops them. False: it has none."""
     for asked_at, fence in await tx.fetch("lock_conduct", id=run_id):
         if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
@@ -84,8 +84,7 @@ async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str |
             await tx.fetch("cancel_conduct", id=run_id)
             change = {"from": RunState.WAITING, "to": RunState.CANCELLING, "reason": reason}
             await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
-        if queues is not None:
-            queues.add(CONDUCTOR)
+        tx.wake(CONDUCTOR)
         return True
     return False
 

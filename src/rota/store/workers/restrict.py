@@ -24,8 +24,8 @@ Marked = Mapping[str, Eligibility]
 """Live runs, and who does them from now on."""
 
 
-async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: str | None, queues: set[str]) -> None:
-    """Only these may have it; nobody is named: anybody may. `queues` gets those where something may begin."""
+async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
+    """Let only these workers have the run; without names, anybody may."""
     found = await tx.fetch("needs_of_run", id=run_id)
     if not found:
         raise UnknownRun(run_id)
@@ -40,7 +40,7 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
         return
     definition = await read.job(tx, job)
     eligibility = _eligibility(own, definition, mark)
-    fence = await change(tx, {run_id: eligibility}, queues)
+    fence = await change(tx, {run_id: eligibility})
     fence = max([fence, *(row[0] for row in await tx.fetch("fence_elsewhere", id=run_id))])
     kept = msgspec.structs.replace(overrides, requirements=own)
     await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
@@ -55,9 +55,8 @@ def _eligibility(own: Requirements, definition: JobDefinition | None, mark: str 
     )
 
 
-async def declare(tx: Tx, definition: JobDefinition) -> set[str]:
-    """A job's runs that live, and say nothing of their own, need what it says now. Returns their queues."""
-    queues: set[str] = set()
+async def declare(tx: Tx, definition: JobDefinition) -> None:
+    """Give a job's live runs that say nothing of their own the requirements that it declares now."""
     changes: dict[str, Eligibility] = {}
     need = Eligibility(definition.requirements).mark or None
     for run_id, text, mark, queue in await tx.fetch("live_with_needs", job=definition.name, need=need):
@@ -65,13 +64,12 @@ async def declare(tx: Tx, definition: JobDefinition) -> set[str]:
         eligibility = _eligibility(own or NOTHING, definition, mark)
         if (eligibility.mark or None) != mark and not (mark or "").startswith(REPLICA):
             changes[str(run_id)] = eligibility
-            queues.add(queue)
+            tx.wake(queue)
     if changes:
-        await change(tx, changes, queues)
-    return queues
+        await change(tx, changes)
 
 
-async def change(tx: Tx, eligibility: Marked, queues: set[str]) -> int:
+async def change(tx: Tx, eligibility: Marked) -> int:
     """Those that wait, wait for others now; from a worker that may not have its run any more the lease is taken away.
 
     Leases first, then what is ready, then runs: the order of everybody else. Returns a fence, that of the only one.
@@ -88,11 +86,11 @@ async def change(tx: Tx, eligibility: Marked, queues: set[str]) -> int:
         await tx.fetch("assign_needs", [(id, one.mark or None) for id, one in there.items()])
         await tx.fetch("hold_for_needs", [(id, left[id].mark or None) for id in ready])
         away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].requirements)]
-        queues |= await report.take_away(tx, away)
+        await report.take_away(tx, away)
         fence = max([fence, *ready.values(), *(int(row[1]) for row in leases)])
         left = {id: one for id, one in left.items() if id not in there and id not in gone}
         if not left:
-            await _change_replicas(tx, {id: one for id, one in eligibility.items() if one.conducts}, queues)
+            await _change_replicas(tx, {id: one for id, one in eligibility.items() if one.conducts})
             return fence
     raise Unavailable(f"run {min(left)} kept changing while it was being restricted", hint="try again")
 
@@ -102,7 +100,7 @@ def _may_have(worker_id: str, wanted: Requirements) -> bool:
     return not wanted.only_workers or name_of(worker_id) in wanted.only_workers
 
 
-async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
+async def _change_replicas(tx: Tx, parents: Marked) -> None:
     """Those that live, of runs that conduct. One that only a worker may have which may not any more is not wanted."""
     rows = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)]) if parents else []
     if not parents:
@@ -113,11 +111,11 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
     await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
     await tx.fetch("assign_needs", [(id, one.mark) for id, one in parents.items()])
     await tx.fetch("look_at_conducts", [(id,) for id in sorted(parents)])
-    queues.add(replicas.CONDUCTOR)
+    tx.wake(replicas.CONDUCTOR)
     for child, parent, worker, bound, queue in rows:
         run_id, eligibility = str(child), parents[str(parent)]
         await tx.fetch("assign_needs", [(run_id, REPLICA + eligibility.mark[1:])])
-        queues.add(queue)
+        tx.wake(queue)
         if (
             worker is not None
             and eligibility.requirements.only_workers
@@ -125,9 +123,9 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
         ):
             if bound:
                 await tx.fetch("disown_replica", id=run_id)
-                await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING, queues)
+                await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING)
             elif run_id in held:
-                queues |= await report.take_away(tx, [(run_id, held[run_id])])
+                await report.take_away(tx, [(run_id, held[run_id])])
             elif run_id in ready:
                 await replicas.free(tx, [run_id])
                 await tx.fetch("hold_for_needs", [(run_id, REPLICA + eligibility.mark[1:])])

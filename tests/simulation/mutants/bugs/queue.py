@@ -143,15 +143,15 @@ _WAITS_FOR_OTHERS = (
         "loss-releases-nobody",
         "P12",
         _REPORTING,
-        "    queues |= await waits.release(tx, {row[0]: row[1] for row in over}, vain)\n",
+        "    await waits.release(tx, {row[0]: row[1] for row in over}, vain)\n",
         "",
     ),
     planted(
         "cancel-releases-nobody",
         "P12",
         _CONTROL,
-        "released = await waits.release(tx, {run_id: state.value})",
-        "released = set()",
+        "    await waits.release(tx, {run_id: state.value})\n",
+        "",
     ),
     planted("cancelled-run-lets-its-follower-overtake", "P6", _CONTROL, "    await waits.bequeath(tx, run_id)\n", ""),
     Planted(
@@ -160,10 +160,10 @@ _WAITS_FOR_OTHERS = (
         (
             Edit(
                 _REPORTING,
-                "queues = await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value))",
-                "queues: set[str] = set()",
+                "    await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value))\n",
+                "",
             ),
-            Edit(_SLOTS, "        queues |= await waits.release(tx, found.awaited)\n", "        pass\n"),
+            Edit(_SLOTS, "        await waits.release(tx, found.awaited)\n", "        pass\n"),
         ),
     ),
 )
@@ -253,8 +253,8 @@ _KEYS = (
         "lost-reply-enqueues-twice",
         "P7",
         _STORE,
-        "partial(enqueueing.enqueue_again, runs=runs, quotas=quotas, hints=hints)",
-        "partial(enqueueing.enqueue, runs=[msgspec.structs.replace(run, id=self.new_id()) for run in runs])",
+        "partial(enqueue.enqueue_again, runs=runs, quotas=quotas)",
+        "partial(enqueue.enqueue, runs=[msgspec.structs.replace(run, id=self.new_id()) for run in runs])",
     ),
 )
 
@@ -263,7 +263,7 @@ _PRUNE = (
         "pruned-run-is-not-in-the-ledger",
         "P1",
         _PRUNING,
-        "            await folding.fold_runs(tx, [row[5:15] for row in dropped])\n",
+        "            await compact.fold_runs(tx, [row[5:15] for row in dropped])\n",
         "",
     ),
 )

@@ -71,11 +71,12 @@ _STEPS = (
         _STORE,
         "            if answer.created:\n"
         "                await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)\n"
-        "                await stages.go_on(tx, answer.id)\n            return answer\n\n"
-        "        answer = await self.database.transact(body)\n",
+        "                await pipeline_stages.go_on(tx, answer.id)\n            return answer\n\n"
+        "        return await self.database.transact(body)\n",
         "            return answer\n\n        answer = await self.database.transact(body)\n"
         "        old_id = run.retry_of or run.id\n"
-        "        await self.database.transact(lambda tx: keep_steps(tx, old_id, answer.id, from_step))\n",
+        "        await self.database.transact(lambda tx: keep_steps(tx, old_id, answer.id, from_step))\n"
+        "        return answer\n",
     ),
     planted(
         "result-of-another-step-is-returned",
@@ -99,10 +100,10 @@ _STEPS = (
         "end-of-a-step-is-given-up-on-trouble",
         "P16",
         _DESK,
-        "            writing = self._surely(lambda: self._floor.notebook.write_step(note))\n",
+        "            writing = self._surely(lambda: self._floor.note_buffer.write_step(note))\n",
         "            async def once() -> bool:\n"
         "                try:\n"
-        "                    return await self._floor.notebook.write_step(note)\n"
+        "                    return await self._floor.note_buffer.write_step(note)\n"
         "                except Unavailable:\n"
         "                    return True\n\n"
         "            writing = once()\n",
@@ -221,7 +222,7 @@ _SHIELDS = (
         "step-that-is-given-up-keeps-its-shield",
         "P15",
         _CONTEXT,
-        "            self._desk.give_up_step(id)\n",
+        "            self._backend.give_up_step(id)\n",
         "            pass\n",
     ),
 )
@@ -266,7 +267,7 @@ _SAID = (
         "end-of-a-step-is-given-up-with-its-handler",
         "P16",
         _DESK,
-        "if not await asyncio.shield(self._floor.notebook.see_to(writing)):",
+        "if not await asyncio.shield(self._floor.note_buffer.see_to(writing)):",
         "if not await writing:",
     ),
     planted("report-waits-for-notes-for-ever", "P12", _REPORTER, "if self._unprepared < _TRIES:", "if True:"),
@@ -303,7 +304,11 @@ _TRANSACTIONS = (
                 'if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):',
                 "if await write(tx, notes) is None if notes else not await tx.fetch('lock_noted', [lease]):",
             ),
-            Edit(_SESSIONS, "    if reported.refused:\n        raise LeaseLost(*lease)\n", ""),
+            Edit(
+                _SESSIONS,
+                "(await reports.report(tx, [report])).refused:",
+                "(await reports.report(tx, [report])) is None:",
+            ),
         ),
     ),
     Planted(

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, astuple
 from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
+from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.databases.columns import Column, Columns
 from rota.store.databases.database import AlreadyThere, Completed, Row
 from rota.store.limits.rates import Allowed, allowed
@@ -103,7 +104,9 @@ class PostgresHotForms:
         rows = sorted((r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports)
         ((count, some, followed, told),) = await self._tx.fetch("complete", rows, expected=len(rows))
         ids = {row[0] for row in rows} if count == len(rows) else {str(id) for id in some or ()}
-        return Completed(ids, [str(id) for id in followed or ()], told)
+        if told:
+            self._tx.wake(MESSENGER)
+        return Completed(ids, [str(id) for id in followed or ()])
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         values = {**_wanted(request), "requirements": list(request.met.under_limits), "name": request.name}

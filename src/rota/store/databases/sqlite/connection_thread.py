@@ -30,11 +30,12 @@ FROZEN = "rota: promoted to "
 
 
 class Job(msgspec.Struct):
-    """A transaction that somebody waits for."""
+    """A transaction that somebody waits for. `woken`: the queues that it woke, once it is done."""
 
     work: Work[Any]
     future: Future[Any]
     reads: bool = False
+    woken: set[str | None] = msgspec.field(default_factory=set)
 
 
 class _Drop:
@@ -55,7 +56,10 @@ class ServingThread:
         self._lock = threading.Lock()
         fork.close_at_forks(self)
 
-    async def submit(self, work: Work[T], path: str, *, reads: bool = False) -> T:
+    async def submit(
+        self, work: Work[T], path: str, *, reads: bool = False, tell: Callable[[set[str | None]], None] | None = None
+    ) -> T:
+        """Run `work` in the thread, and return its result when it is committed; then `tell` whom it woke."""
         job = Job(work, Future(), reads)
         with self._lock:
             if self._thread is None:
@@ -68,6 +72,8 @@ class ServingThread:
             raise translated(error, path) from error
         except (UnicodeError, OverflowError) as error:
             raise Invalid(f"a value cannot be stored: {error}") from error
+        if job.woken and tell is not None:
+            tell(job.woken)
         return result
 
     def stop(self) -> None:
@@ -163,6 +169,7 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
     try:
         for job in jobs:
             tx.control("savepoint job" if done else "begin immediate")
+            tx.woken = set()  # one connection serves all jobs, and each job tells for itself
             try:
                 result = drive(job.work(tx))
             except apsw.FullError:
@@ -175,6 +182,7 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
             else:
                 if done:
                     tx.control("release job")
+                job.woken = tx.woken
                 done.append((job, result))
         if done:
             tx.control("commit")

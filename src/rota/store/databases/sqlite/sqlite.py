@@ -62,6 +62,7 @@ class SqliteTx:
         self.hot: HotForms = SqliteHotForms(self)
         self.connection = connection
         self.file = file
+        self.woken: set[str | None] = set()
         self._clock = clock
         self._statements: dict[str, Statement] = {}
         self._carried_over = 0
@@ -72,6 +73,9 @@ class SqliteTx:
     def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
         return apsw.SQLITE_OK
+
+    def wake(self, *queues: str | None) -> None:
+        self.woken.update(queues)
 
     def _statement(self, name: str) -> Statement:
         found = self._statements.get(name)
@@ -198,10 +202,10 @@ class SqliteDatabase:
         return connections
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
-        return await self._connected().writer.submit(work, self.path)
+        return await self._connected().writer.submit(work, self.path, tell=self.notify)
 
     async def alone(self, work: Work[T]) -> T:
-        return await self._connected().writer.submit(work, self.path)
+        return await self._connected().writer.submit(work, self.path, tell=self.notify)
 
     async def glance(self, work: Work[T]) -> T:
         return await self.read(work)
@@ -214,7 +218,7 @@ class SqliteDatabase:
         await self._connected().writer.submit(work, self.path, reads=True)
 
     def session(self) -> AbstractAsyncContextManager[Session]:
-        return sqlite_session(self._connected().open_another)
+        return sqlite_session(self._connected().open_another, self.notify)
 
     def version(self) -> object | None:
         return self._connected().version.now()

@@ -96,8 +96,9 @@ class SqliteHotForms:
         await self._tx.fetch("release", current=current)
         followed = await self._tx.fetch("followed_among", current=current) if any_waits else []
         done = msgspec.json.decode(current, type=list[str])
-        told = await emit_signal.tell(self._tx, done) if heard else False
-        return Completed(set(done), [row[0] for row in followed], told)
+        if heard:
+            await emit_signal.tell(self._tx, done)
+        return Completed(set(done), [row[0] for row in followed])
 
     async def _not_paused(self, known: Known, queues: Sequence[str]) -> tuple[Known, Sequence[str]]:
         """Once for all rows: mostly nothing is. There is one writer, so nobody pauses anything meanwhile."""
