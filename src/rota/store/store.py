@@ -33,7 +33,7 @@ from rota.store.jobs.data_jobs import DataJobStore, require_free
 from rota.store.jobs.jobs import Cancelled
 from rota.store.ledger import audit
 from rota.store.ledger.ledger_operations import LedgerStore
-from rota.store.limits import admit, rates, slots
+from rota.store.limits import admit, rates, strays
 from rota.store.limits.quotas import QuotaStore
 from rota.store.limits.slots import LimitedClaims
 from rota.store.monitoring import gauges
@@ -103,8 +103,8 @@ class Store:
         self.notifications = NotificationStore(database)
         self.data_jobs = DataJobStore(database, new_id)
         self.monitoring = MonitoringStore(database)
-        self._looked_to = slots.START
-        self._emptied = slots.ShutLimits()
+        self._looked_to = strays.START
+        self._emptied = strays.ShutLimits()
 
     def twin(self) -> Store:
         return Store(self.database.twin(), self.new_id)
@@ -218,10 +218,10 @@ class Store:
     async def tidy(self) -> None:
         """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
         emptied = self._emptied.next()
-        found = await self.database.read(lambda tx: slots.look_astray(tx, self._looked_to, emptied))
+        found = await self.database.read(lambda tx: strays.look_astray(tx, self._looked_to, emptied))
         self._looked_to = found.looked_to
         if found:
-            await self.database.transact(lambda tx: slots.tidy(tx, found))
+            await self.database.transact(lambda tx: strays.tidy(tx, found))
         await self.quotas.settle_changed()
 
     async def promote(self, limit: int) -> Promoted:

@@ -18,7 +18,6 @@ from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_
 from rota.core.runs.run import NewRun
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import RotaError, UnreadableSchedule
-from rota.store.alerts import emit_signal
 from rota.store.databases.columns import Column, Columns, column, columns_of
 from rota.store.databases.database import Row, Tx
 from rota.store.jobs import pipeline_stages
@@ -27,6 +26,7 @@ from rota.store.limits.admit import Admitted
 from rota.store.limits.quotas import Under
 from rota.store.planning.lanes import Lanes
 from rota.store.runs import cancel, enqueue, waits
+from rota.store.runs.end import EndedRuns, end
 from rota.store.schedules.schedule_row import ScheduleRow, decoded
 from rota.store.workers import requirements
 from rota.store.workers.replicas import CONDUCTOR
@@ -205,7 +205,8 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> li
     made = [pair for pair in pairs if there is None or pair[1].run_id in there]
     creates = [pair for pair in made if creates_run(pair[1])]
     if len(creates) < len(made):
-        await emit_signal.tell(tx, [one.run_id for _, one in made if not creates_run(one)])
+        skipped = [one.run_id for _, one in made if not creates_run(one)]
+        await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
     if not creates:
         return []
     waiting = await waits.follow(tx, behind) if behind else set()

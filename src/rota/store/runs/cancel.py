@@ -12,10 +12,9 @@ from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
 from rota.core.states import RunState, end_unclaimed_as
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
-from rota.store.alerts.emit_signal import tell
 from rota.store.databases.database import Tx
 from rota.store.ledger import audit
-from rota.store.runs import waits
+from rota.store.runs.end import EndedRuns, end
 from rota.store.workers import replicas
 from rota.values.actor import is_policy
 from rota.values.durations import in_micros
@@ -149,11 +148,8 @@ async def _end_unclaimed(
     await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
     what = "superseded" if state is RunState.SKIPPED else state.value
     change = {"from": audit.waiting_state(hold), "to": state, "reason": reason}
-    await audit.note(tx, "run", run_id, what, actor, change, fence=fence + 1)
-    await tx.fetch("drop_gates", [(run_id,)])
-    await waits.bequeath(tx, run_id)
-    await waits.release(tx, {run_id: state.value})
-    await tell(tx, [run_id])
+    notes = {what: [(run_id, actor, fence + 1, change)]}
+    await end(tx, EndedRuns({run_id: state.value}, unclaimed=True, notes=notes))
     return state
 
 

@@ -11,7 +11,7 @@ from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import RunState
 from rota.errors import UnknownRun
 from rota.store.databases.database import Database, Row, Tx
-from rota.store.runs import waits
+from rota.store.runs.end import release
 
 MOST_CHILDREN = 1_000
 
@@ -90,7 +90,7 @@ async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None])
     live = sorted({after for _, after, _ in edges if states[after] is None})
     if live:
         await tx.fetch("mark_followed", [(after,) for after in live])
-    await waits.release(tx, {after: state for _, after, _ in edges if (state := states[after]) is not None})
+    await release(tx, {after: state for _, after, _ in edges if (state := states[after]) is not None})
 
 
 class DependencyStore:

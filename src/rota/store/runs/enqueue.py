@@ -13,7 +13,6 @@ from rota.core.limits.limits import LimitedRun, is_quota
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
-from rota.store.alerts import emit_signal
 from rota.store.databases.database import AlreadyThere, Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger import audit
@@ -21,6 +20,7 @@ from rota.store.limits import admit
 from rota.store.limits.admit import Admitted, Displaced, Refused, Skipped
 from rota.store.limits.quotas import gated as under_quotas
 from rota.store.runs import dependencies
+from rota.store.runs.end import EndedRuns, end
 from rota.store.workers import replicas, requirements
 
 
@@ -105,9 +105,10 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> l
     answers = await _insert_plain(tx, runs)
     for run_id, reason in skipped.items():
         await tx.fetch("drop_ready", id=run_id)
-        end = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
-        await tx.fetch("end_unclaimed", id=run_id, **end)
-    await emit_signal.tell(tx, list(skipped))
+        facts = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
+        await tx.fetch("end_unclaimed", id=run_id, **facts)
+    if skipped:
+        await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
     there = [run for run in gated if run.id not in skipped]
     await admit.place(tx, there)
     left.placed += there

@@ -11,12 +11,11 @@ from rota.core.runs.outcome import End, Lease, Report, Requeue, after_report, is
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import REPLICA
-from rota.store.alerts.emit_signal import tell
 from rota.store.databases.database import Completed, Row, Tx
 from rota.store.external import handover
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
-from rota.store.runs import waits
+from rota.store.runs.end import Aftermath, EndedRuns, end
 from rota.store.workers import replicas
 
 
@@ -47,7 +46,7 @@ class _Ending(msgspec.Struct, frozen=True):
 async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     freed: list[Row] = []
     told = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
-    settled = [end for one in told for end in one.settled]
+    settled = [attempt for one in told for attempt in one.settled]
     await slots.open_limits(tx, freed)
     in_vain = [state for one in told for state in one.in_vain]
     return Reported([stale for one in told for stale in one.refused], settled, in_vain)
@@ -70,10 +69,9 @@ async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]
     others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
     settled = done.ids
-    await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value))
+    followed = dict.fromkeys(done.followed, RunState.SUCCEEDED.value)
     limited = [report.run_id for report in successes if report.limited and report.run_id in settled]
-    if limited:
-        freed += await slots.leave(tx, ended=limited)
+    freed += (await end(tx, EndedRuns(followed, held=limited, signalled=True))).freed
     endings: list[_Ending] = []
     vain: list[RunState] = []
     if others:
@@ -82,7 +80,9 @@ async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]
         told = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in known]
         await handover.hand_over(tx, [(lease, report) for lease, report in told if is_handed_over(lease, report)])
         endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
-        await _apply(tx, endings, freed, vain)
+        aftermath = await _apply(tx, endings)
+        freed += aftermath.freed
+        vain = aftermath.in_vain
         settled |= leases.keys()
     unsettled = [report for report in said if report.run_id not in settled]
     outcomes = [(_settled(ending), _final(ending)) for ending in endings]
@@ -109,13 +109,11 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
     endings = [_ending(lease, _lost_report(lease)) for lease in leases]
     endings += [_ending(lease, report) for lease, report in await handover.take_overdue(tx, limit)]
-    freed: list[Row] = []
-    vain: list[RunState] = []
-    await _apply(tx, endings, freed, vain)
-    await slots.open_limits(tx, freed)
+    aftermath = await _apply(tx, endings)
+    await slots.open_limits(tx, aftermath.freed)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
     states = [state for ending in endings if (state := _final(ending)) is not None]
-    return Reaped(requeued, len(endings) - requeued, states + vain)
+    return Reaped(requeued, len(endings) - requeued, states + aftermath.in_vain)
 
 
 async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> None:
@@ -124,9 +122,7 @@ async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> None:
         return
     rows = await tx.fetch("lock_leases", sorted(leases))
     endings = [_ending(lease, Report(lease.run_id, lease.fence, Outcome.HANDED_BACK)) for lease in map(_lease, rows)]
-    freed: list[Row] = []
-    await _apply(tx, endings, freed)
-    await slots.open_limits(tx, freed)
+    await slots.open_limits(tx, (await _apply(tx, endings)).freed)
 
 
 def _settled(ending: _Ending) -> Outcome:
@@ -155,11 +151,10 @@ def _stale(message: str) -> str:
     return stored_error(RunError(type="LeaseLost", message=message, code="stale_timeout"))
 
 
-async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[RunState] | None = None) -> None:
-    """Write the ends of attempts. Slots that come back are added to `freed`, the states of runs that ended in vain to
-    `vain`."""
+async def _apply(tx: Tx, endings: list[_Ending]) -> Aftermath:
+    """Write the ends of attempts whose leases are locked; the runs of some wait again, those of others end."""
     if not endings:
-        return
+        return Aftermath()
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
     await tx.fetch("record_attempts", [_attempt_row(ending) for ending in endings])
     again = [
@@ -175,11 +170,9 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[Ru
     over = [_end_row(e.lease, e.report, e.next) for e in endings if isinstance(e.next, End)]
     if over:
         await tx.fetch("end_runs", over)
-    ended = [row[0] for row in over]
-    left = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
-    freed += await slots.leave(tx, ended=ended, again=left)
-    await waits.release(tx, {row[0]: row[1] for row in over}, vain)
-    await tell(tx, ended)
+    states = {e.lease.run_id: e.next.state.value for e in endings if isinstance(e.next, End)}
+    requeued = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
+    return await end(tx, EndedRuns(states, held=list(states), again=requeued))
 
 
 def _frees_replica(ending: _Ending) -> bool:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rota.core.ledger.audit import RELEASED
-from rota.core.runs.dependencies import ORDER, REPLICA, Edge, Unmet, in_vain, is_met
 from rota.core.states import RunState
-from rota.store.alerts import emit_signal
 from rota.store.databases.database import Row, Tx
 from rota.store.ledger import audit
 from rota.store.workers import replicas
 from rota.values.actor import POLICY
 
 DEPENDENCY = f"{POLICY}dependency"
+"""Who ends runs whose dependencies went wrong."""
 _CONDUCTS_WHEN_DUE = 5
 
 
@@ -37,72 +36,9 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
     return {run for run, _ in waiting}
 
 
-async def release(tx: Tx, ended: Mapping[str, str | None], vain: list[RunState] | None = None) -> None:
-    """Let go on whoever waited for these runs, which are final, each in its state, and waits for nothing else.
-
-    Whoever needed a success that did not come ends, and with it those that needed its own. None: the run is gone, and
-    not known to have gone well. Of those that waited, some may be over: cancelled, they leave their waits to whoever
-    ends what they waited for. `vain` gets the states of those that ended because of it.
-    """
-    after: dict[str, str] = {}
-    over: set[str] = set()
-    while ended:
-        waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
-        edges = [(str(run), str(one), int(kind)) for run, one, kind in waiting if str(run) not in over]
-        await _pass_turns_on(tx, [(run, one) for run, one, kind in edges if kind == ORDER and one in over])
-        conducting = {run for run, _, kind in edges if kind == REPLICA}
-        if conducting:
-            await replicas.look_at(tx, conducting)
-        after |= {run: one for run, one, kind in edges if kind != REPLICA}
-        failed = [(run, one, kind) for run, one, kind in edges if not is_met(kind, ended[one])]
-        ended = await _end_in_vain(tx, failed, ended) if failed else {}
-        over |= ended.keys()
-        if vain is not None:
-            vain += [RunState(state) for state in ended.values() if state is not None]
-    going = sorted(after.keys() - over)
-    if going:
-        await go_on(tx, going, after)
-
-
-async def _end_in_vain(tx: Tx, failed: Sequence[Edge], ended: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Runs that need what did not come, and all that depend on them likewise: how each of them has ended now.
-
-    All at once: a long chain takes no more statements than a short one. Whoever comes to follow one of them meanwhile
-    is seen when its waits are ended.
-    """
-    further = await tx.fetch("beyond", [(run,) for run, _, _ in failed])
-    beyond = [(str(run), str(one), int(kind)) for run, one, kind in further]
-    touched = sorted({run for run, _, _ in (*failed, *beyond)})
-    live = {str(row[0]) for row in await tx.fetch("lock_waiting", [(id,) for id in touched])}
-    vain = in_vain([edge for edge in failed if edge[0] in live], ended, [edge for edge in beyond if edge[0] in live])
-    rows = sorted((one.run,) for one in vain)
-    dropped = await tx.fetch("drop_waiting", rows) if rows else ()
-    left = {str(id): (attempt, fence + 1) for id, attempt, fence in dropped}
-    vain = [one for one in vain if one.run in left]
-    if vain:
-        ends = sorted((one.run, one.state.value, *left[one.run], one.reason) for one in vain)
-        await tx.fetch("end_in_vain", ends, actor=DEPENDENCY)
-        await tx.fetch("drop_gates", [(one.run,) for one in vain])
-        await _note_vain(tx, vain, {id: fence for id, (_, fence) in left.items()})
-        await emit_signal.tell(tx, [one.run for one in vain])
-    return {one.run: one.state.value for one in vain}
-
-
-async def _note_vain(tx: Tx, vain: Sequence[Unmet], fences: Mapping[str, int]) -> None:
-    for state in (RunState.SKIPPED, RunState.CANCELLED):
-        change = {"from": RunState.SCHEDULED, "to": state}
-        those = [one for one in vain if one.state is state]
-        rows = [(one.run, DEPENDENCY, fences[one.run], {**change, "reason": one.reason}) for one in those]
-        await audit.note_runs(tx, state.value, rows)
-
-
 async def bequeath(tx: Tx, run_id: str) -> None:
-    """It has ended before it began: whoever waits for it to have its turn waits for what it waited for."""
-    await _pass_turns_on(tx, [(str(row[0]), run_id) for row in await tx.fetch("waiting_for", id=run_id)])
-
-
-async def _pass_turns_on(tx: Tx, pairs: Sequence[tuple[str, str]]) -> None:
-    """A dependency is not handed on: what it needed has ended."""
+    """Let whoever waits for the turn of this run, which ended before it began, wait for what it waited for."""
+    pairs = [(str(waiting), run_id) for (waiting,) in await tx.fetch("waiting_for", id=run_id)]
     if pairs:
         await follow(tx, pairs)
 

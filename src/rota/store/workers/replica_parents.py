@@ -18,12 +18,12 @@ from rota.core.workers.replicas import Finish, More, Replica, Replicas, Stop, de
 from rota.core.workers.requirements import REPLICA, meets
 from rota.core.workers.worker import Worker, WorkerState
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store.alerts.emit_signal import tell
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.databases.pinned_plans import last_of, walk_indexes
 from rota.store.ledger import audit
 from rota.store.limits import admit, quotas
-from rota.store.runs import cancel, read, waits
+from rota.store.runs import cancel, read
+from rota.store.runs.end import EndedRuns, end
 from rota.store.workers import replicas, requirements
 from rota.store.workers.workers import list_workers
 from rota.values.actor import POLICY
@@ -249,10 +249,8 @@ async def _end(tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica
         error=error,
     )
     before = RunState.WAITING if parent.cancel_at is None else RunState.CANCELLING
-    change = {"from": before, "to": state}
-    await audit.note(tx, "run", parent.id, state.value, CONDUCTING, change, fence=parent.fence + 1)
-    await waits.release(tx, {parent.id: state.value}, ended)
-    await tell(tx, [parent.id])
+    notes = {state.value: [(parent.id, CONDUCTING, parent.fence + 1, {"from": before, "to": state})]}
+    ended += (await end(tx, EndedRuns({parent.id: state.value}, notes=notes))).in_vain
 
 
 def _error(there: Sequence[Replica]) -> str:

@@ -83,8 +83,8 @@ _TRAIL = (
         "trail-does-not-tell-the-end-of-what-was-not-claimed",
         "P17",
         _CONTROL,
-        '    await audit.note(tx, "run", run_id, what, actor, change, fence=fence + 1)\n',
-        "",
+        "unclaimed=True, notes=notes)",
+        "unclaimed=True)",
     ),
     planted(
         "trail-does-not-tell-who-retried",

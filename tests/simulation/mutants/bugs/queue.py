@@ -13,6 +13,7 @@ _SLOTS, _WAITS, _REPORTING, _PRUNING = (
     "store/runs/report.py",
     "store/runs/prune.py",
 )
+_END, _STRAYS = "store/runs/end.py", "store/limits/strays.py"
 
 _TIME = (
     planted(
@@ -82,8 +83,8 @@ _LIMITS = (
         "lost-slot-opens-no-limit",
         "P12",
         _REPORTING,
-        "freed += await slots.leave(tx, ended=ended, again=left)",
-        "freed += await slots.leave(tx, ended=ended)",
+        "held=list(states), again=requeued)",
+        "held=list(states))",
     ),
     Planted(
         "slot-never-comes-back-after-a-loss",
@@ -91,8 +92,8 @@ _LIMITS = (
         (
             Edit(
                 _REPORTING,
-                "freed += await slots.leave(tx, ended=ended, again=left)",
-                "freed += await slots.leave(tx, ended=ended)",
+                "held=list(states), again=requeued)",
+                "held=list(states))",
             ),
             Edit(
                 _HOLDING,
@@ -102,7 +103,7 @@ _LIMITS = (
                 "group by g.key;",
             ),
             Edit(
-                _SLOTS,
+                _STRAYS,
                 "        again=sorted({(str(id), fence) for id, fence, live in held if live}),",
                 "        again=[],",
             ),
@@ -143,27 +144,33 @@ _WAITS_FOR_OTHERS = (
         "loss-releases-nobody",
         "P12",
         _REPORTING,
-        "    await waits.release(tx, {row[0]: row[1] for row in over}, vain)\n",
-        "",
+        "EndedRuns(states, held=list(states), again=requeued)",
+        "EndedRuns(states, held=list(states), again=requeued, is_new=True)",
     ),
     planted(
         "cancel-releases-nobody",
         "P12",
         _CONTROL,
-        "    await waits.release(tx, {run_id: state.value})\n",
-        "",
+        "unclaimed=True, notes=notes)",
+        "unclaimed=True, is_new=True, notes=notes)",
     ),
-    planted("cancelled-run-lets-its-follower-overtake", "P6", _CONTROL, "    await waits.bequeath(tx, run_id)\n", ""),
+    planted(
+        "cancelled-run-lets-its-follower-overtake",
+        "P6",
+        _END,
+        "            await waits.bequeath(tx, run_id)\n",
+        "            pass\n",
+    ),
     Planted(
         "success-releases-nobody-and-nobody-tidies",
         "P12",
         (
             Edit(
                 _REPORTING,
-                "    await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value))\n",
-                "",
+                "EndedRuns(followed, held=limited, signalled=True)",
+                "EndedRuns({}, held=limited, signalled=True)",
             ),
-            Edit(_SLOTS, "        await waits.release(tx, found.awaited)\n", "        pass\n"),
+            Edit(_STRAYS, "        await release(tx, found.awaited)\n", "        pass\n"),
         ),
     ),
 )
