@@ -11,6 +11,7 @@ from datetime import timedelta
 import msgspec
 
 from rota.core.alerts.expectations import End, Expectations, Facts, Since
+from rota.core.runs.admission import Hold
 from rota.core.runs.claim import LAST_ID
 from rota.core.states import RunState
 from rota.store.alerts.expectations import Subject, decoded
@@ -199,7 +200,7 @@ def _live_facts(schedule: _Schedule, rows: Iterable[Row], since: int, now: int) 
     if schedule.overdue_since is not None:
         waiting[schedule.id] = live[schedule.id] = Since(schedule.overdue_since)
     for _, id, run_at, ready_at, hold, began, released in rows:
-        if hold == 3 or run_at > now:  # it waits for other runs, or for its time
+        if hold == Hold.BLOCKED or run_at > now:  # it waits for other runs, or for its time
             continue
         _earliest(live, schedule.id, Since(max(run_at, released or 0), str(id)))
         if began is not None:

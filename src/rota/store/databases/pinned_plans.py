@@ -11,8 +11,8 @@ What stays the planner's choice is which index, and which table first. So where 
 
     1 = (select 1 … limit 1)    instead of `exists` beside an `or` or in a `case`: that may become a hash of the whole
                                 table, which no setting forbids
-    hold + 0 = 3                of rows that are given by their ids: `hold = 3` has an index, which looks short as long
-                                as nobody has counted what is in it
+    hold + 0 = {blocked}        of rows that are given by their ids: without the sum, an index on it looks short as
+                                long as nobody has counted what is in it
 """
 
 from __future__ import annotations

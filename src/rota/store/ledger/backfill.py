@@ -21,6 +21,7 @@ from rota.core.ledger.backfill import (
 )
 from rota.core.ledger.verify import BACKFILL, History, Range
 from rota.core.limits.limits import Gate, LimitedRun
+from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
 from rota.core.runs.run import NewRun
 from rota.errors import Invalid, JobDisabled, UnknownJob
@@ -38,7 +39,6 @@ from rota.values.instants import instant
 from rota.values.scope import Scope
 
 _MORE_THAN_ALL = 2**31 - 1
-_LIMITED, _IN_TURN = 2, 3
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -211,7 +211,10 @@ async def _make(
     if runs:
         await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
         waiting = await waits.follow(tx, _turns(list(runs), order.concurrency)) if conducts else set()
-        ready = [(id, _IN_TURN if id in waiting else _LIMITED, _limit_key(gated[id])) for id in runs]
+        ready = [
+            (id, hold_of(Admission.BLOCKED if id in waiting else Admission.LIMITED, due=True), _limit_key(gated[id]))
+            for id in runs
+        ]
         await tx.fetch("insert_backfilled_ready", ready)
         tx.wake(shape.queue)
         await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs])

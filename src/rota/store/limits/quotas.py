@@ -9,6 +9,7 @@ import msgspec
 
 from rota.core.limits.limits import UNLIMITED, Gate, LimitedRun, is_quota
 from rota.core.limits.quotas import Quota, QuotaOf, described, prefixes, scope_of_key
+from rota.core.runs.admission import Hold
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.run import NewRun
 from rota.core.workers.requirements import CONDUCTS
@@ -22,6 +23,8 @@ Under = Mapping[Scope, tuple[Gate, ...]]
 """What the runs of these scopes are under; the others are under no quota."""
 
 _BITE = 500
+_UNDER_LIMITS = (Hold.LIMITED, Hold.LIMITED_LATER)
+_UNDER_NONE = (Hold.OPEN, Hold.OPEN_LATER, Hold.RESTRICTED, Hold.RESTRICTED_LATER)
 _KNOWN_FOR = 1.0
 _STRAGGLERS = in_micros(timedelta(seconds=5))
 
@@ -178,7 +181,7 @@ class _Found(msgspec.Struct, frozen=True):
 
     def differs(self, gates: Sequence[Gate]) -> bool:
         key = self.key(gates)
-        return self.limit_key != key or self.hold in ((2, 4) if key is None else (0, 1, 6, 7))
+        return self.limit_key != key or self.hold in (_UNDER_LIMITS if key is None else _UNDER_NONE)
 
 
 def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: _Found | None) -> bool:

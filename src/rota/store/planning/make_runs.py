@@ -14,6 +14,7 @@ from rota.core.jobs.payload_template import check_template, filled
 from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.planning.overlap_and_failure import Create, Skip
 from rota.core.planning.tick import PLAIN, Planned, ScheduleState, Tick
+from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.runs.run import NewRun
 from rota.core.schedules.schedule import ScheduleDefinition
@@ -385,9 +386,10 @@ def _payload(work: PlannedSchedule, planned: Planned) -> str:
 def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
     decision, at = planned.decision, planned.eligible_at
     assert isinstance(decision, Create)
-    due = at <= now
-    hold = (2 if due else 4) if gates else (0 if due else 1)
-    hold = 3 if planned.run_id in waiting else hold
+    admission = Admission.LIMITED if gates else Admission.OPEN
+    if planned.run_id in waiting:
+        admission = Admission.BLOCKED
+    hold = hold_of(admission, due=at <= now)
     queue, rank, solo, job, version = work.pattern.place
     key = gates[0].key if gates else None
     return planned.run_id, queue, rank, at, hold, solo, decision.attempt - 1, job, version, key
@@ -396,5 +398,6 @@ def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[s
 def plain_ready(ids: Column, places: Sequence[Row], now: int, ats: Column) -> Columns:
     """The same for runs that nothing but their time holds back."""
     queue, rank, solo, job, version = columns_of(places)
-    holds = column([0 if at <= now else 1 for at in ats])
+    due, later = (hold_of(Admission.OPEN, due=is_due) for is_due in (True, False))
+    holds = column([due if at <= now else later for at in ats])
     return Columns(len(ids), [ids, queue, rank, column(ats), holds, solo, (0,), job, version, (None,)])

@@ -10,6 +10,7 @@ from rota.core.jobs.pipelines import is_pipeline
 from rota.core.jobs.unique import KeyHold
 from rota.core.ledger.audit import REPLACED, RETRIED
 from rota.core.limits.limits import LimitedRun, is_quota
+from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
@@ -330,20 +331,14 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: AfterEnqueu
     )
 
 
-def hold_of(early: bool, limited: bool) -> int:
-    """What holds a run back that waits for no other: its time, its limits."""
-    if limited:
-        return 4 if early else 2
-    return 1 if early else 0
-
-
 def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
+    """Return the row of a run that waits for no other; its requirements are assigned afterwards."""
     return (
         run.id,
         run.queue,
         -run.priority,
         due,
-        hold_of(due > now, bool(run.gates)),
+        hold_of(Admission.LIMITED if run.gates else Admission.OPEN, due=due <= now),
         int(run.on_lost == "fail"),
         run.job,
         run.job_version,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rota.core.ledger.audit import RELEASED
+from rota.core.runs.admission import Hold, is_queued
 from rota.core.states import RunState
 from rota.store.databases.database import Row, Tx
 from rota.store.ledger import audit
@@ -13,11 +14,10 @@ from rota.values.actor import POLICY
 
 DEPENDENCY = f"{POLICY}dependency"
 """Who ends runs whose dependencies went wrong."""
-_CONDUCTS_WHEN_DUE = 5
 
 
 async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
-    """(run, the run whose end it waits for). Returns the runs that have something to wait for: they need hold 3.
+    """(run, the run whose end it waits for). Returns the runs that have something to wait for: they are to be BLOCKED.
 
     A completion of the same run either comes first, and then there is nothing to wait for, or it waits for this
     transaction, sees the mark, and looks for whoever waits. One that was cancelled before it began leaves what it
@@ -49,17 +49,17 @@ async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None 
     # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.
     await tx.fetch("lock_waiting", rows)
     gone_on = await tx.fetch("go_on", rows)
-    await _come(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == 2 and key is not None])
+    await _come(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == Hold.LIMITED and key is not None])
     await _note_released(tx, gone_on, after or {})
     tx.wake(*[queue for _, queue, _, _, _ in gone_on])
-    if any(hold == _CONDUCTS_WHEN_DUE for _, _, hold, _, _ in gone_on):
+    if any(hold == Hold.PARENT for _, _, hold, _, _ in gone_on):
         tx.wake(replicas.CONDUCTOR)
 
 
 async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str]) -> None:
     """When that was cannot be read off anything; those that wait for their time now are due when it comes."""
     change = {"from": RunState.SCHEDULED, "to": RunState.QUEUED}
-    released = [(str(id), fence) for id, _, hold, _, fence in gone_on if hold in (0, 2, 6)]
+    released = [(str(id), fence) for id, _, hold, _, fence in gone_on if is_queued(hold)]
     rows = [(id, None, fence, {**change, "after": after.get(id)}) for id, fence in released]
     await audit.note_runs(tx, RELEASED, rows)
 

@@ -14,7 +14,13 @@ _CLAIM = (
     planted("claim-keeps-the-fence", "P9", _SQLITE, "w.fence + 1 as fence", "w.fence as fence"),
     planted("limited-claim-keeps-the-fence", "P9", _SQLITE, "w.fence + 1, w.attempt + 1", "w.fence, w.attempt + 1"),
     planted("claim-does-not-count-the-attempt", "P13", _SQLITE, "w.attempt + 1 as attempt", "w.attempt as attempt"),
-    planted("claim-takes-what-is-not-due", "P2", _SQLITE, "w.hold = 0 and w.queue", "w.hold in (0, 1) and w.queue"),
+    planted(
+        "claim-takes-what-is-not-due",
+        "P2",
+        _SQLITE,
+        "w.hold = {open} and w.queue",
+        "w.hold in ({open}, {open_later}) and w.queue",
+    ),
     planted(
         "claim-leaves-the-run-in-the-queue",
         "P12",

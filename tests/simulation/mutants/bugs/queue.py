@@ -20,21 +20,22 @@ _TIME = (
         "promoted-a-second-early",
         "P2",
         _RUNS,
-        "where hold = 1 and run_at <= :now order by run_at",
-        "where hold = 1 and run_at <= :now + 1000000 order by run_at",
+        "where hold = {open_later} and run_at <= :now order by run_at",
+        "where hold = {open_later} and run_at <= :now + 1000000 order by run_at",
     ),
     planted(
         "limited-runs-are-promoted-together",
         "P2",
         _RUNS,
-        "where hold = 4 and run_at <= :now order by run_at",
-        "where hold = 4 order by run_at",
+        "where hold = {limited_later} and run_at <= :now order by run_at",
+        "where hold = {limited_later} order by run_at",
     ),
     planted(
         "nobody-looks-for-limited-runs-that-become-due",
         "P12",
         _RUNS,
-        "    select (select run_at from rota_ready where hold = 4 order by run_at limit 1), 0\n    union all\n",
+        "    select (select run_at from rota_ready where hold = {limited_later} order by run_at limit 1), 0\n"
+        "    union all\n",
         "",
     ),
     planted(
@@ -65,15 +66,16 @@ _LIMITS = (
         "retries-slip-past-their-limit",
         "P6",
         _RUNS,
-        "    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end\n        when r.need",
+        "    case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end\n"
+        "        when r.need",
         "    case when r.need",
     ),
     planted(
         "limited-retries-do-not-back-off",
         "P2",
         _RUNS,
-        "case when g.key is not null then case when rows.delay > 0 then 4 else 2 end",
-        "case when g.key is not null then 2",
+        "case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end",
+        "case when g.key is not null then {limited}",
     ),
     planted("retries-lose-their-limit-key", "P12", _RUNS, "r.job_version), g.key,\n", "r.job_version), null,\n"),
     planted(
@@ -130,15 +132,16 @@ _WAITS_FOR_OTHERS = (
         "run-goes-on-though-another-is-not-over",
         "P6",
         _HOLDING,
-        " and hold + 0 = 3\n    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
-        " and hold + 0 = 3\n",
+        " and hold + 0 = {blocked}\n"
+        "    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
+        " and hold + 0 = {blocked}\n",
     ),
     planted(
         "run-goes-on-before-its-time",
         "P2",
         _HOLDING,
-        "        else 1 end\n    else case when limit_key",
-        "        else 0 end\n    else case when limit_key",
+        "        else {open_later} end\n    else case when limit_key",
+        "        else {open} end\n    else case when limit_key",
     ),
     planted(
         "loss-releases-nobody",

@@ -13,7 +13,7 @@ where p.worker = :name and p.cleared = 0;
 
 -- name: lock_open_replicas
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id
-where w.hold + 0 in (2, 6) and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
+where w.hold + 0 in ({limited}, {restricted}) and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
 
 -- name: give_replicas
 update rota_replica set worker = :name where run_id in (select rows.id from {rows id id}) and worker is null;
@@ -36,14 +36,14 @@ update rota_conduct set cancel_at = :now, look = 1 where run_id = :id;
 -- name: work_to_conduct
 -- How soon the next one is due (µs), whether something happened to replicas, and whether there are any. The order makes the
 -- partial index the cheapest way: without it, PostgreSQL may read the whole table to learn that nothing happened.
-select (select run_at from rota_ready where hold = 5 order by run_at limit 1) - :now,
+select (select run_at from rota_ready where hold = {parent} order by run_at limit 1) - :now,
     (select count(*) from (select 1 from rota_conduct where look = 1 order by run_id limit 1) as looks),
     (select count(*) from (select 1 from rota_conduct limit 1) as conducts);
 
 -- name: lock_due_conducts
 select w.run_id, w.fence, w.attempt, w.run_at, r.job, r.queue, r.scope_kind, r.scope_id
 from rota_ready w join rota_run r on r.id = w.run_id
-where w.hold = 5 and w.run_at <= :now and (w.run_at, w.run_id) > (:after_at, :after_id)
+where w.hold = {parent} and w.run_at <= :now and (w.run_at, w.run_id) > (:after_at, :after_id)
     and not exists (select 1 from rota_pause p
         where p.kind = 'job' and p.name = w.job or p.kind = 'queue' and p.name = w.queue)
 order by w.run_at, w.run_id limit :limit {for_update_skip w};
@@ -62,7 +62,7 @@ where true;
 
 -- name: insert_replica_readies
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
-select r.id, r.queue, -r.priority, r.run_at, case when rows.limit_key is null then 6 else 2 end, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
+select r.id, r.queue, -r.priority, r.run_at, case when rows.limit_key is null then {restricted} else {limited} end, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
     r.job_version, rows.limit_key, coalesce('@' || rows.worker, r.need)
 from {rows id id, worker text, limit_key text} join rota_run r on r.id = rows.id
 where true;
