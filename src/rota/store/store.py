@@ -52,7 +52,7 @@ from rota.store.workers import requirements, restrict
 from rota.store.workers.replica_parents import ReplicaStore
 from rota.store.workers.requirements import RestrictedClaims
 from rota.store.workers.workers import WorkerStore, save_worker
-from rota.values.scope import Scope
+from rota.values.scope import GLOBAL, Scope
 
 
 class Extended(msgspec.Struct, frozen=True):
@@ -128,11 +128,12 @@ class Store:
         await migrate.require_served(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
-        quotas = await self.quotas.concern(runs)
-        plain = not quotas and not any(run.is_special for run in runs)
-        door = self.database.alone if plain else self.database.transact
+        """Enqueue runs, in the order given. Repeated with the same ids, after a lost answer, it gives the first one."""
+        quotas = any(run.scope_kind != GLOBAL.kind for run in runs) and await self.quotas.concern(runs)
         try:
-            return await door(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas))
+            if not quotas and not any(run.is_special for run in runs):
+                return await self.database.alone(lambda tx: enqueue.enqueue_plain(tx, runs))
+            return await self.database.transact(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas))
         except AlreadyThere:
             return await self.database.transact(partial(enqueue.enqueue_again, runs=runs, quotas=quotas))
 

@@ -23,7 +23,7 @@ from rota.store.planning.lanes import Lanes, changed_lanes, read_lanes
 from rota.store.planning.make_runs import Pair, PlannedSchedule, RunTemplate, lane_run, make_runs, patterns_of
 from rota.store.planning.scope_spans import newcomers_of, note_spans
 from rota.store.schedules.schedule_row import ScheduleRow
-from rota.values.scope import Scope
+from rota.values.scope import GLOBAL, Scope
 
 MOST_RUNS = 5_000
 """That one planning transaction makes: more would not be done before its deadline."""
@@ -65,8 +65,9 @@ async def plan_rows(
     rows = [one.row for one in patterns]
     scopes = {one.row.id: _scopes_of(one, providers) for one in patterns}
     lanes = await read_lanes(tx, rows, scopes)
-    newcomers = await newcomers_of(tx, rows, scopes)
-    under = await quotas.under(tx, (scope for named in set(scopes.values()) for scope in named))
+    newcomers = await newcomers_of(tx, rows, scopes) if providers else {}
+    named = {scope for scopes_of_one in set(scopes.values()) for scope in scopes_of_one}
+    under: Under = await quotas.under(tx, named) if named - {GLOBAL} else {}
     simply = not settle and catch_up is None
     fires, others = ordinary_fires(patterns, lanes, under, int(now)) if simply else ([], patterns)
     works, runs = [], len(fires)

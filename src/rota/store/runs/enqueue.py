@@ -31,8 +31,27 @@ class AfterEnqueue(msgspec.Struct):
     placed: list[LimitedRun] = []
 
 
+_HOLDS = {
+    (limited, due): hold_of(Admission.LIMITED if limited else Admission.OPEN, due=due)
+    for limited in (False, True)
+    for due in (False, True)
+}
+"""Looked up in a table, because rows are made by the thousand."""
+
+
+async def enqueue_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    """Enqueue runs that nothing but their time concerns: no key, limit, dependency, requirement, or pipeline."""
+    tx.wake(*{run.queue for run in runs})
+    return await _insert_rows(tx, runs)
+
+
+async def _insert_rows(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    now = await tx.hot.enqueue(runs)
+    return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
+
+
 async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
-    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none."""
+    """Enqueue runs, in the order given; `AlreadyThere` if that was done before. Without `quotas`, there are none."""
     wake(tx, runs)
     await hold_jobs(tx, runs)
     if quotas:
@@ -123,7 +142,7 @@ def _gated(run: NewRun) -> LimitedRun:
 async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if not runs:
         return []
-    now = await tx.hot.enqueue(runs)
+    answers = await _insert_rows(tx, runs)
     retries = [(run.id,) for run in runs if run.retry_of]
     if retries:
         await tx.fetch("inherit_plans", retries)
@@ -135,7 +154,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if staffed:
         await requirements.assign(tx, staffed)
     await pipeline_stages.begin(tx, runs)
-    return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
+    return answers
 
 
 async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
@@ -338,7 +357,7 @@ def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
         run.queue,
         -run.priority,
         due,
-        hold_of(Admission.LIMITED if run.gates else Admission.OPEN, due=due <= now),
+        _HOLDS[bool(run.gates), due <= now],
         int(run.on_lost == "fail"),
         run.job,
         run.job_version,
