@@ -117,7 +117,8 @@ class Store:
 
     async def now(self) -> int:
         async def body(tx: Tx) -> int:
-            return int((await tx.fetch("now"))[0][0])
+            ((micros,),) = await tx.fetch("now")
+            return int(micros)
 
         return await self.database.read(body)
 
@@ -187,7 +188,7 @@ class Store:
             renewed = {str(id): bool(cancelling) for id, cancelling in await tx.fetch("extend", held, lease=lease)}
             missing = [(id, fence) for id, fence in held if id not in renewed]
             # A lease skipped because a completion holds its row is not lost.
-            alive = {str(row[0]) for row in await tx.fetch("still_leased", missing)} if missing else set()
+            alive = {str(id) for (id,) in await tx.fetch("still_leased", missing)} if missing else set()
             return Extended(
                 {id for id, _ in missing if id not in alive},
                 {id for id, cancelling in renewed.items() if cancelling},

@@ -58,4 +58,8 @@ def turn(rows: Sequence[Row], limit: int, found: Iterable[Row]) -> Turn:
 
 
 def last_of(rows: Sequence[Row], limit: int) -> str | None:
-    return str(rows[-1][0]) if len(rows) == limit else None
+    """Return the key that the last row begins with, if there may be more rows."""
+    if len(rows) < limit:
+        return None
+    key, *_ = rows[-1]
+    return str(key)

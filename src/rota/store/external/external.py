@@ -191,8 +191,9 @@ async def _lock(tx: Tx, run_id: str, fence: int) -> HeldRun:
 
 
 async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
-    rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
-    return LeaseLost(run_id, fence, rows[0][2]) if rows else UnknownRun(run_id)
+    for _, _, state, _, _ in await tx.fetch("recorded_end", id=run_id, fence=fence):
+        return LeaseLost(run_id, fence, state)
+    return UnknownRun(run_id)
 
 
 async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
@@ -230,8 +231,8 @@ async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
     """With its fingerprint, made of what those may see who are not shown the secrets of the run."""
     if error is None:
         return None
-    payload = str((await tx.fetch("payload_of_run", id=run_id))[0][0])
-    return stored_error(error, telling=without_secrets(error.message, payload))
+    ((payload,),) = await tx.fetch("payload_of_run", id=run_id)
+    return stored_error(error, telling=without_secrets(error.message, str(payload)))
 
 
 async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, Reported]:
@@ -265,7 +266,7 @@ async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunSt
     rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
     if not rows:
         raise UnknownRun(run_id)
-    outcome, left_as, state, last_fence, went_on = rows[0]
+    ((outcome, left_as, state, last_fence, went_on),) = rows
     if outcome is None and state == RunState.SUCCEEDED and last_fence == fence:
         outcome, left_as = Outcome.SUCCEEDED, RunState.SUCCEEDED
     if went_on and outcome == Outcome.SNOOZED:

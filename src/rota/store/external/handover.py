@@ -19,8 +19,6 @@ from rota.store.databases.database import Row, Tx
 from rota.store.ledger import audit
 from rota.values.durations import format_duration, in_micros
 
-_LEASE_FACTS = 9
-
 
 class HeldRun(msgspec.Struct, frozen=True):
     """A run in somebody's hands, its row locked. `busy`: for how long (µs); `waits`: no lease, it was handed over.
@@ -106,7 +104,7 @@ async def take_overdue(tx: Tx, limit: int) -> list[tuple[Lease, Report]]:
     rows = await tx.fetch("lock_overdue", limit=limit)
     if not rows:
         return []
-    taken = [(_held(row[:-2], waits=True), timedelta(microseconds=row[-2]), bool(row[-1])) for row in rows]
+    taken = [(_held(row, waits=True), timedelta(microseconds=span), bool(stopped)) for *row, span, stopped in rows]
     await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence) for held, _, _ in taken])
     return [(held.lease, _overdue(held, limit, stopped=stopped)) for held, limit, stopped in taken]
 
@@ -136,7 +134,7 @@ def _error(kind: str, message: str, code: str) -> str:
 
 
 def _held(row: Row, *, waits: bool) -> HeldRun:
-    lease = Lease(str(row[0]), *row[1:_LEASE_FACTS])
-    job, overrides, definition, busy, step, part = row[_LEASE_FACTS:]
+    run_id, *facts, job, overrides, definition, busy, step, part = row
+    lease = Lease(str(run_id), *facts)
     known = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
     return HeldRun(lease, job, overrides, known, max(0, int(busy)), step, waits, part)

@@ -75,7 +75,7 @@ async def _giving_way(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
     for gate, count in coming.items():
         over = live.get(gate.key, 0) + count - gate.max
         if over > 0:
-            found += [str(row[0]) for row in await tx.fetch("oldest_under", key=gate.key, count=over)]
+            found += [str(id) for (id,) in await tx.fetch("oldest_under", key=gate.key, count=over)]
     return found
 
 
@@ -155,7 +155,7 @@ async def _stop(
     live: dict[str, int],
 ) -> list[str]:
     """The oldest give way: first those that are there, which it returns, then those that came with this very call."""
-    there = [str(row[0]) for row in await tx.fetch("oldest_under", key=key, count=count)]
+    there = [str(id) for (id,) in await tx.fetch("oldest_under", key=key, count=count)]
     for run_id in there:
         await cancel.give_way(tx, run_id, SUPERSEDED, POLICY)
     live[key] -= len(there)

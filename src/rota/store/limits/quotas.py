@@ -14,6 +14,7 @@ from rota.core.runs.claim import NIL_ID
 from rota.core.runs.run import NewRun
 from rota.core.workers.requirements import CONDUCTS
 from rota.store.databases.database import Database, Row, Tx
+from rota.store.databases.pinned_plans import last_of
 from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.values.durations import in_micros
@@ -218,7 +219,7 @@ async def _settle_limits(tx: Tx, kind: str, id: str, after: str) -> str | None:
     """The limits that are there already allow what is in force now; returns where to go on."""
     first, second = prefixes(kind, id)
     rows = await tx.fetch("limits_of_quotas", first=first, second=second, after=after, limit=_BITE)
-    scopes = {row[0]: scope_of_key(row[0], kind) for row in rows}
+    scopes = {key: scope_of_key(key, kind) for key, _, _ in rows}
     wanted = await under(tx, {scope for scope in scopes.values() if scope is not None})
     for key, _, _ in rows:
         scope = scopes[key]
@@ -226,4 +227,4 @@ async def _settle_limits(tx: Tx, kind: str, id: str, after: str) -> str | None:
         if gate is not None:
             await tx.fetch("change_max", key=key, prefix=None, max=gate.max, period=gate.period)
         await tx.fetch("unblock_limits", key=key, count=UNLIMITED)
-    return rows[-1][0] if len(rows) >= _BITE else None
+    return last_of(rows, _BITE)

@@ -28,8 +28,8 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def allowed(rows: Sequence[Row]) -> dict[str, Allowed]:
-    """From rows that begin with a key, a maximum and a period."""
-    return {row[0]: Allowed(int(row[1]), row[2]) for row in rows}
+    """Return what limits allow, from rows of a key, a maximum and a period."""
+    return {key: Allowed(int(most), period) for key, most, period in rows}
 
 
 async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
@@ -51,7 +51,7 @@ async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
 
 async def _bring_back(tx: Tx, key: str, now: int, period: int) -> None:
     ahead = await tx.fetch("begun_ahead", key=key, now_at=now, period=period)
-    await tx.fetch("put_begun", key=key, at=now, count=sum(row[0] for row in ahead))
+    await tx.fetch("put_begun", key=key, at=now, count=sum(count for (count,) in ahead))
 
 
 async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted], run_id: str) -> None:
@@ -60,7 +60,7 @@ async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted],
     rows = [(key, run_id, counted[key].at, count) for key, count in sorted(begun.items()) if key in counted]
     if rows:
         await tx.fetch("note_begun", rows)
-        await tx.fetch("forget_begun", [row[:1] for row in rows], limit=len(rows) + _MORE_THAN_FREE)
+        await tx.fetch("forget_begun", [(key,) for key, *_ in rows], limit=len(rows) + _MORE_THAN_FREE)
 
 
 async def opening(tx: Tx, full: Mapping[str, Counted]) -> dict[str, int]:
@@ -75,20 +75,21 @@ async def open_due(tx: Tx, limit: int) -> bool:
 
     Of those that they block, as many as there are places; if more are left, they are seen to at the next such time.
     """
-    found = {row[0]: row for row in await tx.fetch("due_rates", limit=limit)}
-    counted = await count(tx, allowed(list(found.values())))
-    keys = [(key,) for key in found]
+    due = await tx.fetch("due_rates", limit=limit)
+    counted = await count(tx, allowed([(key, most, period) for key, most, period, _ in due]))
+    shut = {key: int(how) for key, _, _, how in due}
+    keys = [(key,) for key in shut]
     again = {key: one for key, one in counted.items() if one.free <= 0}
     if keys:
         await tx.fetch("open_rates", keys)
     for key, one in counted.items():
         if one.free > 0:
-            keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=one.free)]
+            keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=one.free)]
             if await tx.fetch("any_blocked", key=key):
                 again[key] = one
     if again:
         at = await opening(tx, again)
-        rows = [(key, _shut(int(found[key][3]), one), None, 0, at[key]) for key, one in sorted(again.items())]
+        rows = [(key, _shut(shut[key], one), None, 0, at[key]) for key, one in sorted(again.items())]
         await tx.fetch("shut_limits", rows)
     return await wake_queues_under(tx, keys) if keys else False
 

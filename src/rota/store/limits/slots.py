@@ -120,7 +120,7 @@ async def _leave_open_or_shut(
     """`opening`: when rates without a free place have one again. Those under which nobody waits."""
     served = {candidate.key for candidate in handed.taken}
     bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
-    left = {row[0] for row in await tx.fetch("waiting_under", bare)} if bare else set()
+    left = {key for (key,) in await tx.fetch("waiting_under", bare)} if bare else set()
     emptied = [key for (key,) in bare if key not in left]
     rows: list[Row] = [
         *((key, _shut(key, opening), None, int(key in served), opening.get(key)) for key in handed.full),
@@ -130,8 +130,15 @@ async def _leave_open_or_shut(
         *((key, None, None, 0, at) for key, at in opening.items() if key not in handed.full),
     ]
     if rows:
-        await tx.fetch("shut_limits", sorted(rows, key=lambda row: str(row[0])))
+        # In the order of keys, as everybody locks limits: two claims must not deadlock.
+        await tx.fetch("shut_limits", sorted(rows, key=_key_of))
     return emptied
+
+
+def _key_of(row: Row) -> str:
+    """Return the limit that a row begins with."""
+    key, *_ = row
+    return str(key)
 
 
 def _shut(key: str, opening: dict[str, int]) -> int:
@@ -144,8 +151,8 @@ async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str,
     freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
     left = list(await tx.fetch("leave_gates", again)) if again else []
     # Nothing ends under a rate; but one that is tried again waits under it, and it may not know of anybody who does.
-    freed = [row for row in freed if row[2] is None]
-    return [row[:2] for row in (*freed, *left) if row[2] is None or row[1] == 0]
+    places: list[Row] = [(key, place) for key, place, period in freed if period is None]
+    return places + [(key, place) for key, place, period in left if period is None or place == 0]
 
 
 async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
@@ -161,8 +168,8 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
     keys = [(key,) for key in sorted(places)]
     most = allowed(await tx.fetch("lock_limits", keys))
     await tx.fetch("open_limits", [(key, places[key]) for (key,) in keys])
-    blocking = {str(row[0]): most[row[0]] for row in await tx.fetch("blocking_limits", keys) if row[0] in most}
+    blocking = {key: most[key] for (key,) in await tx.fetch("blocking_limits", keys) if key in most}
     for key, count in (await _free(tx, blocking, {})).items() if blocking else ():
         if count > 0:
-            keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=count)]
+            keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=count)]
     await rates.wake_queues_under(tx, keys)

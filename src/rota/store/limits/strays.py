@@ -72,7 +72,7 @@ class ShutLimits:
 
 async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Row] = ()) -> Strays:
     await walk_indexes(tx)
-    met = {row[0] for row in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
+    met = {key for (key,) in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
     held = await tx.fetch("stale_gates", limit=_BITE)
     gates = await tx.fetch("gates_after", after=after.gates, limit=_BITE)
     limits = await tx.fetch("limits_after", after=after.limits, limit=_LIMITS, idle=_UNUSED)
@@ -98,7 +98,7 @@ async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Ro
 async def tidy(tx: Tx, found: Strays) -> None:
     """Put right what is astray."""
     freed = await slots.leave(tx, ended=found.ended, again=found.again)
-    await slots.open_limits(tx, [*freed, *((row[0], _WHATEVER) for row in found.forgotten)])
+    await slots.open_limits(tx, [*freed, *((key, _WHATEVER) for (key,) in found.forgotten)])
     if found.awaited:
         await release(tx, found.awaited)
     if found.idle:

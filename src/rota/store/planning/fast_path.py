@@ -96,7 +96,7 @@ async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Cal
         )
     if fires:
         places = [one.pattern.place for one in fires]
-        tx.wake(*{place[0] for place in places})
+        tx.wake(*{queue for queue, *_ in places})
         await tx.fetch("insert_planned_ready", plain_ready(ids, places, now, ats))
     tally.ran, tally.lateness = len(fires), [max(0, now - at) for at in ats]
     return tally

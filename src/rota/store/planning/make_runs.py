@@ -203,8 +203,8 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> li
         pairs = await _admitted(tx, _without_each_other(pairs), gates)
         behind = _behind(pairs)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
-    made = [pair for pair in pairs if there is None or pair[1].run_id in there]
-    creates = [pair for pair in made if creates_run(pair[1])]
+    made = [(work, one) for work, one in pairs if there is None or one.run_id in there]
+    creates = [(work, one) for work, one in made if creates_run(one)]
     if len(creates) < len(made):
         skipped = [one.run_id for _, one in made if not creates_run(one)]
         await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))

@@ -35,7 +35,7 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
         facts = await tx.fetch("cancel_facts", id=run_id)
         if not facts:
             raise UnknownRun(run_id)
-        job, state, definition = facts[0]
+        ((job, state, definition),) = facts
         if state == RunState.CANCELLED:
             return RunState.CANCELLED  # repeated after an unknown outcome, or by somebody else: it is what was wanted
         if state is not None:
@@ -88,7 +88,7 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
 
     One that somebody else has at this moment, and that was not reserved before, is left alone.
     """
-    awaited = [(str(row[0]),) for row in await tx.fetch("awaited_by", id=run_id)]
+    awaited = [(str(id),) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
         return None
     for place in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
@@ -99,7 +99,7 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
 
 async def _reserve_awaited(tx: Tx, run_id: str) -> None:
     """What it waits for, others come to wait for in its place."""
-    awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
+    awaited = [str(id) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited:
         await reserve(tx, [run_id, *awaited])
 
@@ -113,7 +113,7 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     wanted = missing = sorted(set(run_ids))
     for place in _PLACES:
         if missing:
-            there = {str(row[0]) for row in await tx.fetch(place, [(id,) for id in missing])}
+            there = {str(id) for (id,) in await tx.fetch(place, [(id,) for id in missing])}
             missing = [id for id in missing if id not in there]
     # One that was claimed after the leases were looked at. Whoever reports it would have its lease, and meet us over
     # its run or a limit; but with what is ready in hand, a lease must not be waited for.
@@ -139,7 +139,7 @@ async def _end_unclaimed(
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
         return None
-    attempt, fence, hold = ready[0]
+    ((attempt, fence, hold),) = ready
     state = end_unclaimed_as(wanted, fence)
     if state is RunState.SKIPPED:  # one that its schedule retries sets out from a later attempt, but has had none
         attempt = 0

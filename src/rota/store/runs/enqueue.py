@@ -86,7 +86,7 @@ async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
     wanted = sorted({run.job for run in runs if run.droppable})
     if not wanted:
         return
-    there = {row[0] for row in await tx.fetch("hold_jobs", [(name,) for name in wanted])}
+    there = {name for (name,) in await tx.fetch("hold_jobs", [(name,) for name in wanted])}
     for name in wanted:
         if name not in there:
             raise UnknownJob(name)
@@ -174,7 +174,8 @@ async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
             wanted.setdefault(hold.key, (run.id, hold))
     # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
     rows = [(key, *_held(run_id, hold).values()) for key, (run_id, hold) in sorted(wanted.items())]
-    return {key: wanted[key][0] for (key,) in await tx.fetch("lock_keys", rows)}
+    first = {key: run_id for key, (run_id, _) in wanted.items()}
+    return {key: first[key] for (key,) in await tx.fetch("lock_keys", rows)}
 
 
 def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
@@ -271,7 +272,7 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, besi
     if not found:  # another run of this call had it, and freed it
         await tx.fetch("hold_key", key=hold.key, **_held(run.id, hold))
         return None
-    holder, held_until, once, fingerprint, state, exists, now = found[0]
+    ((holder, held_until, once, fingerprint, state, exists, now),) = found
     holder = str(holder)
     if holder == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
@@ -305,7 +306,8 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Af
         raise DuplicateRun(run.job, holder)
     if hold.on_conflict == "replace" and left is not None:
         for was in await tx.fetch("lock_ready", id=holder):
-            if not has_begun(was[0]):  # else it stays as it is, as one that somebody has: its attempts were its own
+            fence, _, _ = was
+            if not has_begun(fence):  # else it stays as it is, as one that somebody has: its attempts were its own
                 await _replace(tx, run, holder, was, left)
     if hold.clear and left is not None:
         await replicas.clear(tx, holder, hold.clear, run.id, run.actor)

@@ -13,7 +13,7 @@ async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
     """The runs that it made the first time, in their order; none: it is new. Another one under its key is refused."""
     made: list[str] = []
     while found := await tx.fetch("key_holder", key=_part(request, len(made))):
-        run_id, held_until, _, fingerprint, _, _, now = found[0]
+        ((run_id, held_until, _, fingerprint, _, _, now),) = found
         if held_until <= now:
             break
         if fingerprint != request.fingerprint:

@@ -224,4 +224,5 @@ def _busy(report: Report) -> int | None:
 
 
 def _lease(row: Row) -> Lease:
-    return Lease(str(row[0]), *row[1:])
+    run_id, *facts = row
+    return Lease(str(run_id), *facts)

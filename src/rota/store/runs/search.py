@@ -67,7 +67,7 @@ class Source(msgspec.Struct, frozen=True):
     async def ids(self, tx: Tx, span: int, **bounds: object) -> list[str]:
         """The `span` newest that are at least `floor` and less than `before`; of one that is not sorted, any."""
         values = bounds if self.sorted else {name: bounds[name] for name in bounds if name not in ("floor", "before")}
-        found = [str(row[0]) for row in await tx.fetch_sql(self.statement, span=span, **values)]
+        found = [str(id) for id, *_ in await tx.fetch_sql(self.statement, span=span, **values)]
         return sorted(found, reverse=True)
 
     @property
@@ -141,7 +141,7 @@ class Searching:
         search = _Search(self._database, wanted, "id", max(_FIRST, 2 * limit), before)
         found: list[str] = []
         while len(found) < limit and (window := await search.step(patience)) is not None:
-            found += [str(row[0]) for row in window]
+            found += [str(id) for id, *_ in window]
         full = len(found) > limit or (len(found) == limit and search.following is not None)
         following = found[limit - 1] if full else await self._own_place(search.following, wanted.scope)
         return RunPage(await self.runs(found[:limit]), following)
@@ -155,8 +155,9 @@ class Searching:
             return following
         floor = str(UUID(int=UUID(following).int >> _RANDOM_BITS << _RANDOM_BITS))
         bounds = {"floor": floor, "before": following, "kind": scope.kind, "scope": scope.id}
-        rows = await self._database.read(lambda tx: tx.fetch_sql(_OWN_BEFORE, **bounds))
-        return str(UUID(int=UUID(str(rows[0][0])).int + 1)) if rows else floor
+        for (own,) in await self._database.read(lambda tx: tx.fetch_sql(_OWN_BEFORE, **bounds)):
+            return str(UUID(int=UUID(str(own)).int + 1))
+        return floor
 
     async def count(self, wanted: RunFilter, most: int, patience: float | None = None) -> Counted:
         """Not exact if there are more than `most`, or `patience` came to its end."""
@@ -172,8 +173,7 @@ class Searching:
         """In one go: that is quick where nothing has to be looked at but what indexes and rows say by themselves."""
         chosen = selection_of(wanted, self._database.clock)
         sql = f"select count(*) from (select 1 from rota_run {chosen.where} limit :enough) as found"
-        rows = await self._database.read(lambda tx: tx.fetch_sql(sql, **chosen.values, enough=most + 1))
-        count = int(rows[0][0])
+        ((count,),) = await self._database.read(lambda tx: tx.fetch_sql(sql, **chosen.values, enough=most + 1))
         return Counted(min(count, most), exact=count <= most)
 
     async def find(self, wanted: RunFilter, most: int | None) -> list[Found]:
@@ -245,10 +245,10 @@ class _Search:
         paused = self._database.clock.monotonic()
         kept: set[str] = set()
         for place in range(0, len(rows), _AT_ONCE):
-            runs = await _runs(self._database, [str(row[0]) for row in rows[place : place + _AT_ONCE]])
+            runs = await _runs(self._database, [str(id) for id, *_ in rows[place : place + _AT_ONCE]])
             kept |= {run.id for run in runs if tells(run, wanted)}
         self._began += self._database.clock.monotonic() - paused
-        return [row for row in rows if str(row[0]) in kept]
+        return [row for row in rows if _id_of(row) in kept]
 
     async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
         if self._sources is not None:
@@ -274,7 +274,7 @@ class _Search:
 
     async def _among_all(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
         ends = await tx.fetch_sql(ALL, span=self._span - 1, floor=self._floor, before=before)
-        low = str(ends[0][0]) if ends else None
+        low = next((str(id) for (id,) in ends), None)
         bounds = {"floor": low or self._floor, "before": before}
         return await self._rows(tx, self._chosen.narrowed("id >= :floor and id < :before", **bounds)), low
 
@@ -284,4 +284,10 @@ class _Search:
     async def _rows(self, tx: Tx, chosen: Selection) -> list[Row]:
         """Put in order here: a database that is asked for the newest few would rather walk all runs to find them."""
         found = await tx.fetch_sql(f"select {self._columns} from rota_run_now {chosen.where}", **chosen.values)
-        return sorted(found, key=lambda row: str(row[0]), reverse=True)
+        return sorted(found, key=_id_of, reverse=True)
+
+
+def _id_of(row: Row) -> str:
+    """Return the run that a row begins with."""
+    id, *_ = row
+    return str(id)

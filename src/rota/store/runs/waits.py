@@ -26,9 +26,9 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
     wanted, waiting = set(pairs), set[tuple[str, str]]()
     while wanted:
         rows = [(after,) for after in sorted({after for _, after in wanted})]
-        live = {str(row[0]) for row in await tx.fetch("mark_followed", rows)}
+        live = {str(id) for (id,) in await tx.fetch("mark_followed", rows)}
         waiting |= {(run, after) for run, after in wanted if after in live}
-        over = [row for row in rows if row[0] not in live]
+        over = [(after,) for (after,) in rows if after not in live]
         left = [(str(run), str(after)) for run, after in await tx.fetch("awaited_by_each", over)] if over else []
         wanted = {(run, left_to) for run, after in wanted for ended, left_to in left if ended == after}
     if waiting:
@@ -76,8 +76,8 @@ async def promote(tx: Tx, limit: int, *, needed: bool = True) -> int:
     return len(promoted)
 
 
-async def _come(tx: Tx, runs: Sequence[Row]) -> None:
+async def _come(tx: Tx, runs: Sequence[tuple[object, str]]) -> None:
     """Runs (id, limit key) that nothing but their limits holds back any more."""
     if runs:
-        await tx.fetch("wake_limits", [(key,) for key in sorted({row[1] for row in runs})])
-        await tx.fetch("make_limits_of", [(str(row[0]),) for row in runs])
+        await tx.fetch("wake_limits", [(key,) for key in sorted({key for _, key in runs})])
+        await tx.fetch("make_limits_of", [(str(id),) for id, _ in runs])

@@ -148,8 +148,10 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str])
         tx.wake(queue)
         count += 1
     await admit.open_for(tx, made)
-    last = (int(due[-1][3]), str(due[-1][0])) if len(due) == _BITE else None
-    return _Begun(count, last)
+    if len(due) < _BITE:
+        return _Begun(count, None)
+    run_id, _, _, run_at, *_ = due[-1]
+    return _Begun(count, (int(run_at), str(run_id)))
 
 
 async def _fit(tx: Tx, run_id: str, job: str, queue: str, alive: Sequence[Worker]) -> list[str]:
@@ -281,7 +283,7 @@ async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str 
     """Replicas whose worker was not heard of for too long, its name, and whether nobody else may have them; of some
     runs, in turn, and of which the last."""
     await walk_indexes(tx)
-    parents = [(str(row[0]),) for row in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
+    parents = [(str(id),) for (id,) in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
     ((now,),) = await tx.fetch("now")
     found = []
     for run_id, worker, bound, policy, since, seen_at, ended_at in await tx.fetch("absent_replicas", parents):

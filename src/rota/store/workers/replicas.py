@@ -36,10 +36,10 @@ async def lock_open(tx: Tx, found: Mapping[str, str], name: str) -> set[str]:
     afterwards, by a statement of its own: an older snapshot would not see what the last holder of the lock gave.
     """
     first = {parent: run_id for run_id, parent in reversed(list(found.items()))}
-    locked = [(str(row[0]),) for row in await tx.fetch("lock_free_conducts", [(id,) for id in sorted(first)])]
-    served = {str(row[0]) for row in await tx.fetch("served_parents", locked, name=name)} if locked else set()
+    locked = [(str(id),) for (id,) in await tx.fetch("lock_free_conducts", [(id,) for id in sorted(first)])]
+    served = {str(id) for (id,) in await tx.fetch("served_parents", locked, name=name)} if locked else set()
     free = sorted((first[id],) for (id,) in locked if id not in served)
-    return {str(row[0]) for row in await tx.fetch("lock_open_replicas", free)} if free else set()
+    return {str(id) for (id,) in await tx.fetch("lock_open_replicas", free)} if free else set()
 
 
 async def give(tx: Tx, run_ids: Iterable[str], name: str) -> None:
@@ -68,11 +68,12 @@ async def clear(tx: Tx, parent_id: str, outcomes: Sequence[str], act: str, actor
     if not found or await tx.fetch("was_cleared_by", id=parent_id, act=act):
         return
     values = {outcome: int(outcome in outcomes) for outcome in CLEARED_OUTCOMES}
+    ((_, fence),) = found
     cleared = await tx.fetch("clear_replicas", id=parent_id, **values)
     if cleared:
         await tx.fetch("look_at_conducts", [(parent_id,)])
         told = {"cleared": len(cleared), "act": act}
-        await audit.note(tx, "run", parent_id, CLEARED, actor, told, fence=found[0][1])
+        await audit.note(tx, "run", parent_id, CLEARED, actor, told, fence=fence)
 
 
 async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
@@ -96,8 +97,9 @@ async def of_run(tx: Tx, parent_id: str) -> list[Replica]:
 
 async def worker_of(tx: Tx, run_id: str) -> str | None:
     """The name of whose it is, if it is a replica and somebody's."""
-    rows = await tx.fetch("replica_of", id=run_id)
-    return rows[0][0] if rows else None
+    for (worker,) in await tx.fetch("replica_of", id=run_id):
+        return None if worker is None else str(worker)
+    return None
 
 
 def _replica(row: Row) -> Replica:

@@ -80,8 +80,9 @@ async def drop_unused(tx: Tx) -> int:
 
 
 async def requirements_of_run(tx: Tx, run_id: str) -> Requirements:
-    rows = await tx.fetch("needs_of_run", id=run_id)
-    return read_requirements(rows[0][5]) if rows else NOTHING
+    for _, _, _, _, _, definition, _, _ in await tx.fetch("needs_of_run", id=run_id):
+        return read_requirements(definition)
+    return NOTHING
 
 
 async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:

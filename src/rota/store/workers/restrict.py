@@ -29,7 +29,7 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
     found = await tx.fetch("needs_of_run", id=run_id)
     if not found:
         raise UnknownRun(run_id)
-    _, job, state, text, mark, _, _, parent_id = found[0]
+    ((_, job, state, text, mark, _, _, parent_id),) = found
     if state is not None:
         raise RunIsFinal(run_id, state, "restricted")
     if parent_id is not None:
@@ -41,7 +41,7 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
     definition = await read.job(tx, job)
     eligibility = _eligibility(own, definition, mark)
     fence = await change(tx, {run_id: eligibility})
-    fence = max([fence, *(row[0] for row in await tx.fetch("fence_elsewhere", id=run_id))])
+    fence = max([fence, *(external for (external,) in await tx.fetch("fence_elsewhere", id=run_id))])
     kept = msgspec.structs.replace(overrides, requirements=own)
     await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
     told = {"only_workers": list(only_workers) or None}
@@ -81,13 +81,13 @@ async def change(tx: Tx, eligibility: Marked) -> int:
         leases = await tx.fetch("lock_leases_to_restrict", rows)
         held = {str(id): (worker, int(at)) for id, at, worker, cancel_at in leases if cancel_at is None}
         ready = {str(id): int(at) for id, at in await tx.fetch("lock_ready_of", rows)}
-        gone = {str(row[0]) for row in await tx.fetch("neither_held_nor_ready", rows)}
+        gone = {str(id) for (id,) in await tx.fetch("neither_held_nor_ready", rows)}
         there = {id: one for id, one in left.items() if id in held or id in ready}
         await tx.fetch("assign_needs", [(id, one.mark or None) for id, one in there.items()])
         await tx.fetch("hold_for_needs", [(id, left[id].mark or None) for id in ready])
         away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].requirements)]
         await report.take_away(tx, away)
-        fence = max([fence, *ready.values(), *(int(row[1]) for row in leases)])
+        fence = max([fence, *ready.values(), *(int(at) for _, at, _, _ in leases)])
         left = {id: one for id, one in left.items() if id not in there and id not in gone}
         if not left:
             await _change_replicas(tx, {id: one for id, one in eligibility.items() if one.conducts})
@@ -105,9 +105,9 @@ async def _change_replicas(tx: Tx, parents: Marked) -> None:
     rows = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)]) if parents else []
     if not parents:
         return
-    ids = [(str(row[0]),) for row in rows]
+    ids = [(str(child),) for child, *_ in rows]
     held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_leases_to_restrict", ids) if cancel_at is None}
-    ready = {str(row[0]) for row in await tx.fetch("lock_ready_of", ids)}
+    ready = {str(id) for id, _ in await tx.fetch("lock_ready_of", ids)}
     await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
     await tx.fetch("assign_needs", [(id, one.mark) for id, one in parents.items()])
     await tx.fetch("look_at_conducts", [(id,) for id in sorted(parents)])

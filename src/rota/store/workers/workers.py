@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
@@ -113,18 +113,19 @@ async def list_workers(tx: Tx, who: str | None = None) -> list[Worker]:
     ids = [id for id, _ in names] if who is None else matching(who, names)
     ((now,),) = await tx.fetch("now")
     held: dict[str, list[Row]] = {}
-    for row in await tx.fetch("runs_of_workers", _keys(ids), most=_MOST_RUNS):
-        held.setdefault(row[0], []).append(row[1:])
-    return [_worker(row, held.get(row[0], []), int(now)) for row in await tx.fetch("list_workers", _keys(ids))]
+    for id, *run in await tx.fetch("runs_of_workers", _keys(ids), most=_MOST_RUNS):
+        held.setdefault(id, []).append(run)
+    return [_worker(row, held, int(now)) for row in await tx.fetch("list_workers", _keys(ids))]
 
 
 def _keys(ids: Sequence[str]) -> list[tuple[str]]:
     return [(id,) for id in ids]
 
 
-def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
+def _worker(row: Row, held_by: Mapping[str, Sequence[Row]], now: int) -> Worker:
     (id, name, host, pid, version, state, queues, weights, jobs, slots, started_at, seen_at, settings, asked, by,
      labels, app_version) = row  # fmt: skip
+    held = held_by.get(id, ())
     pace = _pace(settings)
     alive = presence(seen_at, now, _lease(pace)) is Presence.ALIVE
     known = _read(weights, dict[str, int]) if weights else {}
@@ -138,7 +139,7 @@ def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
         queues={queue: known.get(queue, 1) for queue in _read(queues, tuple[str, ...])},
         jobs=_read(jobs, tuple[str, ...]),
         slots=slots,
-        held=int(held[0][-1]) if held else 0,
+        held=max((int(count) for *_, count in held), default=0),  # each run tells how many there are
         runs=tuple(WorkerRun(str(run), job, attempt, instant(at)) for run, job, attempt, at, _ in held),
         started_at=instant(started_at),
         seen_at=instant(seen_at),

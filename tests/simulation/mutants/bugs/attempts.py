@@ -25,7 +25,7 @@ _CLAIM = (
         "claim-leaves-the-run-in-the-queue",
         "P12",
         _HOT,
-        'await self._tx.fetch("take", claims=found[0])\n',
+        'await self._tx.fetch("take", claims=candidates)\n',
         "pass\n",
     ),
     planted("lease-in-the-wrong-unit", "P12", _SQLITE, ":now + :lease from", ":now + :lease * 1000 from"),

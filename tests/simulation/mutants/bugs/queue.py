@@ -204,7 +204,7 @@ _CANCEL = (
         "cancel-ends-what-runs",
         "P10",
         _CONTROL,
-        "    if not ready:\n        return None\n    attempt, fence, hold = ready[0]\n",
+        "    if not ready:\n        return None\n    ((attempt, fence, hold),) = ready\n",
         "    attempt, fence, hold = ready[0] if ready else (0, 0, 0)\n",
     ),
     planted(
@@ -256,7 +256,7 @@ _KEYS = (
         "what-has-begun-is-replaced",
         "P31",
         _ENQUEUEING,
-        "if not has_begun(was[0]):",
+        "if not has_begun(fence):",
         "if was is not None:",
     ),
     planted(
@@ -273,7 +273,7 @@ _PRUNE = (
         "pruned-run-is-not-in-the-ledger",
         "P1",
         _PRUNING,
-        "            await compact.fold_runs(tx, [row[5:15] for row in dropped])\n",
+        "            await compact.fold_runs(tx, [run.planned for run in dropped])\n",
         "",
     ),
 )

@@ -208,7 +208,8 @@ async def test_nobody_writes_beside_us_although_our_lock_was_dropped(
     writes = f"""
 import asyncio
 from rota.errors import Unavailable
-from rota.store import open_store, sqlite
+from rota.store import open_store
+from rota.store.databases.sqlite import sqlite
 from tests.support.runs import put
 
 sqlite._BUSY_MS = 300
