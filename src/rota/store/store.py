@@ -56,7 +56,7 @@ from rota.values.scope import GLOBAL, Scope
 
 
 class Extended(msgspec.Struct, frozen=True):
-    """What a heartbeat learnt: leases that are gone, runs asked to stop, and what operators ask of the worker."""
+    """Result of a heartbeat: leases that are gone, runs asked to stop, and what operators ask of the worker."""
 
     lost: set[str]
     cancelling: set[str]
@@ -159,17 +159,17 @@ class Store:
         return await self.database.read(lambda tx: idempotency.asked_before(tx, request))
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
-        """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""
+        """Claim runs. Not repeated by itself: a claim that nobody knows of would keep its runs until its leases end."""
         return await self.database.transact(lambda tx: pipeline_claims.claim(tx, request), repeatable=False)
 
     async def claim_limited(self, request: LimitedRequest) -> LimitedClaims:
-        """Runs under limits, as far as these have free slots. Not repeated by itself either."""
+        """Claim runs under limits, as far as these have free slots. Not repeated by itself either."""
         found = await self.database.transact(lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False)
         self._emptied.add(found.emptied)
         return found
 
     async def claim_restricted(self, request: RestrictedRequest) -> RestrictedClaims:
-        """Runs for workers of this kind, and replicas. Not repeated by itself either."""
+        """Claim runs for workers of this kind, and replicas. Not repeated by itself either."""
         return await self.database.transact(lambda tx: pipeline_claims.claim_restricted(tx, request), repeatable=False)
 
     async def known_requirements(self) -> dict[str, Requirements]:
@@ -265,7 +265,7 @@ class Store:
         return await self.database.read(lambda tx: read.find_runs(tx, parts, within)) if parts else {}
 
     async def of_scope(self, run_ids: Sequence[str], scope: Scope) -> set[str]:
-        """Which of them are runs of this scope; of what was pruned, nobody knows whose it was."""
+        """Return which of these are runs of the scope; of what was pruned, nobody knows whose it was."""
         return await self.database.read(lambda tx: read.of_scope(tx, run_ids, scope)) if run_ids else set()
 
     async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
@@ -275,7 +275,7 @@ class Store:
         return await self.database.read(lambda tx: read.attempts(tx, run_id))
 
     async def copy_of(self, run_id: str) -> NewRun:
-        """The same work, to be enqueued again: due at once."""
+        """Copy a run, to be enqueued again: due at once."""
         return await self.database.read(lambda tx: read.copy_of(tx, run_id))
 
     async def metadata_of(self, run_ids: Sequence[str]) -> list[str | None]:
@@ -287,7 +287,7 @@ class Store:
         return await self.database.read(read.queue_counts)
 
     async def levels(self, silence: int) -> Gauges:
-        """How full it is now; a worker silent for longer than `silence` (µs) is not counted as alive."""
+        """Return how full it is now; a worker silent for longer than `silence` (µs) is not counted as alive."""
         return await self.database.read(lambda tx: gauges.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
@@ -323,7 +323,7 @@ class Store:
         await self.database.transact(body)
 
     async def resume_queue(self, queue: str, actor: str | None = None) -> bool:
-        """Whether it was paused."""
+        """Resume a queue; return whether it was paused."""
 
         async def body(tx: Tx) -> bool:
             resumed = bool(await tx.fetch("resume_queue", queue=queue))
@@ -359,5 +359,5 @@ class Store:
         return await self.database.read(lambda tx: jobs.stats(tx, job))
 
     async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
-        """Its id and how it ended, None while it is live; skipped ones do not count."""
+        """Return its id and how it ended, None while it is live; skipped ones do not count."""
         return await self.database.read(lambda tx: jobs.newest_run(tx, job))

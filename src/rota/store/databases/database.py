@@ -67,7 +67,9 @@ class HotForms(Protocol):
     """The operations that have a form of their own on each database, because they bound its speed."""
 
     async def enqueue(self, runs: Sequence[NewRun]) -> int:
-        """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
+        """Insert runs, and return when they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is
+        taken.
+        """
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         """Schedules that are due, locked, as they are after that; the longest due first. Of each the number and mark of
@@ -75,7 +77,7 @@ class HotForms(Protocol):
         """
 
     async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
-        """How far schedules are planned now that had an ordinary fire. `rowids` as `lock_due` told them."""
+        """Advance schedules that had an ordinary fire. `rowids` as `lock_due` told them."""
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Runs of schedules. None when all are new; otherwise the ids of those whose plan time had no run yet."""
@@ -89,7 +91,7 @@ class HotForms(Protocol):
         """Limits to see to, locked, least recently served first."""
 
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
-        """Of each limit up to so many runs, locked, in their order: key and run."""
+        """Lock, of each limit, up to so many runs, in their order: key and run."""
 
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]: ...
 
@@ -109,7 +111,7 @@ class Session(Protocol):
     connection: Any
 
     async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        """In the database's own notation: `$1` on PostgreSQL, `?` on SQLite."""
+        """Execute a statement in the database's own notation: `$1` on PostgreSQL, `?` on SQLite."""
 
     async def within(self, work: Work[T]) -> T:
         """Run statements of ours in the same transaction. Whom they wake is told when the session is committed."""
@@ -155,7 +157,7 @@ class Database(Protocol):
         """Returns how to stop listening. Hints arrive on the caller's event loop."""
 
     def twin(self) -> Database:
-        """The same database for another thread's event loop."""
+        """Return the same database for another thread's event loop."""
 
     async def close(self) -> None: ...
 

@@ -73,7 +73,7 @@ class SqliteSession:
         self._tx.control("begin immediate")
 
     def commit(self) -> None:
-        """Whoever left the block relies on it from here on: it must be where others will find it."""
+        """Commit. Whoever left the block relies on it from here on: it must be where others will find it."""
         self._tx.control("commit")
         try:
             self._tx.require_same_file()
@@ -88,7 +88,7 @@ class SqliteSession:
         self._thread.submit(self.close)
 
     def close(self) -> None:
-        """What is not committed is rolled back. In its thread; a second time does nothing."""
+        """Close, and roll back what is not committed. In its thread; a second time does nothing."""
         if not self._is_closed:
             self._is_closed = True
             self._tx.roll_back()

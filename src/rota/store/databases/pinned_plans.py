@@ -44,7 +44,7 @@ async def walk_indexes(tx: Tx, *, in_order: bool = False) -> None:
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What a look found that goes through a table in turn, a bite at a time. `last`: where the next one goes on; None:
+    """Result of a look that goes through a table in turn, a bite at a time. `last`: where the next one goes on; None:
     it has come to the end, and the next one begins anew."""
 
     found: list[Row]

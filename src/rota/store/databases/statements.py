@@ -71,7 +71,7 @@ class Migration(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True, eq=False):
-    """All that the compiler has to know of a database. There are two, and each is itself."""
+    """Facts that the compiler has to know of a database. There are two, and each is itself."""
 
     name: str
     tokens: dict[str, str]
@@ -208,7 +208,7 @@ def blocks(dialect_name: str) -> dict[str, str]:
 
 @cache
 def migrations(dialect: Dialect) -> tuple[Migration, ...]:
-    """In order. What only one database has to do is in a file of its own beside the shared."""
+    """Return all migrations in order. What only one database has to do is in a file of its own beside the shared."""
     folder = resources.files("rota.store") / "sql" / "migrations"
     scripts = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")}
     shared = sorted(name for name in scripts if name.count(".") == 1)
@@ -218,7 +218,7 @@ def migrations(dialect: Dialect) -> tuple[Migration, ...]:
 
 @cache
 def schema_version() -> int:
-    """Of this program: the newest that it knows."""
+    """Return the newest schema that this program knows."""
     return migrations(SQLITE)[-1].version
 
 
@@ -229,7 +229,7 @@ def _migration(file: str, text: str, script: str) -> Migration:
 
 @cache
 def compile_statement(name: str, dialect: Dialect, *, manual_clock: bool) -> Statement:
-    """With a manual clock, `:now` is a bound value on every database."""
+    """Compile a statement. With a manual clock, `:now` is a bound value on every database."""
     text = "\n".join(line for line in blocks(dialect.name)[name].splitlines() if not line.strip().startswith("--"))
     return compile_sql(name, text.strip().rstrip(";"), dialect, manual_clock=manual_clock)
 

@@ -1,4 +1,4 @@
-"""What is done by those who are no workers of ours: each act under the fence of its run, wherever that is."""
+"""Acts of external parties: each act under the fence of its run, wherever that is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SAID_BY_THEM = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
 
 
 class ExternalReport(msgspec.Struct, frozen=True):
-    """What somebody says of a run that is in their hands; `retry` and `after` of a failure."""
+    """Report of an external party on its run; `retry` and `after` of a failure."""
 
     outcome: Outcome
     result: str | None = None
@@ -60,7 +60,7 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """What is said of a step; `result` is JSON."""
+    """Report on a step; `result` is JSON."""
 
     id: str
     state: StepState
@@ -73,7 +73,7 @@ class ExternalStore:
         self._database = database
 
     async def external_jobs(self) -> dict[str, int]:
-        """All that there are, with their newest version."""
+        """Return all external jobs with their newest version."""
         rows = await self._database.read(lambda tx: tx.fetch("external_jobs"))
         return {str(name): int(version) for name, version in rows}
 
@@ -91,7 +91,7 @@ class ExternalStore:
         return await self._database.transact(body)
 
     async def assigned(self, held: Sequence[tuple[str, int]]) -> tuple[dict[str, int], dict[str, Results]]:
-        """Of leases just taken: until when each lasts, and what the steps gave that were done before."""
+        """Return of leases just taken: until when each lasts, and what the steps gave that were done before."""
 
         async def body(tx: Tx) -> tuple[dict[str, int], dict[str, Results]]:
             until = {str(id): at for id, at in await tx.fetch("leases_until", held)}
@@ -109,7 +109,7 @@ class ExternalStore:
     async def progress(
         self, run_id: str, fence: int, lease: int, done: int | None, summary: str | None
     ) -> HeartbeatAnswer:
-        """What is not said stays as it was said."""
+        """Write progress. What is not given stays as it was."""
 
         async def body(tx: Tx) -> HeartbeatAnswer:
             pulse = await _beat(tx, run_id, fence, lease)
@@ -228,7 +228,7 @@ def _step_note(
 
 
 async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
-    """With its fingerprint, made of what those may see who are not shown the secrets of the run."""
+    """Encode an error with its fingerprint, made of what those may see who are not shown the secrets of the run."""
     if error is None:
         return None
     ((payload,),) = await tx.fetch("payload_of_run", id=run_id)
@@ -236,7 +236,7 @@ async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
 
 
 async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, Reported]:
-    """As the end of any lease; of a step that was waited for, its end, and the run is queued again."""
+    """End it as any lease ends; of a step that was waited for, its end, and the run is queued again."""
     lease = held.lease
     if held.waits:
         await handover.lease_again(tx, held)
@@ -262,7 +262,7 @@ def _state_after(report: Report, reported: Reported) -> RunState:
 
 
 async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunState:
-    """What was recorded under this fence. A step's end is a success that put its run off."""
+    """Return what was recorded under this fence. A step's end is a success that put its run off."""
     rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
     if not rows:
         raise UnknownRun(run_id)

@@ -36,7 +36,7 @@ class HeldRun(msgspec.Struct, frozen=True):
     part: str | None
 
     def rest_before_retry(self, after: timedelta | None = None) -> int | None:
-        """By the policy of the run, or else of its job. In microseconds; None: it is not tried again."""
+        """Return the rest (µs) by the policy of the run, or else of its job; None: it is not tried again."""
         own = msgspec.json.decode(self.overrides, type=Overrides).retry if self.overrides else None
         policy: RetryPolicy = own or self.definition.retry
         lease = self.lease
@@ -46,7 +46,9 @@ class HeldRun(msgspec.Struct, frozen=True):
 
 
 async def unless_done(tx: Tx, report: Report) -> Report:
-    """Somebody quick may have ended the step before its handler said that it waits for it: then it goes on at once."""
+    """Drop the wait of a report if somebody quick has ended the step before its handler said that it waits for it: then
+    it goes on at once.
+    """
     step = report.wait.step if report.wait is not None else None
     if step is None or not any(
         id == step and state == StepState.SUCCEEDED
@@ -80,7 +82,7 @@ def _row(lease: Lease, report: Report, wait: Wait) -> Row:
 
 
 async def handed_over_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str, int]]:
-    """Those of them that say again what was done."""
+    """Return those of these reports that say again what was done."""
     told = [(report.run_id, report.fence) for report in reports if report.wait is not None]
     return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", told)} if told else set()
 
@@ -94,7 +96,7 @@ async def lock(tx: Tx, run_id: str, fence: int) -> HeldRun | None:
 
 
 async def lease_again(tx: Tx, held: HeldRun) -> None:
-    """For the rest of this transaction, in which it ends as any lease does."""
+    """Lease a run for the rest of this transaction, in which it ends as any lease does."""
     await tx.fetch("lease_again", id=held.lease.run_id, fence=held.lease.fence)
     await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence)])
 

@@ -13,7 +13,7 @@ _MORE_THAN_FREE = 500
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """What the row of a limit says: so many at once, or so many within a period (µs)."""
+    """Row of a limit: so many at once, or so many within a period (µs)."""
 
     max: int
     period: int | None = None
@@ -33,7 +33,7 @@ def allowed(rows: Sequence[Row]) -> dict[str, Allowed]:
 
 
 async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
-    """Those of the limits that are rates. What began counts for one period, whichever way it lies from now: no span of
+    """Count the rates among these limits. What began counts for one period, whichever way it lies from now: no span of
     that length has more than the maximum, also if the clock was set back by less.
 
     After a clock was set back by more, what is further ahead than that is taken to have begun just now.
@@ -55,8 +55,9 @@ async def _bring_back(tx: Tx, key: str, now: int, period: int) -> None:
 
 
 async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted], run_id: str) -> None:
-    """So many have begun under each limit, together with this run. What counts no more goes, some of it with each
-    claim; but not before a second period is over, during which the clock may be set back."""
+    """Note that so many have begun under each limit, together with this run. What counts no more goes, some of it with
+    each claim; but not before a second period is over, during which the clock may be set back.
+    """
     rows = [(key, run_id, counted[key].at, count) for key, count in sorted(begun.items()) if key in counted]
     if rows:
         await tx.fetch("note_begun", rows)
@@ -64,7 +65,7 @@ async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted],
 
 
 async def opening(tx: Tx, full: Mapping[str, Counted]) -> dict[str, int]:
-    """When each of these has a place again: the first that counts then counts no more."""
+    """Return when each of these has a place again: the first that counts then counts no more."""
     rows = [(key, one.at - one.period) for key, one in sorted(full.items())]
     first = {key: int(at) for key, at in await tx.fetch("first_begun", rows)} if rows else {}
     return {key: first.get(key, one.at) + one.period for key, one in full.items()}

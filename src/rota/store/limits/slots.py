@@ -19,7 +19,7 @@ _MORE_KEYS = 16
 
 
 class LimitedClaims(msgspec.Struct, frozen=True):
-    """What a look for limited runs brought; `waiting`: there was one, or a limit to see to.
+    """Result of a claim of limited runs; `waiting`: there was one, or a limit to see to.
 
     `shut`: a rate is, until its time comes. `emptied`: limits that it shut because nobody waits under them, as far as
     it could see: an enqueue may have been under way.
@@ -63,8 +63,9 @@ async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
 
 
 async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, Allowed]:
-    """Those that nobody has. One may be missing: dropped, being unused, while an enqueue under it was not yet to be
-    seen. Nobody but a claim would ever notice."""
+    """Lock those of these limits that nobody has. One may be missing: dropped, being unused, while an enqueue under it
+    was not yet to be seen. Nobody but a claim would ever notice.
+    """
     rows = [(key,) for key in sorted(keys)]
     locked = await tx.fetch("lock_free_limits", rows)
     if len(locked) < len(rows):
@@ -109,7 +110,7 @@ async def _candidates(
 
 
 def _one_suspect(found: Sequence[WaitingRun]) -> list[tuple[str, str]]:
-    """All that are beyond suspicion, and the first that is not."""
+    """Return all runs that are beyond suspicion, and the first that is not."""
     first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
     return [(one.key, one.run_id) for one in found if one.solo != SUSPECTS or one.run_id == first]
 

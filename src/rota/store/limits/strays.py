@@ -23,7 +23,7 @@ _UNUSED = in_micros(timedelta(minutes=1))
 
 
 class SweepPosition(msgspec.Struct, frozen=True):
-    """How far a look for what is astray has come, in each of the tables that it goes through."""
+    """Position of a look for strays in each of the tables that it goes through."""
 
     gates: str = NIL_ID
     limits: str = ""
@@ -35,7 +35,7 @@ START = SweepPosition()
 
 
 class Strays(msgspec.Struct, frozen=True):
-    """What fell between two transactions, or was left by somebody who did not know of it.
+    """Rows that fell between two transactions, or were left by somebody who did not know of them.
 
     `looked_to`: very many may wait, so they are looked at in turn; the next look goes on from there.
     """

@@ -1,4 +1,4 @@
-"""What schedules say, kept in memory: under one mark it is the same for ever, and planning reads it once."""
+"""In-memory cache of schedule definitions, keyed by mark: id, number of changes, and time of the last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING_SAID: Said = {}
 
 
 class CachedDefinition(msgspec.Struct, frozen=True, gc=False):
-    """What a schedule says under one mark; `said` in the order of `ScheduleRow`, with its name and text."""
+    """Definition of a schedule under one mark; `said` in the order of `ScheduleRow`, with its name and text."""
 
     mark: Mark
     said: Row
@@ -34,7 +34,7 @@ NOTHING_READ: Read = {}
 
 
 class DefinitionCache(dict[Mark, Row]):
-    """Those that were read last. Only what was committed is kept: else another change could get the same mark."""
+    """Definitions that were read last. Only what was committed is kept: else another change could get the same mark."""
 
     def keep(self, sayings: Iterable[CachedDefinition]) -> None:
         self.update((one.mark, one.said) for one in sayings)
@@ -44,12 +44,12 @@ class DefinitionCache(dict[Mark, Row]):
 
 
 def known_of(marked: Sequence[Row], known: Said) -> list[Row | None]:
-    """What those rows say whose mark is known. Asked once: meanwhile others may be kept in its place."""
+    """Return the definitions of rows whose mark is known. Once: meanwhile others may be kept in their place."""
     return [known.get((id, times, at)) for _, id, times, at, *_ in marked]
 
 
 async def read_unknown(tx: Tx, marked: Sequence[Row], said: Sequence[Row | None]) -> Read:
-    """Of rows that begin with the number of a cursor and a mark."""
+    """Read the definitions that are not known, of rows that begin with the number of a cursor and a mark."""
     unknown = [(no,) for (no, *_), one in zip(marked, said, strict=True) if one is None]
     return dict(map(_saying, await tx.fetch("say", unknown))) if unknown else NOTHING_READ
 

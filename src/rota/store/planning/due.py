@@ -43,7 +43,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
-    """Those of them whose scopes are needed now."""
+    """Return those of these providers whose scopes are needed now."""
     return [name for (name,) in await tx.fetch("due_providers", [(name,) for name in providers])]
 
 
@@ -64,7 +64,7 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, know
 async def lock_due(
     tx: Tx, limit: int, providers: Providers, known: Said = NOTHING_SAID
 ) -> tuple[list[ScheduleRow], Read]:
-    """With what was not known of them."""
+    """Lock schedules that are due; return them with the definitions that were not known."""
     names = [(name,) for name in providers]
     found = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
     said = known_of(found, known)
@@ -77,7 +77,7 @@ async def lock_due(
 
 
 async def read_ahead(tx: Tx, after: Position, until: int, limit: int, known: Said) -> tuple[Read, Position | None]:
-    """What those say that will be due until then, and how far that is; None: there are no more."""
+    """Read the definitions of those that will be due until then, and how far that is; None: there are no more."""
     coming = await tx.fetch("coming", after_at=after[0], after_no=after[1], until=until, limit=limit)
     read = await read_unknown(tx, coming, known_of(coming, known))
     patterns = await patterns_of(tx, [saying.text for saying in read.values()])
@@ -145,7 +145,7 @@ async def wake_followers(tx: Tx, limit: int) -> int:
 
 
 async def knows_zones(tx: Tx) -> bool:
-    """Whether every plan was made with time zone data as new as this program's."""
+    """Return whether every plan was made with time zone data as new as this program's."""
     return any(str(known) >= tzdata_version() for (known,) in await tx.fetch("get_setting", name=_ZONES))
 
 

@@ -1,4 +1,6 @@
-"""FastFire fires, from the row of a schedule to those of its run: no policy, limit or other run has a say in them."""
+"""Fast path of planning, from the row of a schedule to those of its run: no policy, limit or other run has a say in
+them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class FastFire(msgspec.Struct, frozen=True, gc=False):
 def ordinary_fires(
     known: Sequence[DueSchedule], lanes: AllLanes, under: Under, now: int
 ) -> tuple[list[FastFire], list[DueSchedule]]:
-    """Those of a batch that are ordinary, and the others, of which everything has to be asked."""
+    """Split a batch into ordinary fires and the others, of which everything has to be asked."""
     tzdata, fires, others = tzdata_version(), list[FastFire](), list[DueSchedule]()
     decided: Decided = {}
     for one in known:

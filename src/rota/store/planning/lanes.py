@@ -51,8 +51,8 @@ class LaneRun(NamedTuple):
 
 
 class Lanes(msgspec.Struct, gc=False):
-    """Of one schedule, and of scopes that it is not planned for now. `before` is what the table holds; `open_plan` the
-    schedule's, if the run there is not final yet.
+    """Lanes of one schedule, and of scopes that it is not planned for now. `before` is what the table holds;
+    `open_plan` the schedule's, if the run there is not final yet.
     """
 
     lanes: dict[Scope, Lane]
@@ -63,8 +63,8 @@ class Lanes(msgspec.Struct, gc=False):
 
 
 class AllLanes:
-    """Of a batch. Schedules that are well share theirs: nobody changes what was read. `ended`: when the runs ended that
-    were not final when planning last looked.
+    """Lanes of a batch. Schedules that are well share theirs: nobody changes what was read. `ended`: when the runs
+    ended that were not final when planning last looked.
     """
 
     def __init__(self, scopes: Scopes) -> None:
@@ -74,7 +74,7 @@ class AllLanes:
         self.ended: dict[str, int] = {}
 
     def are_well(self, id: str) -> bool:
-        """Nothing is in the way of this schedule, nor is there anything to note of its past."""
+        """Return whether nothing is in the way of this schedule, nor is there anything to note of its past."""
         return id not in self._own
 
     def of(self, id: str) -> Lanes:

@@ -42,7 +42,8 @@ Place = tuple[str, int, int, str, int]
 
 
 class RunTemplate(msgspec.Struct, frozen=True, gc=False):
-    """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why.
+    """Facts that the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says
+    why.
 
     Thousands of them are remembered, so it is nothing that the collector of garbage has to go through, and what every
     fire asks for was computed before.
@@ -71,18 +72,18 @@ class RunTemplate(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def decides(self) -> bool:
-        """Whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
+        """Return whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
         mine = () if self.definition.limit is None else (self.definition.limit,)
         full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
         return full or self.keyed
 
     @property
     def is_checked(self) -> bool:
-        """Whether its runs are under a limit or hold keys."""
+        """Return whether its runs are under a limit or hold keys."""
         return self.limited or self.keyed
 
     def facts(self, scope: Scope, payload: str, attempts: int | None = None) -> Row:
-        """Of the row of a run, what comes after its id."""
+        """Return what comes after the id in the row of a run."""
         return _facts(self.job, self.model, scope, payload, attempts)
 
     def payload_for(self, name: str, scope: Scope, plan_time: int) -> str:
@@ -255,7 +256,7 @@ def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> 
 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
-    """What a limit, or a key that another run holds, does not let be, is skipped; and nobody makes way for it."""
+    """Skip what a limit, or a key that another run holds, does not let be; and nobody makes way for it."""
     creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
     gated = [_gated(work, one, gates[one.run_id]) for work, one in pairs if gates.get(one.run_id)]
     decided = [run for run in gated if run.decided]
@@ -286,7 +287,9 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
 
 
 def _keyed_run(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
-    """With all that a run which it replaces gets of it; the model's limits are those of no payload and no scope."""
+    """Build a keyed run with all that a run which it replaces gets of it; the model's limits are those of no payload
+    and no scope.
+    """
     model, job = work.pattern.model, work.pattern.job
     assert model is not None
     payload = _payload(work, planned)
@@ -311,7 +314,7 @@ async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[LimitedRun]) ->
 
 
 def _behind(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
-    """Who waits for whom. One that was claimed meanwhile was not ended, but asked to stop: it is waited for, too."""
+    """List who waits for whom. One that was claimed meanwhile was asked to stop, not ended: it is waited for, too."""
     creates = [(one.run_id, one.decision) for _, one in pairs if isinstance(one.decision, Create)]
     return [(run_id, other) for run_id, create in creates for other in (*create.supersedes, *create.after)]
 
@@ -321,7 +324,7 @@ def _superseded(by: str) -> str:
 
 
 def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
-    """Of plan times decided together, one may make another needless before it ever was a run.
+    """Drop plan times that another one, decided together with them, makes needless before they ever were runs.
 
     Whatever that one was to end, or to wait for, falls to the one that takes its place.
     """
@@ -366,13 +369,13 @@ def _run_row(work: PlannedSchedule, planned: Planned, now: int) -> Row:
 
 
 def plain_runs(ids: Column, facts: Sequence[Row], now: int, ats: Column, schedules: Column, plans: Column) -> Columns:
-    """The same rows for plan times that cover no other; `facts` as their patterns tell."""
+    """Build the same rows for plan times that cover no other; `facts` as their patterns tell."""
     nothing = [(None,)] * (2 + len(_LIVE))
     return Columns(len(ids), [ids, *columns_of(facts), (now,), column(ats), schedules, column(plans), *nothing])
 
 
 def plain_facts(row: ScheduleRow, pattern: RunTemplate, plan_time: int) -> Row:
-    """With the one scope of its schedule."""
+    """Return the facts of a run with the one scope of its schedule."""
     if not pattern.templated:
         return pattern.usual_facts
     (scope,) = pattern.definition.lanes
@@ -396,7 +399,7 @@ def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[s
 
 
 def plain_ready(ids: Column, places: Sequence[Row], now: int, ats: Column) -> Columns:
-    """The same for runs that nothing but their time holds back."""
+    """Build the same rows for runs that nothing but their time holds back."""
     queue, rank, solo, job, version = columns_of(places)
     due, later = (hold_of(Admission.OPEN, due=is_due) for is_due in (True, False))
     holds = column([due if at <= now else later for at in ats])

@@ -1,4 +1,4 @@
-"""From schedules to runs: locked rows in, decided by core, everything they change written in the same transaction."""
+"""Plan schedules into runs: locked rows in, decided by core, everything they change written in the same transaction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NewId = Callable[[], str]
 
 
 class Planning(msgspec.Struct, frozen=True):
-    """What a planning transaction did: schedules looked at, runs made, what was decided, and the definitions that had
+    """Result of a planning transaction: schedules looked at, runs made, what was decided, and the definitions that had
     to be read.
     """
 
@@ -104,7 +104,7 @@ async def plan_rows(
 
 
 async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[DueSchedule], list[Row]]:
-    """With what their runs are like; and trouble to note of those of which that cannot be told."""
+    """Return rows with what their runs are like, and trouble to note of those of which that cannot be told."""
     patterns, troubled = list[DueSchedule](), list[Row]()
     for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
         if isinstance(pattern, RunTemplate):
@@ -140,7 +140,9 @@ def _under(standing: ScheduleState, catch_up: CatchUp | None, scopes: int, *, on
 def _up_to_date(
     row: ScheduleRow, pattern: RunTemplate, lanes: Lanes, ended: Mapping[str, int], now: int
 ) -> ScheduleState:
-    """With the plan time that the end of the awaited run names, and with the zones as they are known now."""
+    """Return the state with the plan time that the end of the awaited run names, and with the zones as they are known
+    now.
+    """
     standing = ScheduleState(row.id, row.name, pattern.definition, row.cursor_at, row.next_plan, row.fired)
     if pattern.definition.follows is not None:
         if row.awaits is None:
@@ -182,7 +184,7 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
 
 
 def _tally(works: Sequence[PlannedSchedule], made: Sequence[Pair], now: int, under: Under) -> Tally:
-    """What a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
+    """Tally a batch: what a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
     tally, there = Tally(), {planned.run_id for _, planned in made}
     for work in works:
         tally.missed_in(work.tick.missed)
@@ -204,7 +206,7 @@ def _superseded(work: PlannedSchedule, run_id: str) -> bool:
 
 
 def _is_alone(work: PlannedSchedule) -> bool:
-    """Whether the plan time of its new run is enough to find it again: another one has no such place."""
+    """Return whether the plan time of its new run is enough to find it again: another one has no such place."""
     return len(work.tick.planned) == 1 and work.lanes.open_plan is None and work.row.provider is None
 
 
@@ -222,7 +224,7 @@ def _advanced(work: PlannedSchedule, opened: Mapping[int, int], tzdata: str) -> 
 
 
 async def _note_changes(tx: Tx, work: PlannedSchedule) -> None:
-    """What planning itself changes about a schedule is a revision like any other."""
+    """Note what planning itself changes about a schedule: a revision like any other."""
     row, revision, tzdata = work.row, work.row.revision, tzdata_version()
     if row.tzdata != tzdata and is_zoned(row.definition.rule):
         revision += 1

@@ -18,7 +18,7 @@ class BulkStore:
         self._database = database
 
     async def cancel_waiting(self, run_ids: Sequence[str], reason: str | None, actor: str | None) -> list[str]:
-        """In one transaction, those that nobody has; returns the others."""
+        """Cancel, in one transaction, those of these runs that nobody has; return the others."""
 
         async def body(tx: Tx) -> list[str]:
             return [id for id in run_ids if not await cancel.cancel_unclaimed(tx, id, reason, actor)]
@@ -26,7 +26,7 @@ class BulkStore:
         return await self._database.transact(body)
 
     async def retry(self, runs: Sequence[NewRun]) -> Refusals:
-        """In one transaction, which fails as a whole if a key or a limit refuses one of them.
+        """Retry runs in one transaction, which fails as a whole if a key or a limit refuses one of them.
 
         A run that was retried already, by this or by anybody else, is not retried again: two that do so at once wait
         for each other at the old run.

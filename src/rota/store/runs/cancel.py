@@ -1,4 +1,4 @@
-"""What is done to live runs from outside: cancelled by people, superseded by policies."""
+"""Cancel live runs: asked for by people, or superseded by policies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
 
 
 async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | None, grace: int) -> bool:
-    """Whoever has it, a worker or somebody outside; False: nobody has."""
+    """Ask whoever has the run, a worker or an external party, to stop; return False if nobody has it."""
     for state, lock, ask in _IN_HANDS:
         for asked_at, fence in await tx.fetch(lock, id=run_id):
             if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
@@ -72,19 +72,20 @@ async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str) -> bool
 
 
 async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
-    """As `cancel`, of a run that nobody has; False: it is final, or somebody has it by now."""
+    """Cancel a run that nobody has; return False if it is final, or somebody has it by now."""
     await _reserve_awaited(tx, run_id)
     return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor) is not None
 
 
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
-    """As `cancel`, but what has not begun has been skipped. None: it is final, or cannot be stopped."""
+    """Like `cancel`, but a run that has not begun is skipped. None: it is final, or cannot be stopped."""
     await _reserve_awaited(tx, run_id)
     return await _supersede(tx, run_id, reason, actor)
 
 
 async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
-    """As `supersede`, by whoever holds a limit, and so must not wait for a run: its end would wait for that limit.
+    """Like `supersede`, but never wait for a run: the caller holds a limit lock that the run's end also needs
+    (deadlock).
 
     One that somebody else has at this moment, and that was not reserved before, is left alone.
     """
@@ -98,7 +99,7 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
 
 
 async def _reserve_awaited(tx: Tx, run_id: str) -> None:
-    """What it waits for, others come to wait for in its place."""
+    """Reserve what the run waits for: others come to wait for that in its place."""
     awaited = [str(id) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited:
         await reserve(tx, [run_id, *awaited])
@@ -135,7 +136,9 @@ async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState |
 async def _end_unclaimed(
     tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None
 ) -> RunState | None:
-    """How it has ended now: as `wanted`, unless it has begun and was to be skipped. None: somebody has it."""
+    """End a run that nobody has; return how: as `wanted`, unless it has begun and was to be skipped. None: somebody has
+    it.
+    """
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
         return None

@@ -106,7 +106,7 @@ class DependencyStore:
         return await self._database.read(body)
 
     async def children(self, run_id: str) -> list[RelatedRun]:
-        """Who follows it, the oldest first."""
+        """List the runs that follow it, the oldest first."""
 
         async def body(tx: Tx) -> list[RelatedRun]:
             return [_related(row) for row in await tx.fetch("children", id=run_id, limit=MOST_CHILDREN)]

@@ -47,7 +47,7 @@ class EndedRuns(msgspec.Struct, frozen=True):
 
 
 class Aftermath(msgspec.Struct, frozen=True):
-    """What followed from ends. `freed`: for `slots.open_limits`, once in a transaction.
+    """Consequences of ends. `freed`: for `slots.open_limits`, once in a transaction.
 
     `in_vain`: the states of runs that ended because what they depend on did not go well.
     """

@@ -26,7 +26,7 @@ from rota.store.workers import replicas, requirements
 
 
 class AfterEnqueue(msgspec.Struct):
-    """To be done at the end: the limits of runs that came under them are opened."""
+    """Runs whose limits are to be opened at the end, all at once."""
 
     placed: list[LimitedRun] = []
 
@@ -101,7 +101,7 @@ async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun]
 
 
 async def _insert(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
-    """What is to be done at the end, and all at once, is `left`."""
+    """Insert runs; what is to be done at the end, all at once, is added to `left`."""
     if any(run.gates for run in runs):
         return await _insert_gated(tx, runs, left)
     return await _insert_plain(tx, runs)
@@ -158,7 +158,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
 
 
 async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
-    """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
+    """Enqueue runs after an unknown outcome: what is there gets the first answer, whatever became of it since."""
     wake(tx, runs)  # also of those that are there: whoever made them may have died before they told
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
     there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
@@ -183,8 +183,9 @@ def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """Who is there when a run takes its keys, though the database does not say so: `coming` are about to be inserted,
-    `needless` will never be, and `displaced` make way for it."""
+    """Runs that count when a run takes its keys, though the database does not say so: `coming` are about to be
+    inserted, `needless` will never be, and `displaced` make way for it.
+    """
 
     coming: Collection[str] = ()
     needless: Collection[str] = ()
@@ -257,7 +258,7 @@ class Keys:
 
 
 async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
-    """For runs that somebody else inserts: those that another run's key makes needless, and why."""
+    """Take the keys of runs that the caller inserts; return those that another run's key makes needless, and why."""
     keys = Keys(tx, runs, {})
     await keys.lock()
     reasons = {run.id: reason for run in runs if (reason := await keys.take(run.id)) is not None}
@@ -266,7 +267,7 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
 
 
 async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, beside: Beside) -> Enqueued | None:
-    """None when the key is now held for `run`; otherwise what the caller gets instead."""
+    """Take a key for `run`: None if it holds the key now, otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
     if not found:  # another run of this call had it, and freed it
@@ -291,7 +292,7 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, besi
 
 
 async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
-    """Whether the key of a run that makes way goes to the one that comes instead.
+    """Return whether the key of a run that makes way goes to the one that comes instead.
 
     Not what is to be done once, and is being done: asked to stop, it may still succeed.
     """

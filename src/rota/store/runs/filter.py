@@ -1,4 +1,4 @@
-"""Which runs a filter means, as a condition on `rota_run_now`."""
+"""Filters of runs as conditions on `rota_run_now`."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
 
 
 async def remember(tx: Tx, request: KeyHold, run_ids: Sequence[str]) -> None:
-    """What it has made, in the transaction that made it."""
+    """Remember what a request has made, in the transaction that made it."""
     held = {"period": request.period, "once": 0, "fingerprint": request.fingerprint}
     parts = {_part(request, place): run_id for place, run_id in enumerate(run_ids)}
     rows = [(key, run_id, *held.values()) for key, run_id in parts.items()]

@@ -47,7 +47,7 @@ class _DroppedRun(NamedTuple):
 
     @property
     def planned(self) -> Row:
-        """What the ledger keeps of it."""
+        """Columns that the ledger keeps of it."""
         return (
             self.schedule_id, self.scope_kind, self.scope_id, self.plan_time, self.covers_from, self.missed_count,
             self.final_state, self.reason, self.backfilled, self.retry_of,
@@ -55,12 +55,12 @@ class _DroppedRun(NamedTuple):
 
     @property
     def counted(self) -> Row:
-        """What statistics keep of it."""
+        """Columns that statistics keep of it."""
         return self.job, self.state, self.created_at, self.started_at, self.finished_at, self.id
 
     @property
     def skip(self) -> Row:
-        """What is looked for among the skips of its schedule."""
+        """Columns by which it is found among the skips of its schedule."""
         return self.schedule_id, self.scope_kind, self.scope_id, self.id
 
 

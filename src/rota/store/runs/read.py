@@ -92,7 +92,7 @@ async def _beginning_with(tx: Tx, digits: str, within: Scope | None, most: int) 
 
 
 async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
-    """The same for many; whole ids are looked for together."""
+    """Find many runs by parts of their ids; whole ids are looked for together."""
     whole = [part for part in parts if is_whole(part)]
     there = set(whole) if within is None else await of_scope(tx, whole, within)
     for part in whole:
@@ -104,7 +104,7 @@ async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -
 
 
 async def of_scope(tx: Tx, run_ids: Sequence[str], scope: Scope) -> set[str]:
-    """Which of them are runs of this scope."""
+    """Return which of these are runs of the scope."""
     sql = "select id from rota_run where {among_ids} and scope_kind = :kind and scope_id = :scope"
     rows = await tx.fetch_sql(sql, ids=",".join(run_ids), kind=scope.kind, scope=scope.id) if run_ids else []
     return {str(id) for (id,) in rows}
@@ -115,7 +115,7 @@ def _uuid(digits: str) -> str:
 
 
 async def runs_by_id(tx: Tx, run_ids: Sequence[str]) -> list[Run]:
-    """Those that are still there, newest first."""
+    """Return those of these runs that are still there, newest first."""
     sql = "select {run_columns} from rota_run_now where {among_ids}"
     found = [run_of(row) for row in await tx.fetch_sql(sql, ids=",".join(run_ids))]
     return sorted(found, key=lambda run: run.id, reverse=True)

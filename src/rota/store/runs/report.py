@@ -20,7 +20,7 @@ from rota.store.workers import replicas
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """What became of reports. `refused`: those whose fence was not current.
+    """Result of reports. `refused`: those whose fence was not current.
 
     `settled`: attempts that were not the success of their runs, and how these ended with them, if they did. `in_vain`:
     how runs ended that needed one of these to go well.
@@ -53,7 +53,9 @@ async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
 
 
 def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
-    """What is said of one run more than once, said in turn: the first counts, the others meet what it left behind."""
+    """Split reports so that each run occurs once in a turn: the first report of it counts, the others meet what it left
+    behind.
+    """
     while reports:
         turn = {report.run_id: report for report in reversed(reports)}
         if len(turn) == len(reports):
@@ -219,7 +221,7 @@ def _end_row(lease: Lease, report: Report, end: End) -> Row:
 
 
 def _busy(report: Report) -> int | None:
-    """Nobody knows when a lost attempt began, if it did."""
+    """Return how long the attempt took (µs); None if it was lost, since nobody knows whether it began."""
     return None if report.outcome is Outcome.LOST or not report.began else report.busy
 
 

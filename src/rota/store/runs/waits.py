@@ -57,7 +57,9 @@ async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None 
 
 
 async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str]) -> None:
-    """When that was cannot be read off anything; those that wait for their time now are due when it comes."""
+    """Note releases in the trail: when that was cannot be read off anything. Those that wait for their time now are due
+    when it comes.
+    """
     change = {"from": RunState.SCHEDULED, "to": RunState.QUEUED}
     released = [(str(id), fence) for id, _, hold, _, fence in gone_on if is_queued(hold)]
     rows = [(id, None, fence, {**change, "after": after.get(id)}) for id, fence in released]

@@ -37,7 +37,7 @@ _ONE = Replicas(count=1)
 
 
 class ConductResult(msgspec.Struct, frozen=True):
-    """What a step did, and how soon the next run to conduct is due (µs): it was, if it waits for workers.
+    """Result of a step, and how soon the next run to conduct is due (µs): it was, if it waits for workers.
 
     `ended`: how runs ended by it, replicas among them.
     """
@@ -226,7 +226,7 @@ _NOBODY_LEFT = "none of the workers that it was for may do it any more"
 
 
 async def _stoppable(tx: Tx, run_id: str) -> bool:
-    """As a cancel of its replicas will see it."""
+    """Return whether its replicas may be cancelled, as a cancel of them will see it."""
     ((_, _, definition),) = await tx.fetch("cancel_facts", id=run_id)
     return cancel.cancel_policy(definition).supported
 
@@ -271,7 +271,7 @@ def _parent(row: Row) -> _Parent:
 
 
 async def _stop(tx: Tx, run_id: str, reason: str) -> list[RunState]:
-    """How it ended, if it did: one that runs is asked to."""
+    """Cancel a replica; return how it ended, if it did: one that runs is asked to."""
     try:
         state = await cancel.cancel(tx, run_id, reason, CONDUCTING)
     except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
@@ -299,7 +299,9 @@ async def _expire(tx: Tx, run_id: str, worker: str) -> list[RunState]:
 
 
 async def _let_others(tx: Tx, run_id: str, worker: str) -> list[RunState]:
-    """It was to be tried again by a worker that is gone; nothing ends. If somebody has it by now, nothing happens."""
+    """Free a replica that was to be tried again by a worker that is gone; nothing ends. If somebody has it by now,
+    nothing happens.
+    """
     for queue, need in await tx.fetch("lock_replica_of_absent", id=run_id, worker=worker):
         await replicas.free(tx, [run_id])
         await tx.fetch("hold_for_needs", [(run_id, need)])

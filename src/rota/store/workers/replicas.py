@@ -22,7 +22,7 @@ CONDUCTOR = "\x01conductor"
 
 
 async def reserve(tx: Tx, found: Sequence[Candidate], name: str) -> list[Candidate]:
-    """Those that this worker gets: what it may have anyway, and replicas that are given to its name now."""
+    """Return those that this worker gets: what it may have anyway, and replicas that are given to its name now."""
     open_to_all = {one.run_id: one.parent_id for one in found if one.parent_id is not None}
     ready = await lock_open(tx, open_to_all, name) if open_to_all else set()
     await give(tx, ready, name)
@@ -30,7 +30,7 @@ async def reserve(tx: Tx, found: Sequence[Candidate], name: str) -> list[Candida
 
 
 async def lock_open(tx: Tx, found: Mapping[str, str], name: str) -> set[str]:
-    """Of these replicas of parents, in order, those that may be given to that name: the first of each parent.
+    """Lock those of these replicas of parents, in order, that may be given to that name: the first of each parent.
 
     Whoever gives one of a parent's replicas to a name has the lock of that parent. Which names have one is looked at
     afterwards, by a statement of its own: an older snapshot would not see what the last holder of the lock gave.
@@ -43,7 +43,7 @@ async def lock_open(tx: Tx, found: Mapping[str, str], name: str) -> set[str]:
 
 
 async def give(tx: Tx, run_ids: Iterable[str], name: str) -> None:
-    """By whoever has them, and their parents, locked, and claims them now."""
+    """Give replicas to a worker's name. The caller has them and their parents locked, and claims them now."""
     rows = [(id,) for id in sorted(run_ids)]
     if rows:
         await tx.fetch("give_replicas", rows, name=name)
@@ -63,7 +63,7 @@ async def free(tx: Tx, run_ids: Sequence[str]) -> None:
 
 
 async def clear(tx: Tx, parent_id: str, outcomes: Sequence[str], act: str, actor: str | None) -> None:
-    """It was published again: its replicas that ended so count no more, and are done again. Once for each `act`."""
+    """Have replicas of a parent that was published again, and that ended so, done again. Once for each `act`."""
     found = await tx.fetch("lock_conduct", id=parent_id)
     if not found or await tx.fetch("was_cleared_by", id=parent_id, act=act):
         return
@@ -91,7 +91,7 @@ async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str |
 
 
 async def of_run(tx: Tx, parent_id: str) -> list[Replica]:
-    """In the order in which they were made."""
+    """List the replicas of a run in the order in which they were made."""
     return [_replica(row) for row in await tx.fetch("replicas_of", id=parent_id)]
 
 

@@ -1,4 +1,4 @@
-"""Who may have a live run is changed: for one run by people, for all runs of a job by another declaration of it."""
+"""Change who may have a live run: for one run by people, for all runs of a job by another declaration of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
 
 
 def _eligibility(own: Requirements, definition: JobDefinition | None, mark: str | None) -> Eligibility:
-    """Whether it conducts was decided when it was enqueued."""
+    """Build the eligibility of a live run. Whether it conducts was decided when it was enqueued."""
     return Eligibility(
         merged(own, definition.requirements if definition else NOTHING), bool(mark) and str(mark)[0] == CONDUCTS
     )
@@ -70,7 +70,7 @@ async def declare(tx: Tx, definition: JobDefinition) -> None:
 
 
 async def change(tx: Tx, eligibility: Marked) -> int:
-    """Those that wait, wait for others now; from a worker that may not have its run any more the lease is taken away.
+    """Let runs that wait, wait for others; from a worker that may not have its run any more the lease is taken away.
 
     Leases first, then what is ready, then runs: the order of everybody else. Returns a fence, that of the only one.
     """
@@ -101,7 +101,7 @@ def _may_have(worker_id: str, wanted: Requirements) -> bool:
 
 
 async def _change_replicas(tx: Tx, parents: Marked) -> None:
-    """Those that live, of runs that conduct. One that only a worker may have which may not any more is not wanted."""
+    """Change live replicas of these parents. One that only a worker may have which may not any more is not wanted."""
     rows = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)]) if parents else []
     if not parents:
         return

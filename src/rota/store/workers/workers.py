@@ -47,7 +47,9 @@ class WorkerStore:
         state: WorkerState | None = None,
         settings: WorkerSettings | None = None,
     ) -> list[Worker]:
-        """All that are meant, or none. They hear of it with their next heartbeat, and with each one after it."""
+        """Ask something of all workers that are meant, or of none. They hear of it with their next heartbeat, and with
+        each one after it.
+        """
 
         async def body(tx: Tx) -> list[Worker]:
             ids = matching(who, [(id, name) for id, name in await tx.fetch("worker_names")])
@@ -57,16 +59,16 @@ class WorkerStore:
         return await self._database.transact(body)
 
     async def beat(self, worker: WorkerInfo) -> None:
-        """Its sign of life, without any lease."""
+        """Save a worker's sign of life, without any lease."""
         await self._database.transact(lambda tx: save_worker(tx, worker))
 
     async def list(self, who: str | None = None) -> list[Worker]:
-        """By name; `who` is an id, the beginning of one, or a name."""
+        """List workers by name; `who` is an id, the beginning of one, or a name."""
         return await self._database.read(lambda tx: list_workers(tx, who))
 
 
 async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
-    """What is asked of it."""
+    """Save a worker's sign of life; return what operators ask of it."""
     pace = worker.pace
     ((asked,),) = await tx.fetch(
         "save_worker",

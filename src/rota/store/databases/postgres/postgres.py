@@ -83,7 +83,7 @@ class PostgresTx:
 
 
 def _array(column: Column) -> Column:
-    """What all rows have in common is sent once; `unnest` pads the array with nulls, which the statement fills."""
+    """Send once what all rows have in common; `unnest` pads the array with nulls, which the statement fills."""
     return () if len(column) == 1 and column[0] is None else column
 
 
@@ -188,7 +188,7 @@ class PostgresDatabase:
         return await self._within(PINNED, work, repeatable=repeatable)
 
     async def _patiently(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
-        """On a connection of its own: each of the others has the usual deadline built in."""
+        """Run it on a connection of its own: each of the others has the usual deadline built in."""
         patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1)
         try:
             return await patient.transact(work, repeatable=repeatable)
@@ -265,7 +265,7 @@ class PostgresDatabase:
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[PostgresSession]:
-        """On connections aside: whoever works in them may need one of ours before he is done."""
+        """Open a session on connections aside: whoever works in them may need one of ours before he is done."""
         if self._aside is None:
             self._aside = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
         async with self._aside._connection() as connection:

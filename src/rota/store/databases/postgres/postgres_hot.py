@@ -44,7 +44,7 @@ class PostgresHotForms:
         return int(created_at)
 
     async def _enqueue_one(self, run: NewRun) -> Sequence[Row]:
-        """Without arrays, which cost more than one row is worth."""
+        """Insert one run without arrays, which cost more than one row is worth."""
         return await self._tx.fetch("enqueue_one", **asdict(run), limit_key=run.limit_key)
 
     async def _enqueue_all(self, runs: Sequence[NewRun]) -> Sequence[Row]:

@@ -81,7 +81,7 @@ class ServingThread:
             self._end()
 
     def _end(self) -> None:
-        """What was submitted before is done first; what comes later begins anew."""
+        """End the thread. What was submitted before is done first; what comes later begins anew."""
         thread, self._thread = self._thread, None
         if thread:
             self._inbox.put(None)
@@ -121,7 +121,7 @@ class ServingThread:
             tx.close()
 
     def _next_jobs(self, tx: SqliteTx | None) -> list[Job] | None:
-        """None at the end; empty if there is only a connection to close."""
+        """Return the jobs that wait: None at the end; empty if there is only a connection to close."""
         first = self._first(tx)
         if first is None:
             return None
@@ -164,7 +164,7 @@ def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
 
 
 def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
-    """Those that did not fail, with their results."""
+    """Run and commit jobs; return those that did not fail, with their results."""
     done: list[tuple[Job, Any]] = []
     try:
         for job in jobs:
@@ -209,7 +209,9 @@ def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
 
 
 def _fail(tx: SqliteTx, job: Job, error: Exception) -> None:
-    """What SQLite does not understand may come from a file that is another one by now: then all fail with that."""
+    """Fail a job. What SQLite does not understand may come from a file that is another one by now: then all fail with
+    that.
+    """
     if isinstance(error, apsw.Error):
         tx.require_same_file()
     _settle(job.future, error=error)

@@ -98,7 +98,7 @@ class Hints:
 
 
 def _at_the_next_look() -> None:
-    """What is stale is closed soon without being told."""
+    """Do nothing: what is stale is closed soon without being told."""
 
 
 _all_hints: dict[str, Hints] = {}

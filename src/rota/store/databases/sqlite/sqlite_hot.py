@@ -58,7 +58,7 @@ class SqliteHotForms:
             self._tx.each("move_cursors", list(enumerate(rowids, last + 1)))
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
-        """Without `returning`, which would make each row a value of Python's."""
+        """Insert without `returning`, which would make each row a value of Python's."""
         before = self._tx.changes()
         await self._tx.fetch("insert_planned", rows)
         if self._tx.changes() - before == len(rows):
@@ -102,7 +102,9 @@ class SqliteHotForms:
         return Completed(set(done), [id for (id,) in followed])
 
     async def _not_paused(self, known: Known, queues: Sequence[str]) -> tuple[Known, Sequence[str]]:
-        """Once for all rows: mostly nothing is. There is one writer, so nobody pauses anything meanwhile."""
+        """Leave out what is paused, once for all rows: mostly nothing is. There is one writer, so nobody pauses
+        anything meanwhile.
+        """
         pauses = await self._tx.fetch("pauses")
         if not pauses:
             return known, queues
@@ -161,7 +163,7 @@ class SqliteHotForms:
 
 
 def are_scattered(rowids: Sequence[int]) -> bool:
-    """Whether so many rows lie so far from each other, in whatever order, that it is worth moving them together."""
+    """Return whether so many rows lie so far from each other, in any order, that it is worth moving them together."""
     far = sum(later - sooner >= _NEAR for sooner, later in pairwise(sorted(rowids)))
     return len(rowids) >= _MANY and far > len(rowids) // 4
 
