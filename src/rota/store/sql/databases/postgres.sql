@@ -28,6 +28,7 @@ ready as (
 select now from at;
 
 -- name: claim
+-- Skips what others have: claims never wait. It walks the index of what is open, in order, from where the worker was.
 with at as materialized (select :now as now),
 candidate as (
     select found.place

@@ -43,10 +43,12 @@ where (key = :key or substr(key, 1, length(cast(:prefix as text))) = cast(:prefi
 returning key;
 
 -- name: lock_limits
+-- Limits are locked after runs, all of a transaction at once and in the order of keys: none deadlock.
 select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
 order by l.key {for_update l};
 
 -- name: lock_free_limits
+-- A claim never waits: one that somebody else has is passed over, and so are the runs under it.
 select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
 order by l.key {for_update_skip l};
 
@@ -228,6 +230,7 @@ on conflict (after_id, run_id) do nothing;
 delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id, kind;
 
 -- name: lock_waiting
+-- Dependents, after the runs that they wait for and before limits; in the order of ids, as every end takes them.
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
 
 -- name: waiting_for

@@ -63,6 +63,7 @@ where r.scope_kind = :kind and (:id = '' or r.scope_id = :id)
 order by live.run_id limit :limit;
 
 -- name: lock_ready_runs
+-- Ready rows before their gates and limits, in the order of ids: an end of one waits, or is seen.
 select w.run_id, w.hold, w.limit_key, w.need from {rows id id} join rota_ready w on w.run_id = rows.id
 order by w.run_id {for_update w};
 

@@ -36,6 +36,7 @@ where key = :key;
 update rota_unique set run_id = :run_id where key = :key;
 
 -- name: lock_ready
+-- The ready row before the run, as a cancel and a claim take them. None: somebody has the run by now.
 select w.fence, w.hold, r.run_at from rota_ready w join rota_run r on r.id = w.run_id where w.run_id = :id {for_update w};
 
 -- name: replace_run
@@ -69,6 +70,7 @@ order by l.run_id
 {for_update l};
 
 -- name: lock_expired
+-- Only leases are locked, and what a report has at this moment is left to it: it counts.
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.need
 from rota_lease l join rota_run r on r.id = l.run_id
@@ -152,6 +154,7 @@ where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
 -- name: promote_limited
+-- Taken first, then updated: the walk along the index stops at the limit, however many wait.
 with taken as materialized (
     select run_id from rota_ready where hold = {limited_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
 update rota_ready set hold = {limited}
@@ -179,6 +182,7 @@ update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, fini
 where id = :id;
 
 -- name: lock_lease
+-- The lease before the run: a report that ends it holds the lease first.
 select cancel_at, fence from rota_lease where run_id = :id {for_update};
 
 -- name: ask_to_cancel
@@ -189,18 +193,23 @@ update rota_lease set cancel_at = coalesce(cancel_at, :now + :grace) where run_i
 update rota_run set reason = coalesce(reason, :reason), cancelled_by = coalesce(cancelled_by, :actor) where id = :id;
 
 -- name: lock_leases_of
+-- First of all places of a run, and in the order of ids: reports take leases so.
 select l.run_id from {rows id id} join rota_lease l on l.run_id = rows.id order by l.run_id {for_update l};
 
 -- name: lock_runs
+-- After leases and ready rows, before limits; in the order of ids.
 select r.id from {rows id id} join rota_run r on r.id = rows.id order by r.id {for_update r};
 
 -- name: lock_free_runs
+-- By whoever holds a limit, and so must not wait for a run: its end waits for that limit.
 select r.id from {rows id id} join rota_run r on r.id = rows.id order by r.id {for_update_skip r};
 
 -- name: lock_free_lease
+-- By whoever holds a ready row or a limit: to wait for a lease would be out of order.
 select run_id from rota_lease where run_id = :id {for_update_skip};
 
 -- name: lock_free_ready
+-- By whoever holds a limit, and so must not wait.
 select run_id from rota_ready where run_id = :id {for_update_skip};
 
 -- name: skipped_among

@@ -47,6 +47,7 @@ update rota_ready set need = rows.need, limit_key = case when substr(rows.need, 
 from {rows id id, need text} where rota_ready.run_id = rows.id;
 
 -- name: promote_needed
+-- Taken first, then updated: the walk along the index stops at the limit, however many wait.
 with taken as materialized (
     select run_id from rota_ready where hold = {restricted_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
 update rota_ready set hold = {restricted}
@@ -65,10 +66,12 @@ union all
 select r.id, r.overrides, r.need, r.queue from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job;
 
 -- name: lock_leases_to_restrict
+-- Leases first, then what is ready, then runs: the order of reports and cancels.
 select l.run_id, l.fence, l.worker_id, l.cancel_at from {rows id id} join rota_lease l on l.run_id = rows.id
 order by l.run_id {for_update l};
 
 -- name: lock_ready_of
+-- After leases: a run that was claimed in between is met there in the next round.
 select w.run_id, w.fence from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
 
 -- name: neither_held_nor_ready
