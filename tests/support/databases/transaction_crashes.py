@@ -62,6 +62,8 @@ class _Tx:
     def __init__(self, tx: Tx, deaths: Deaths) -> None:
         self.dialect = tx.dialect
         self.hot = tx.hot
+        self.woken = tx.woken
+        self.wake = tx.wake
         self._tx = tx
         self._deaths = deaths
 

@@ -71,11 +71,12 @@ _STEPS = (
         _STORE,
         "            if answer.created:\n"
         "                await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)\n"
-        "                await stages.go_on(tx, answer.id)\n            return answer\n\n"
-        "        answer = await self.database.transact(body)\n",
+        "                await pipeline_stages.go_on(tx, answer.id)\n            return answer\n\n"
+        "        return await self.database.transact(body)\n",
         "            return answer\n\n        answer = await self.database.transact(body)\n"
         "        old_id = run.retry_of or run.id\n"
-        "        await self.database.transact(lambda tx: keep_steps(tx, old_id, answer.id, from_step))\n",
+        "        await self.database.transact(lambda tx: keep_steps(tx, old_id, answer.id, from_step))\n"
+        "        return answer\n",
     ),
     planted(
         "result-of-another-step-is-returned",
@@ -303,7 +304,11 @@ _TRANSACTIONS = (
                 'if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):',
                 "if await write(tx, notes) is None if notes else not await tx.fetch('lock_noted', [lease]):",
             ),
-            Edit(_SESSIONS, "    if reported.refused:\n        raise LeaseLost(*lease)\n", ""),
+            Edit(
+                _SESSIONS,
+                "(await reports.report(tx, [report])).refused:",
+                "(await reports.report(tx, [report])) is None:",
+            ),
         ),
     ),
     Planted(
