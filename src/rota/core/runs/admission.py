@@ -24,7 +24,7 @@ class Admission(StrEnum):
 
 
 class Hold(IntEnum):
-    """What is stored, read by older programs, too: a number never gets another meaning."""
+    """Number stored in `rota_ready.hold`. Older programs read it, too: a number never gets another meaning."""
 
     OPEN = 0
     OPEN_LATER = 1

@@ -202,7 +202,7 @@ _SEVERAL = (
         "cleared-replicas-count",
         "replicas",
         _DECIDING,
-        "    counted = [one for one in replicas if one.counts]\n    live",
+        "    counted = [replica for replica in replicas if replica.counts]\n    live",
         "    counted = list(replicas)\n    live",
     ),
     planted(

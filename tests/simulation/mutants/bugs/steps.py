@@ -239,8 +239,8 @@ _SAID = (
         "notes-of-leases-that-are-gone-are-written",
         "P10",
         _STORED_NOTES,
-        "told = notes if len(current) == len(leases) else notes.under(current)",
-        "told = notes",
+        "accepted = notes if len(current) == len(leases) else notes.under(current)",
+        "accepted = notes",
     ),
     planted(
         "report-does-not-wait-for-notes",
