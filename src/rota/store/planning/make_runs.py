@@ -37,13 +37,11 @@ from rota.values.scope import Scope
 OVERLAP = f"{POLICY}overlap"
 _LIVE = (None, None, None, None, None)
 
-
 Place = tuple[str, int, int, str, int]
 
 
 class RunTemplate(msgspec.Struct, frozen=True, gc=False):
-    """Facts that the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says
-    why.
+    """Facts that a schedule's runs have in common; `model` is None when the job takes no runs, and `reason` says why.
 
     Thousands of them are remembered, so it is nothing that the collector of garbage has to go through, and what every
     fire asks for was computed before.
@@ -262,11 +260,8 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     decided = [run for run in gated if run.decided]
     displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
     await _lock(tx, pairs, decided)  # before the keys, as whoever enqueues does
-    keyed = [
-        _keyed_run(work, one, gates.get(one.run_id, ()))
-        for work, one in pairs
-        if work.pattern.keyed and one.run_id in creates
-    ]
+    with_keys = [(work, one) for work, one in pairs if work.pattern.keyed and one.run_id in creates]
+    keyed = [_keyed_run(work, one, gates.get(one.run_id, ())) for work, one in with_keys]
     keys = enqueue.Keys(tx, keyed, displaced)
     await keys.lock()
 
@@ -389,9 +384,7 @@ def _payload(work: PlannedSchedule, planned: Planned) -> str:
 def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
     decision, at = planned.decision, planned.eligible_at
     assert isinstance(decision, Create)
-    admission = Admission.LIMITED if gates else Admission.OPEN
-    if planned.run_id in waiting:
-        admission = Admission.BLOCKED
+    admission = Admission.BLOCKED if planned.run_id in waiting else Admission.LIMITED if gates else Admission.OPEN
     hold = hold_of(admission, due=at <= now)
     queue, rank, solo, job, version = work.pattern.place
     key = gates[0].key if gates else None
