@@ -102,8 +102,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'rota' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
-    return found
+    value = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

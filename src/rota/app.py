@@ -74,8 +74,8 @@ class Rota(ScriptRunner):
         config: Config | None = None,
         **settings: object,
     ) -> None:
-        given = {"database_url": database_url, "worker_version": version, **settings}
-        self._configure(config or load_config(given))
+        values = {"database_url": database_url, "worker_version": version, **settings}
+        self._configure(config or load_config(values))
         self.registry = Registry()
         self._opener: Callable[[], Awaitable[Client]] | None = None
         self._lock = threading.RLock()
@@ -183,8 +183,8 @@ class Rota(ScriptRunner):
         handler = self.registry.newest(job if isinstance(job, str) else job.name)
         own = {option: value for option, value in options.items() if option != "notify"}
         self.registry.schedules.declare(name, handler, trigger, own)
-        if (told := options.get("notify")) is not None:
-            self.registry.notifications.of_schedule(name, told)
+        if (notify := options.get("notify")) is not None:
+            self.registry.notifications.of_schedule(name, notify)
 
     def notify(self, name: str, **options: Any) -> None:
         """Declare a notification: `app.notify("ops", on=["failure"], to="mailto:me@example.com", jobs=["crawl"])`.
@@ -230,11 +230,11 @@ class Rota(ScriptRunner):
         task = self._clients.get(loop)
         if task is not None and task.done() and not task.cancelled() and task.exception() is None:
             return task.result()
-        with self._lock:
+        with self._lock:  # threads with other loops change the same dict
             task = self._clients.get(loop)
             if task is None or (task.done() and (task.cancelled() or task.exception())):
                 task = self._clients[loop] = loop.create_task(self._open_until_the_loop_ends())
-        return await asyncio.shield(task)
+        return await asyncio.shield(task)  # other callers wait for it, too
 
     async def _open_until_the_loop_ends(self) -> Client:
         """Open a client that is closed with its event loop: a loop that shuts down closes its async generators."""

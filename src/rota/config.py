@@ -75,9 +75,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("lease", "heartbeat", "reaper", "poll", "deadline", "janitor", "expect"):
             if getattr(self, name) <= timedelta(0):
-                raise BadConfig(f"{name} must be longer than nothing")
+                raise BadConfig(f"{name} must be positive")
         if self.lease < _SECOND:
-            raise BadConfig(f"lease is {self.lease.total_seconds():g}s; less than 1s cannot be kept")
+            raise BadConfig(f"lease is {self.lease.total_seconds():g}s; the minimum is 1s")
         if self.lease < 3 * self.heartbeat:
             raise BadConfig(
                 f"lease ({self.lease.total_seconds():g}s) must be at least 3 × heartbeat "
@@ -111,42 +111,41 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 SETTING_WORDS: dict[str, str] = {
     "database_url": "`sqlite:///relative.db`, `sqlite:////absolute/path.db`, `postgresql://user:password@host/database`",
-    "server": "a server that the command line asks instead of a database",
-    "token": "what lets it in there; keep it in the environment, not in `rota.toml`",
-    "lease": "how long a worker's silence is tolerated; at least 1s, and at least 3 × `heartbeat`",
+    "server": "a server that the command line uses instead of a database",
+    "token": "the API token for that server; keep it in the environment, not in `rota.toml`",
+    "lease": "how long a worker may be silent before its runs are reclaimed; at least 1s, and at least 3 × `heartbeat`",
     "heartbeat": "how often a worker renews its leases",
-    "reaper": "how often expired leases are looked for",
-    "poll": "how often a worker looks for work without being told of it, and for cancels",
-    "deadline": "how long any call of the database may take",
-    "janitor": "how often old runs are pruned",
-    "expect": "how often a watchman looks whether expectations are met",
-    "shutdown_grace": "how long handlers may go on after SIGTERM; the process ends at most 6 s later",
+    "reaper": "how often expired leases are reclaimed",
+    "poll": "how often a worker polls for runs and cancel requests, without a notification",
+    "deadline": "the timeout of any database call",
+    "janitor": "how often old runs are deleted",
+    "expect": "how often expectations are checked",
+    "shutdown_grace": "how long handlers may continue after SIGTERM; the process ends at most 6 s later",
     "concurrency": "how many runs a worker executes at once",
-    "worker_labels": "what a worker is or has, for jobs that need it: `gpu,zone=eu`",
-    "worker_version": "the version of your application, for jobs that need a newer one; rota's own, if not set",
-    "max_payload": "bytes of JSON, for payloads and results",
-    "log_limit": "bytes that are kept of what an attempt logs; `0` keeps nothing",
+    "worker_labels": "labels of a worker, for jobs that require them: `gpu,zone=eu`",
+    "worker_version": "the version of your application, for jobs that require a minimum; by default rota's own",
+    "max_payload": "the maximum size of a payload or result, in bytes of JSON",
+    "log_limit": "the maximum size of an attempt's log, in bytes; `0` keeps nothing",
     "host": "the address on which the server listens",
-    "auth": "whether callers of the server need a token",
-    "allowed_hosts": "other names that the server is called by, with commas between them",
-    "trusted_proxies": "proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are believed: addresses and "
-    "networks with commas between them, `loopback` for this machine, `none` for nobody",
-    "base_path": "the path below which a proxy shows the server, if not at the root: `/rota`",
-    "jwt_secret": "the secret, at least 32 bytes, of JSON Web Tokens signed by HS256; needs `rota[jwt]`",
-    "jwt_jwks": "a file with the keys (a JSON Web Key Set, or that itself) of those signed by RS256; needs "
+    "auth": "whether callers of the server must present a token",
+    "allowed_hosts": "further host names of the server, separated by commas",
+    "trusted_proxies": "proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are trusted: addresses and "
+    "networks separated by commas, `loopback` for this machine, `none` for none",
+    "base_path": "the path under which a proxy serves it, if not the root: `/rota`",
+    "jwt_secret": "the secret, at least 32 bytes, of JSON Web Tokens signed with HS256; requires `rota[jwt]`",
+    "jwt_jwks": "a JSON Web Key Set, or a file with one, for JSON Web Tokens signed with RS256; requires "
     "`jwt_issuer` and `jwt_audience`",
-    "jwt_issuer": "what the `iss` of a JSON Web Token must be",
-    "jwt_audience": "what its `aud` must be, or hold",
-    "jwt_role_claim": "the claim with its role here",
-    "jwt_scope_claim": "the claim with the scope that it is for",
+    "jwt_issuer": "the required `iss` of a JSON Web Token",
+    "jwt_audience": "the required `aud` of a JSON Web Token",
+    "jwt_role_claim": "the claim with the caller's role",
+    "jwt_scope_claim": "the claim with the scope that the token is limited to",
     "port": "the port on which the server listens",
-    "log_format": "what `rota dev`, `rota server` and `rota worker` log: lines for people, or an object each (`json`)",
-    "log_runs": "whether a worker logs the beginning and the end of every run; it costs more than a short run itself",
-    "tracing": "OpenTelemetry spans of enqueues, attempts and steps; needs `rota[tracing]`",
-    "http_allow": "addresses and networks that HTTP jobs and webhooks may reach though they are not public: "
-    "`10.1.0.0/16,127.0.0.1`",
-    "smtp_url": "the server for e-mail: `smtp://user:password@host:587?starttls=1`",
-    "smtp_from": "the sender of e-mail",
+    "log_format": "the log format of `rota dev`, `rota server` and `rota worker`: `text`, or JSON lines (`json`)",
+    "log_runs": "whether a worker logs the start and end of every run; this costs more than a short run itself",
+    "tracing": "OpenTelemetry spans of enqueues, attempts and steps; requires `rota[tracing]`",
+    "http_allow": "private addresses and networks that HTTP jobs and webhooks may connect to: `10.1.0.0/16,127.0.0.1`",
+    "smtp_url": "the SMTP server: `smtp://user:password@host:587?starttls=1`",
+    "smtp_from": "the sender address of e-mail",
     "enable_command": "whether a worker runs command jobs",
 }
 
@@ -158,7 +157,7 @@ def _check_networks(name: str, text: str, example: str, known: Collection[str] =
                 ip_network(part)
         except ValueError as error:
             hint = f"networks or addresses, separated by commas: {example}"
-            raise BadConfig(f"{name} has {part!r}, which is no network: {error}", hint=hint) from None
+            raise BadConfig(f"{name} has {part!r}, which is not a network: {error}", hint=hint) from None
 
 
 def is_base_path(text: str) -> bool:
@@ -187,11 +186,11 @@ def load_config(
 ) -> Config:
     """Load the configuration. Flags that are None count as not given. `file` defaults to `rota.toml`, if it exists."""
     environment = os.environ if environment is None else environment
-    given: dict[str, tuple[object, str]] = {}
-    given |= {name: (value, f"{name} in {file or _FILE}") for name, value in _from_file(file).items()}
-    given |= {name: (value, _variable(name)) for name, value in _from_environment(environment).items()}
-    given |= {name: (value, name) for name, value in (flags or {}).items() if value is not None}
-    typed: dict[str, Any] = {name: _typed(name, value, told) for name, (value, told) in given.items()}
+    values: dict[str, tuple[object, str]] = {}
+    values |= {name: (value, f"{name} in {file or _FILE}") for name, value in _from_file(file).items()}
+    values |= {name: (value, _variable(name)) for name, value in _from_environment(environment).items()}
+    values |= {name: (value, name) for name, value in (flags or {}).items() if value is not None}
+    typed: dict[str, Any] = {name: _typed(name, value, source) for name, (value, source) in values.items()}
     return Config(**typed)
 
 
@@ -226,8 +225,8 @@ def _variable(name: str) -> str:
     return f"ROTA_{name.upper()}"
 
 
-def _typed(name: str, value: Any, told: str | None = None) -> object:
-    """Convert a setting to its type. `told` says where it was set, for the error message."""
+def _typed(name: str, value: Any, source: str | None = None) -> object:
+    """Convert a setting to its type. `source` says where it was set, for the error message."""
     if name not in _TYPES:
         raise BadConfig(f"rota has no setting {name!r}", hint=did_you_mean(name, SETTINGS))
     kind = _TYPES[name]
@@ -241,4 +240,4 @@ def _typed(name: str, value: Any, told: str | None = None) -> object:
         return str(value)
     except (BadDuration, ValueError, KeyError) as error:
         hint = getattr(error, "hint", None) or ("write true or false" if kind is bool else "write a whole number")
-        raise BadConfig(f"{told or name} cannot be {value!r}", hint=hint) from error
+        raise BadConfig(f"{source or name} cannot be {value!r}", hint=hint) from error

@@ -60,20 +60,22 @@ class ForcedExit:
         if self._off.wait(self._limit.get()):
             return
         # Log in a thread: the blocked code may hold the lock of a log handler.
-        word = threading.Thread(target=log.error, args=("something does not stop: ended without it",), daemon=True)
-        word.start()
-        word.join(0.2)
+        logging_thread = threading.Thread(
+            target=log.error, args=("forced exit: a handler or thread does not stop",), daemon=True
+        )
+        logging_thread.start()
+        logging_thread.join(0.2)
         os._exit(self.exit_code)
 
 
 def tell_manager(state: str) -> None:
     """Notify systemd (`Type=notify`) of READY=1 or STOPPING=1, if it asked for it."""
-    place = os.environ.get("NOTIFY_SOCKET")
-    if not place or not hasattr(socket, "AF_UNIX"):
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address or not hasattr(socket, "AF_UNIX"):
         return
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as talking:
-        talking.connect("\0" + place[1:] if place.startswith("@") else place)
-        talking.sendall(state.encode())
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.connect("\0" + address[1:] if address.startswith("@") else address)
+        sock.sendall(state.encode())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -130,7 +130,7 @@ async def _stop(engine: Engine, web: Web | None, grace: float) -> None:
         async with asyncio.timeout(grace + _LAST_WORDS):
             await asyncio.gather(*ending)
     except TimeoutError:
-        log.warning("stopped without reporting everything: the reaper of another process will find what is left")
+        log.warning("stopped before everything was reported: the reaper of another process will reclaim the rest")
 
 
 def _say_stopping(engine: Engine, grace: float) -> None:
@@ -227,16 +227,16 @@ class Web(uvicorn.Server):
 def listen(config: Config) -> socket.socket:
     if not config.auth and not is_loopback(config.host.lower()):
         raise BadConfig(
-            f"host {config.host!r} can be reached from other machines, and everybody there could do everything",
+            f"host {config.host!r} is reachable from other machines, and without auth everybody could do everything",
             hint="set ROTA_AUTH=on and make a token with `rota token create`; or use 127.0.0.1",
         )
     try:
-        places = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)
-        family, *_, address = min(places, key=lambda place: place[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)
+        family, *_, address = min(addresses, key=lambda place: place[0] != socket.AF_INET)
         return socket.create_server((str(address[0]), config.port), family=family)
     except OSError as error:
-        where = f"{config.host}:{config.port}"
+        address_text = f"{config.host}:{config.port}"
         if error.errno == errno.EADDRINUSE:
             hint = "another rota may be running there; --port, ROTA_PORT or --metrics-port name another, 0 any free one"
-            raise Unavailable(f"{where} is in use already", hint=hint) from None
-        raise Unavailable(f"cannot listen on {where}: {error.strerror or error}") from None
+            raise Unavailable(f"{address_text} is in use already", hint=hint) from None
+        raise Unavailable(f"cannot listen on {address_text}: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""Configuration: who wins, and what is refused."""
+"""Test configuration: precedence of flags, environment and file, and invalid settings."""
 
 import os
 from datetime import timedelta
@@ -85,10 +85,10 @@ def test_a_bad_duration_says_how_to_write_one(value: object) -> None:
     [
         ({"lease": "29s"}, "3 × heartbeat"),
         ({"heartbeat": "11s"}, "3 × heartbeat"),
-        ({"lease": "999ms", "heartbeat": "100ms"}, "less than 1s"),
-        ({"heartbeat": "0s"}, "longer than nothing"),
-        ({"poll": "0s"}, "longer than nothing"),
-        ({"reaper": "0s"}, "longer than nothing"),
+        ({"lease": "999ms", "heartbeat": "100ms"}, "minimum is 1s"),
+        ({"heartbeat": "0s"}, "must be positive"),
+        ({"poll": "0s"}, "must be positive"),
+        ({"reaper": "0s"}, "must be positive"),
         ({"concurrency": 0}, "1 to"),
         ({"concurrency": "many"}, "concurrency cannot be 'many'"),
         ({"port": 65_536}, "port must be"),

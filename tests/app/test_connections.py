@@ -1,4 +1,4 @@
-"""One app in every thread, event loop and process."""
+"""Test the clients of one app in several threads, event loops and processes."""
 
 import asyncio
 import gc

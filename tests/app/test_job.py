@@ -1,4 +1,4 @@
-"""A job in the user's hands: called, enqueued, given options, and refused with a reason."""
+"""Test `Job`: call it, enqueue it, give it options, and errors for invalid arguments."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""However many clients an app has, its SQLite file has one writer in a process."""
+"""Test that an SQLite file has one writer per process, however many clients an app has."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""A server that loads its application, uses it, and then forks: each child enqueues on a connection of its own."""
+"""Test an app that is used before a fork: each child enqueues on its own connection."""
 
 import gc
 import os

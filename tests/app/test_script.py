@@ -1,4 +1,4 @@
-"""rota in a plain program: beside what it does, or until it is told to stop."""
+"""Test `app.run()` and `app.background()` in programs without an event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enqueue is typed by the job's own signature."""
+"""Test that `enqueue` is typed by the job's own signature."""
 
 import subprocess
 import sys

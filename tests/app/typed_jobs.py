@@ -1,5 +1,6 @@
-"""What a type checker says of jobs. Checked by running it: an error that is expected is ignored by name, and an
-ignore that nothing needs is an error itself.
+"""Statements about jobs for the type checker.
+
+An expected error is ignored by its code, and an ignore that nothing needs is an error itself.
 """
 
 from collections.abc import Awaitable, Coroutine

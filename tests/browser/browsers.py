@@ -1,4 +1,4 @@
-"""A browser to test with, and axe: this machine's own, or what npm has of them."""
+"""Find a browser and axe for tests: this machine's own, or those of npm."""
 
 from __future__ import annotations
 

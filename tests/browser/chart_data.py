@@ -1,4 +1,4 @@
-"""A past to look at: what processes counted, for charts, in place of processes that would have to run for days."""
+"""A week of counters for charts, in place of processes that would have to run for days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of every page: that anybody can use it, and that nothing sticks out."""
+"""Checks for every page: accessibility, and nothing that overflows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every address that a view has said to be its own, with something behind it."""
+"""Every route that a view declares, with an object behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An installation in which much goes on, and everything that has a name is called by markup somewhere."""
+"""An installation with activity of every kind, in which every name contains markup somewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules with a past: planned, worked and paused on a clock of their own, up to now."""
+"""Schedules with a history: planned, run and paused on a clock of their own, up to now."""
 
 from __future__ import annotations
 

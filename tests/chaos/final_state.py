@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 from rota import Client, Config
 from rota.store import open_store
 from rota.store.databases.database import Row
-from rota.store.limits.slots import look_astray
+from rota.store.limits.strays import look_astray
 from tests.chaos.evidence import Attempt, Effect, Step
 from tests.chaos.jobs import EFFECTS, app
 from tests.simulation.checks.audit_trail import in_order

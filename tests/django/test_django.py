@@ -1,4 +1,4 @@
-"""`rota.django`: which database, connections around handlers, and commands, in a project that a test makes up."""
+"""Test `rota.django` in a generated project: its database, connections around handlers, and commands."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A harness on SQLite, one on each database, real workers in them, and a check that nothing is left behind."""
+"""Fixtures: a harness on SQLite, one on each database, real workers, and a check for leftovers."""
 
 from __future__ import annotations
 

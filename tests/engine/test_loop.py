@@ -1,4 +1,4 @@
-"""Loops: they survive what happens in a step, and end when told to, whatever else they are told."""
+"""Test loops: they survive errors in a step, and stop when told to, also when woken at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Steps:
         self.taken = 0
         self.troubles = 0
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         self.troubles += 1
 
     async def step(self) -> timedelta:
@@ -74,11 +74,11 @@ async def test_a_database_that_is_away_for_long_does_not_fill_the_log(
         await loop._step()
         clock.advance(timedelta(seconds=5))
     assert [record.getMessage() for record in caplog.records] == [
-        "test: away; trying again",
-        "test: away; trying again",
-        "test: away; trying again",
-        "test: starting; trying again",
-        "test: works again, after 2m40s",
+        "test: away; retrying",
+        "test: away; retrying",
+        "test: away; retrying",
+        "test: starting; retrying",
+        "test: recovered after 2m40s",
     ]
     await loop._step()
     assert len(caplog.records) == 5
@@ -88,6 +88,6 @@ async def test_a_bug_is_told_with_where_it_is(caplog: pytest.LogCaptureFixture) 
     loop = Loop("test", Steps(ZeroDivisionError("of a bug")))
     await loop._step()
     (record,) = caplog.records
-    assert record.getMessage() == "test: of a bug; trying again"
+    assert record.getMessage() == "test: of a bug; retrying"
     assert record.exc_info
     assert record.exc_info[0] is ZeroDivisionError

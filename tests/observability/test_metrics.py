@@ -1,4 +1,4 @@
-"""Instruments and their text, as Prometheus itself reads it."""
+"""Test instruments and their text, parsed by Prometheus' own client."""
 
 import math
 import threading

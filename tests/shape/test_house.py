@@ -22,7 +22,7 @@ NOUNS = {
 
 FRAGMENT = re.compile(
     r"(Of|By|As|Those|Whether|What|Who|Whoever|Where|When|How|From|For|With|Without|To|In|On|At|And|But|Also|Not|Nor"
-    r"|Which|Whose|That|If|Likewise|So|It|Its|They)\b"
+    r"|Which|Whose|That|If|Likewise|So|It|Its|They)(?![-\w])"
 )
 
 

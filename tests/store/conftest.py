@@ -26,6 +26,14 @@ async def store(database_url: str, clock: ManualClock) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
+def woken(store: Store, monkeypatch: pytest.MonkeyPatch) -> set[str | None]:
+    """The queues that the store's transactions have woken so far; nobody is told."""
+    queues: set[str | None] = set()
+    monkeypatch.setattr(store.database, "notify", queues.update)
+    return queues
+
+
+@pytest.fixture
 async def second(store: Store, database_url: str, clock: ManualClock) -> AsyncIterator[Store]:
     """The same database through connections of its own."""
     opened = Store(open_database(database_url, clock))

@@ -1,4 +1,4 @@
-"""Time that stands still until a test moves it."""
+"""Manual clock for the tests of core and store, which do not use `rota.testing`."""
 
 from datetime import timedelta
 

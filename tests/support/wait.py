@@ -1,4 +1,4 @@
-"""Wait for what happens by itself: for the condition, not for a length of time. The one place where tests sleep."""
+"""Wait for a condition, not for a length of time. The only place where tests sleep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sites for system tests."""
+"""Fixtures: sites for system tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.system.site import Site, opened
 
 @pytest.fixture
 async def site(database_url: str, tmp_path: Path) -> AsyncIterator[Site]:
-    """Once on SQLite and once on PostgreSQL."""
+    """A site on SQLite and one on PostgreSQL."""
     async with opened(database_url, tmp_path) as site:
         yield site
 

@@ -1,4 +1,4 @@
-"""A place where system tests happen: a database, real workers on it, a client from outside, and the ledger."""
+"""Site of a system test: a database, real workers, a client, and a ledger that rota does not know."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Site:
         return self.processes.rota("worker", *flags, APP, environment=environment).until_said(f" runs {APP}")
 
     def supervised(self, processes: int, concurrency: int) -> RotaProcess:
-        """So many workers as one command starts and keeps them; all of them claiming."""
+        """Start one command with so many worker processes, and wait until all of them claim."""
         flags = ["--processes", str(processes), "--concurrency", str(concurrency)]
         started = self.processes.rota("worker", *flags, APP, environment=self.environment())
         wait_for(lambda: started.log.count(f" runs {APP}") == processes)

@@ -1,4 +1,4 @@
-"""Handlers that take more than their share, or die: the worker lives on and keeps its leases."""
+"""Test handlers that use too much CPU or die: the worker survives and keeps its leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cancelled from another process: told within a heartbeat, final after the grace, never begun if not yet claimed."""
+"""Test cancels from another process: delivered within a heartbeat, final after the grace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form of `python3 dev.py chaos`: real processes, a few faults; and a judge who can be seen to complain."""
+"""Test the short form of `python3 dev.py chaos`: real processes, a few faults, and checks that detect violations."""
 
 from __future__ import annotations
 

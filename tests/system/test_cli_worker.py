@@ -1,4 +1,4 @@
-"""`rota dev`, `rota server` and `rota worker` as real processes: what they load, print, and how they stop."""
+"""Test `rota dev`, `rota server` and `rota worker` as real processes: what they load and print, and how they stop."""
 
 import json
 import os

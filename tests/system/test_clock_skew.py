@@ -1,4 +1,4 @@
-"""Hosts whose clocks are wrong, and jump: on PostgreSQL only the server's clock counts."""
+"""Test hosts whose clocks are wrong, or jump: on PostgreSQL only the server's clock counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PostgreSQL that the other tests rely on: it restarts, dies, recovers, and leaves nothing behind."""
+"""Test the PostgreSQL cluster that other tests use: it restarts, dies, recovers, and leaves nothing behind."""
 
 from pathlib import Path
 

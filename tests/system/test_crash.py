@@ -1,4 +1,4 @@
-"""Workers that are killed, frozen and replaced: nothing is lost, nothing is stuck, nobody speaks for the dead."""
+"""Test workers that are killed, frozen and replaced: nothing is lost or stuck, and zombies are refused."""
 
 from __future__ import annotations
 

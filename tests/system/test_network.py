@@ -1,4 +1,4 @@
-"""A bad network between workers and PostgreSQL: half-open sockets, lost answers, notifications that never come."""
+"""Test a bad network between workers and PostgreSQL: half-open sockets, lost answers, lost notifications."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def proxy(postgres_url: str) -> Iterator[Proxy]:
 
 @pytest.fixture
 async def site(postgres_url: str, proxy: Proxy, tmp_path: Path) -> AsyncIterator[Site]:
-    """Its workers are behind the proxy, its client is not."""
+    """A site whose workers are behind the proxy; its client is not."""
     async with opened(postgres_url, tmp_path, through=proxy.url) as site:
         yield site
 

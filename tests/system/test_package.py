@@ -1,4 +1,4 @@
-"""What is shipped: a wheel and a source archive, what is in them, and that an environment with nothing else runs it."""
+"""Test the wheel and the source archive: their content, and that they run in a clean environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that kills its worker, again and again: it spends its attempts, and nobody else's."""
+"""Test a run that kills its worker each time: it spends its own attempts and no others."""
 
 from __future__ import annotations
 

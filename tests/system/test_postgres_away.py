@@ -1,4 +1,4 @@
-"""PostgreSQL restarted, crashed, killed, cutting connections, full of them: everything acknowledged still ends."""
+"""Test restarts, crashes and full connections of PostgreSQL: everything acknowledged still ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONNECTIONS = 40
 
 @pytest.fixture(scope="module")
 def shared_cluster() -> Iterator[PostgresCluster]:
-    """To stop and kill, as durable as in production; each test finds it running."""
+    """A PostgreSQL to stop and kill, as durable as in production; each test finds it running."""
     with PostgresCluster(fsync=True, settings={"max_connections": str(CONNECTIONS)}) as cluster:
         yield cluster
 
@@ -86,7 +86,7 @@ async def test_a_reaper_that_is_back_before_the_holders_takes_nothing_from_them(
         proxy.refusing = False
         await site.all_succeed([run])
         assert await site.outcomes(run) == [Outcome.SUCCEEDED]
-        assert "trying again" in server.log, "the reaper was cut off, too"
+        assert "retrying" in server.log, "the reaper was cut off, too"
 
 
 async def test_connections_cut_again_and_again_cost_nothing(site: Site, cluster: PostgresCluster) -> None:

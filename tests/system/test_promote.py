@@ -1,4 +1,4 @@
-"""A promotion whose process is killed again and again, with workers before and after it."""
+"""Test a promotion whose process is killed repeatedly, with workers before and after it."""
 
 from __future__ import annotations
 

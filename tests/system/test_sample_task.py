@@ -1,4 +1,4 @@
-"""The sample task of the page that first said what the policies mean, planned and run by real processes."""
+"""Test the sample task that first defined the policies, planned and run by real processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begun(site: Site) -> int:
 
 
 async def finished(site: Site) -> list[Run]:
-    """Those of its runs that have ended, but for those that gave way before they began."""
+    """Return the ended runs of the task, without those replaced before they began."""
     return [run for run in await runs_of(site.client.store, TASK) if run.state.is_final and run.attempt]
 
 

@@ -1,4 +1,4 @@
-"""Schedules planned by real processes that are killed, cut off, and told wrong times: every plan time once."""
+"""Test schedules planned by processes that are killed, cut off, or have wrong clocks: every plan time once."""
 
 from __future__ import annotations
 

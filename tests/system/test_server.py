@@ -1,4 +1,4 @@
-"""A server as a real process: it starts, answers, stops in order, and says clearly why it cannot start."""
+"""Test a server as a real process: start, answers, graceful stop, and clear errors at start."""
 
 import asyncio
 import signal

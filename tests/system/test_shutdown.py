@@ -1,4 +1,4 @@
-"""SIGTERM: claiming stops at once, handlers get their grace, and what is left is handed back for nothing."""
+"""Test SIGTERM: claiming stops at once, handlers get their grace, and the rest is handed back."""
 
 from __future__ import annotations
 

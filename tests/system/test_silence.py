@@ -1,4 +1,4 @@
-"""A connection that is lost without a word is noticed long before the deadline; a slow answer is waited for."""
+"""Test that a silently lost connection is noticed long before the deadline, and a slow answer is awaited."""
 
 from __future__ import annotations
 

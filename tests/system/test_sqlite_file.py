@@ -1,4 +1,4 @@
-"""The file of running processes is opened and closed by others, deleted, or a backup is put over it; then kill -9.
+"""Test a live SQLite file that others open, close, delete or overwrite with a backup; then kill -9.
 
 What was acknowledged is there, or the process has said that it is not.
 """
@@ -62,7 +62,7 @@ def path(sqlite_url: str) -> Path:
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    """Nobody else has the file open: as long as another process has, whoever closes it deletes no log."""
+    """Processes with no other user of the file: otherwise the last to close it would not delete the log."""
     with Processes(tmp_path) as processes:
         yield processes
 
@@ -81,14 +81,14 @@ async def has_put(process: RotaProcess, more: int) -> None:
 
 
 async def missing(path: Path, runs: list[str]) -> list[str]:
-    """Of these runs, for whoever opens the file now."""
+    """Return which of these runs a new connection does not find."""
     async with connected(f"sqlite:///{path}") as client:
         found = await asyncio.gather(*[client.get(run) for run in runs], return_exceptions=True)
     return [run for run, answer in zip(runs, found, strict=True) if isinstance(answer, BaseException)]
 
 
 def backed_up(path: Path) -> Path:
-    """With SQLite's own means, from another process, as the guide says."""
+    """Back up with SQLite's own means, from another process, as the guide says."""
     copy = path.with_name("backup.db")
     in_another_process(f"vacuum into '{copy}'", path)
     return copy
@@ -108,7 +108,7 @@ def mv(copy: Path, path: Path) -> None:
 
 
 def while_they_stand_still(producers: list[RotaProcess], act: Callable[[], object]) -> list[str]:
-    """What each had said by then."""
+    """Pause all producers for the block; yield what each had printed by then."""
     for producer in producers:
         producer.pause()
     act()

@@ -1,4 +1,4 @@
-"""Several processes on one SQLite file: nothing lost, nothing doubled."""
+"""Test several processes on one SQLite file: nothing is lost or doubled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes on one SQLite file, one of them killed again and again: nothing is lost, no run succeeds twice."""
+"""Test two processes on one SQLite file, one of them killed repeatedly: no run is lost or succeeds twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM ends the process in time whatever handlers do: refuse to stop, block the loop, leave threads behind."""
+"""Test that SIGTERM ends the process in time, though handlers refuse to stop, block the loop or leave threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_a_handler_that_blocks_the_loop(sqlite_site: Site) -> None:
     """Nothing could be reported: the exit code says so, and a reaper finds the run."""
     run, worker = await begun(sqlite_site, "block_the_loop", seconds=60.0)
     assert ended(worker) == 1
-    assert "ended without it" in worker.log
+    assert "forced exit" in worker.log
     assert (await sqlite_site.run(run)).state is RunState.RUNNING
 
 
@@ -49,7 +49,7 @@ async def begun(site: Site, job: str, **payload: object) -> tuple[str, RotaProce
 
 
 def ended(worker: RotaProcess) -> int:
-    """Its exit code, if it comes in time."""
+    """Return the exit code, if it comes in time."""
     began = time.monotonic()
     worker.terminate()
     code = worker.wait(20)

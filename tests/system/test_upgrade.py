@@ -1,4 +1,4 @@
-"""Upgrades by real processes: killed migrations, two at once, and old and new versions at work together."""
+"""Test upgrades with real processes: killed migrations, two at once, old and new versions together."""
 
 from __future__ import annotations
 

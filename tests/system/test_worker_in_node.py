@@ -1,4 +1,4 @@
-"""`examples/worker.mjs`, a worker in another language, against a real server: does, fails, is cancelled, stops."""
+"""Test `examples/worker.mjs`, a worker in another language, against a real server."""
 
 import asyncio
 import os

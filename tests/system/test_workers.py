@@ -1,4 +1,4 @@
-"""Workers asked from outside, as real processes: drain, resume, other settings, stop, alone and under a supervisor."""
+"""Test operators' requests to real worker processes: drain, resume, settings, stop; alone and supervised."""
 
 from __future__ import annotations
 

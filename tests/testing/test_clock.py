@@ -1,4 +1,4 @@
-"""The clock that tests move."""
+"""Test the manual clock."""
 
 from datetime import UTC, datetime, timedelta
 

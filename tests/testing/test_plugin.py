@@ -1,4 +1,4 @@
-"""The pytest plugin, as a project that has rota installed meets it: in pytest processes of its own."""
+"""Test the pytest plugin in pytest processes of its own, as in a project with rota installed."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_which_app_is_meant_must_be_said() -> None:
         load_app("")
     with pytest.raises(pytest.fail.Exception, match="No module named 'shp'; is its folder"):
         load_app("shp:app")
-    with pytest.raises(pytest.fail.Exception, match="'rota:cron' is no Rota app, but <function cron"):
+    with pytest.raises(pytest.fail.Exception, match="'rota:cron' is not a Rota app but <function cron"):
         load_app("rota:cron")
 
 

@@ -27,22 +27,22 @@ def the_app() -> Rota:
     try:
         if not apps.ready and not apps.loading:  # not started by manage.py: `rota worker rota.django`
             django.setup()
-        return _made()
+        return _configured_app()
     except ImproperlyConfigured as error:
         hint = "`manage.py rota …` knows the project; elsewhere DJANGO_SETTINGS_MODULE names its settings"
         raise BadConfig(str(error), hint=hint) from error
 
 
 @cache
-def _made() -> Rota:
+def _configured_app() -> Rota:
     options: dict[str, Any] = dict(getattr(settings, "ROTA", {}))
-    named = options.pop("app", None)
-    if named is None:
+    target = options.pop("app", None)
+    if target is None:
         app: Rota = DjangoRota(options)
     elif options:
         raise ImproperlyConfigured('ROTA names an "app" of its own: give that one the other settings')
     else:
-        app = import_string(named.replace(":", "."))
+        app = import_string(target.replace(":", "."))
     app.around(_connections_closed)
     app.around(_connections_closed_async)
     return app

@@ -38,8 +38,8 @@ def close_before_test_databases_go(app: Rota) -> None:
     ) -> None:
         connection = self.connection
         name = (connection.settings_dict if suffix is None else self.get_test_db_clone_settings(suffix))["NAME"]
-        for one in list(_apps):
-            one.close()
+        for open_app in list(_apps):
+            open_app.close()
         destroy(self, old_database_name, verbosity, keepdb, suffix)
         is_of_tests = name != connection.settings_dict["NAME"]  # by now the real database's name again
         if is_of_tests and connection.alias == ALIAS and connection.vendor == "sqlite":

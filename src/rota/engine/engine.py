@@ -93,8 +93,8 @@ class Engine:
             self.worker.asked_to_stop = self._stop_worker
             self.worker.rate_shut = self._rate_shut
         registry.builtin.update(Deliveries(store, config).handlers())
-        self._serves_own = not queues or QUEUE in queues
-        self._own = (store, config, name, meters)
+        self._serves_notifications = not queues or QUEUE in queues
+        self._worker_parts = (store, config, name, meters)
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -103,7 +103,7 @@ class Engine:
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
         self._planner = Loop("planner", self._planning, meters, clock)
         self._conductor = Loop("conductor", ReplicaConductor(store, config.poll, meters), meters, clock)
-        self._messenger = Loop("messenger", Messenger(store, config.poll, self._serve_own), meters, clock)
+        self._messenger = Loop("messenger", Messenger(store, config.poll, self._serve_notifications), meters, clock)
         self._loops = [
             self._planner,
             self._promoter,
@@ -149,22 +149,22 @@ class Engine:
         if is_for_messenger(queue):
             self._messenger.wake()
 
-    def _serve_own(self) -> None:
+    def _serve_notifications(self) -> None:
         """Let the worker take rota's own queue, once there are notifications to send.
 
         Nobody looks at that queue before. A worker that was given queues takes it only if it is among them.
         """
-        if not self._serves_own:
+        if not self._serves_notifications:
             return
-        self._serves_own = False
+        self._serves_notifications = False
         if self.worker is None:
-            self.worker = self._worker_of_own()
+            self.worker = self._notification_worker()
             self._starting = asyncio.create_task(self.worker.start())
         self.worker.serve(QUEUE, {job.name: job.version for job in JOBS})
 
-    def _worker_of_own(self) -> Worker:
+    def _notification_worker(self) -> Worker:
         """Return a worker that only sends notifications, for a server that runs no jobs."""
-        store, config, name, meters = self._own
+        store, config, name, meters = self._worker_parts
         registry = Registry()
         registry.builtin = self._registry.builtin
         worker = Worker(store, registry, worker_info(registry, config, name, [QUEUE]), config, meters=meters)

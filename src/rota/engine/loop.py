@@ -23,7 +23,7 @@ class Steppable(Protocol):
     async def step(self) -> timedelta:
         """Do what is due now; return how long to rest."""
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         """Handle a failed step: forget what may be wrong after an outage of the database."""
 
 
@@ -31,13 +31,13 @@ class Loop:
     """Task that calls `step`, rests, and can be woken early."""
 
     def __init__(
-        self, name: str, stepping: Steppable, meters: Meters | None = None, clock: Clock | None = None
+        self, name: str, steppable: Steppable, meters: Meters | None = None, clock: Clock | None = None
     ) -> None:
         self._name = name
-        self._stepping = stepping
+        self._steppable = steppable
         self._meters = meters or Meters()
         self._clock = clock or HostClock()
-        self._complaints = RepeatedErrors(log, name, self._clock)
+        self._errors = RepeatedErrors(log, name, self._clock)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -54,7 +54,7 @@ class Loop:
 
     async def _run(self) -> None:
         while True:
-            self._wake.clear()
+            self._wake.clear()  # before the step: a wake during it must lead to another step
             rest = await self._step()
             # Not `wait_for`: woken and cancelled in the same moment, it swallows the cancellation.
             with contextlib.suppress(TimeoutError):
@@ -63,12 +63,12 @@ class Loop:
 
     async def _step(self) -> timedelta:
         try:
-            rest = await self._stepping.step()
+            rest = await self._steppable.step()
             self._meters.last_step(self._name).set(self._clock.micros() / 1_000_000)
-            self._complaints.over()
+            self._errors.recovered()
             return rest
         except Exception as error:
-            self._complaints.tell(error)
+            self._errors.failed(error)
         self._meters.loop_errors(self._name).add()
-        self._stepping.troubled()
+        self._steppable.on_error()
         return _TROUBLE

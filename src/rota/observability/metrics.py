@@ -66,10 +66,10 @@ class Histogram:
     """
 
     kind = "histogram"
-    __slots__ = ("_bounds", "_counts", "_ends", "_sum", "_told", "_unit")
+    __slots__ = ("_bounds", "_counts", "_ends", "_published", "_sum", "_unit")
 
     def __init__(self, bounds: Sequence[float], unit: float = 1.0, finer: Sequence[int] = ()) -> None:
-        self._told = (*bounds, math.inf)
+        self._published = (*bounds, math.inf)
         self._bounds, self._ends = _laid_out(tuple(bounds), unit, tuple(finer))
         self._counts = [0] * (len(self._bounds) + 1)
         self._sum: float = 0
@@ -115,7 +115,7 @@ class Histogram:
     def samples(self) -> Iterator[Sample]:
         total = begin = 0
         counts = list(self._counts)
-        for bound, end in zip(self._told, self._ends, strict=True):
+        for bound, end in zip(self._published, self._ends, strict=True):
             total += sum(counts[begin:end])
             begin = end
             yield "_bucket", (("le", number(bound)),), total
@@ -129,9 +129,9 @@ def _laid_out(bounds: tuple[float, ...], unit: float, finer: tuple[int, ...]) ->
 
     Cached: many histograms share them.
     """
-    own = [round(bound / unit, 6) for bound in bounds]
-    every = tuple(sorted({*own, *finer}))
-    return every, [*(every.index(bound) + 1 for bound in own), len(every) + 1]
+    published = [round(bound / unit, 6) for bound in bounds]
+    every = tuple(sorted({*published, *finer}))
+    return every, [*(every.index(bound) + 1 for bound in published), len(every) + 1]
 
 
 Instrument = TypeVar("Instrument", bound=Counter | Gauge | Histogram)
@@ -153,9 +153,9 @@ class Family(Generic[Instrument]):
 
     def __call__(self, *values: str) -> Instrument:
         """Return the instrument with these labels; beyond `MOST_SERIES`, the one that stands for all others."""
-        found = self._children.get(values)
-        if found is not None:
-            return found
+        instrument = self._children.get(values)
+        if instrument is not None:
+            return instrument
         if len(values) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, not {values}")
         if len(self._children) >= MOST_SERIES:

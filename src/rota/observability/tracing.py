@@ -81,5 +81,5 @@ def traceparent() -> str | None:
 
 
 def _attributes(facts: Mapping[str, object]) -> dict[str, str | int]:
-    known = {f"rota.{name}": value for name, value in facts.items()}
-    return {"messaging.system": "rota", **{name: v for name, v in known.items() if isinstance(v, str | int)}}
+    named = {f"rota.{name}": value for name, value in facts.items()}
+    return {"messaging.system": "rota", **{name: v for name, v in named.items() if isinstance(v, str | int)}}

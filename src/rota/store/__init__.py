@@ -52,7 +52,7 @@ def _file_of(url: str) -> str:
 
 
 def open_database(url: str, manual_clock: Clock | None = None, deadline: timedelta = _DEADLINE) -> Database:
-    """Nothing is connected yet. A manual clock is for tests: it replaces the database's own.
+    """Return the database that `url` names, without connecting. A manual clock, for tests, replaces its own.
 
     `deadline` bounds every call to PostgreSQL.
     """

@@ -1,4 +1,4 @@
-"""What the janitor does: old rows away and ended runs counted, in bites."""
+"""Upkeep in bites: old rows are dropped, and ended runs counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Upkeep:
         self._keys_to = _FIRST_KEY
 
     async def prune(self, retention_of: Callable[[str], Retention], *, thorough: bool = True) -> int:
-        """Everything prunable now, in bites, so that workers come in between; and what has ended is counted.
+        """Prune everything prunable now, in bites, so that workers come in between; and what has ended is counted.
 
         `thorough` also looks through what is seldom there. One job's trouble is told when all the others are done.
         """
@@ -61,7 +61,7 @@ class Upkeep:
         return total
 
     async def _drop_keys(self, *, thorough: bool) -> None:
-        """Before the runs: a job that is not repeatable gets its key back while its run says that it failed.
+        """Drop keys, before the runs: a job that is not repeatable gets its key back while its run says that it failed.
 
         Most keys are held by runs that wait: unless it is thorough, it goes through some of them, and the next time on
         from there.
@@ -112,7 +112,7 @@ class Upkeep:
         return total
 
     async def _look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
-        """Where nothing is to be done, as mostly, it must cost little, whatever the tables hold."""
+        """Look for something to do. Mostly there is nothing, so it must cost little, whatever the tables hold."""
 
         async def body(tx: Tx) -> T:
             await walk_indexes(tx)

@@ -33,7 +33,7 @@ from rota.store.jobs.data_jobs import DataJobStore, require_free
 from rota.store.jobs.jobs import Cancelled
 from rota.store.ledger import audit
 from rota.store.ledger.ledger_operations import LedgerStore
-from rota.store.limits import admit, rates, slots
+from rota.store.limits import admit, rates, strays
 from rota.store.limits.quotas import QuotaStore
 from rota.store.limits.slots import LimitedClaims
 from rota.store.monitoring import gauges
@@ -44,21 +44,19 @@ from rota.store.progress.notes import NoteStore, keep_steps
 from rota.store.runs import cancel, enqueue, idempotency, read, report, waits
 from rota.store.runs.bulk import BulkStore
 from rota.store.runs.dependencies import DependencyStore
-from rota.store.runs.enqueue import Hints
 from rota.store.runs.report import Reaped, Reported
 from rota.store.runs.search import Searching
 from rota.store.schedules.schedule_operations import ScheduleStore
 from rota.store.schema import migrate
 from rota.store.workers import requirements, restrict
 from rota.store.workers.replica_parents import ReplicaStore
-from rota.store.workers.replicas import CONDUCTOR
 from rota.store.workers.requirements import RestrictedClaims
 from rota.store.workers.workers import WorkerStore, save_worker
-from rota.values.scope import Scope
+from rota.values.scope import GLOBAL, Scope
 
 
 class Extended(msgspec.Struct, frozen=True):
-    """What a heartbeat learnt: leases that are gone, runs asked to stop, and what operators ask of the worker."""
+    """Result of a heartbeat: leases that are gone, runs asked to stop, and what operators ask of the worker."""
 
     lost: set[str]
     cancelling: set[str]
@@ -105,8 +103,8 @@ class Store:
         self.notifications = NotificationStore(database)
         self.data_jobs = DataJobStore(database, new_id)
         self.monitoring = MonitoringStore(database)
-        self._looked_to = slots.START
-        self._emptied = slots.ShutLimits()
+        self._looked_to = strays.START
+        self._emptied = strays.ShutLimits()
 
     def twin(self) -> Store:
         return Store(self.database.twin(), self.new_id)
@@ -119,7 +117,8 @@ class Store:
 
     async def now(self) -> int:
         async def body(tx: Tx) -> int:
-            return int((await tx.fetch("now"))[0][0])
+            ((micros,),) = await tx.fetch("now")
+            return int(micros)
 
         return await self.database.read(body)
 
@@ -130,70 +129,54 @@ class Store:
         await migrate.require_served(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
-        quotas = await self.quotas.concern(runs)
-        plain = not quotas and not any(run.is_special for run in runs)
-        door = self.database.alone if plain else self.database.transact
-        hints = {enqueue.where_of(run) for run in runs}
+        """Enqueue runs, in the order given. Repeated with the same ids, after a lost answer, it gives the first one."""
+        quotas = any(run.scope_kind != GLOBAL.kind for run in runs) and await self.quotas.concern(runs)
         try:
-            answers = await door(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas, hints=hints))
+            if not quotas and not any(run.is_special for run in runs):
+                return await self.database.alone(lambda tx: enqueue.enqueue_plain(tx, runs))
+            return await self.database.transact(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas))
         except AlreadyThere:
-            again = partial(enqueue.enqueue_again, runs=runs, quotas=quotas, hints=hints)
-            answers = await self.database.transact(again)
-        self._hint(runs, hints)
-        return answers
-
-    def _hint(self, runs: Iterable[NewRun], hints: Hints) -> None:
-        self.database.notify(hints)
-        if any(run.eligibility and run.eligibility.conducts for run in runs):
-            self.database.notify({CONDUCTOR})
+            return await self.database.transact(partial(enqueue.enqueue_again, runs=runs, quotas=quotas))
 
     async def retry_newest(self, run: NewRun, request: KeyHold | None) -> Enqueued | None:
         """A retry of its job's newest run; None if that is another one by now. Of several at once, one is made."""
-        hints = {enqueue.where_of(run)}
-        answer = await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request, hints))
-        self._hint([run], hints)
-        return answer
+        return await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request))
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
-        hints = {enqueue.where_of(run)}
 
         async def body(tx: Tx) -> Enqueued:
-            (answer,) = await enqueue.enqueue_again(tx, [run], hints=hints)
+            (answer,) = await enqueue.enqueue_again(tx, [run])
             if answer.created:
                 await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
                 await pipeline_stages.go_on(tx, answer.id)
             return answer
 
-        answer = await self.database.transact(body)
-        self.database.notify(hints)
-        return answer
+        return await self.database.transact(body)
 
     async def asked_before(self, request: KeyHold) -> Sequence[str]:
         """The runs that a request made, if it came before."""
         return await self.database.read(lambda tx: idempotency.asked_before(tx, request))
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
-        """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""
+        """Claim runs. Not repeated by itself: a claim that nobody knows of would keep its runs until its leases end."""
         return await self.database.transact(lambda tx: pipeline_claims.claim(tx, request), repeatable=False)
 
     async def claim_limited(self, request: LimitedRequest) -> LimitedClaims:
-        """Runs under limits, as far as these have free slots. Not repeated by itself either."""
+        """Claim runs under limits, as far as these have free slots. Not repeated by itself either."""
         found = await self.database.transact(lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False)
         self._emptied.add(found.emptied)
         return found
 
     async def claim_restricted(self, request: RestrictedRequest) -> RestrictedClaims:
-        """Runs for workers of this kind, and replicas. Not repeated by itself either."""
+        """Claim runs for workers of this kind, and replicas. Not repeated by itself either."""
         return await self.database.transact(lambda tx: pipeline_claims.claim_restricted(tx, request), repeatable=False)
 
     async def known_requirements(self) -> dict[str, Requirements]:
         return await self.database.glance(requirements.known)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
-        reported = await self.database.transact(lambda tx: report.report(tx, reports))
-        self.database.notify(reported.queues)
-        return reported
+        return await self.database.transact(lambda tx: report.report(tx, reports))
 
     async def extend(self, worker: WorkerInfo, held: Sequence[tuple[str, int]], lease: int) -> Extended:
         """Renew all of a worker's leases and its own sign of life."""
@@ -205,7 +188,7 @@ class Store:
             renewed = {str(id): bool(cancelling) for id, cancelling in await tx.fetch("extend", held, lease=lease)}
             missing = [(id, fence) for id, fence in held if id not in renewed]
             # A lease skipped because a completion holds its row is not lost.
-            alive = {str(row[0]) for row in await tx.fetch("still_leased", missing)} if missing else set()
+            alive = {str(id) for (id,) in await tx.fetch("still_leased", missing)} if missing else set()
             return Extended(
                 {id for id, _ in missing if id not in alive},
                 {id for id, cancelling in renewed.items() if cancelling},
@@ -232,17 +215,15 @@ class Store:
         await self.database.transact(lambda tx: tx.fetch("worker_gone", id=worker_id))
 
     async def reap(self, limit: int) -> Reaped:
-        reaped = await self.database.transact(lambda tx: report.reap(tx, limit))
-        self.database.notify(reaped.queues)
-        return reaped
+        return await self.database.transact(lambda tx: report.reap(tx, limit))
 
     async def tidy(self) -> None:
         """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
         emptied = self._emptied.next()
-        found = await self.database.read(lambda tx: slots.look_astray(tx, self._looked_to, emptied))
+        found = await self.database.read(lambda tx: strays.look_astray(tx, self._looked_to, emptied))
         self._looked_to = found.looked_to
         if found:
-            self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))
+            await self.database.transact(lambda tx: strays.tidy(tx, found))
         await self.quotas.settle_changed()
 
     async def promote(self, limit: int) -> Promoted:
@@ -254,24 +235,18 @@ class Store:
         next_in, needed, opens_in = await self.database.read(look)
         due, opens = (one is not None and one <= 0 for one in (next_in, opens_in))
         promote = partial(waits.promote, limit=limit, needed=bool(needed))
-        queues = await self.database.transact(promote) if due else []
-        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else set()
+        count = await self.database.transact(promote) if due else 0
+        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else False
         if due or opens:
-            self.database.notify({*queues, *opened})
             next_in, _, opens_in = await self.database.read(look)
         upcoming = min((one for one in (next_in, opens_in) if one is not None), default=None)
-        return Promoted(len(queues), upcoming, bool(opened))
+        return Promoted(count, upcoming, opened)
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
-        queues: set[str] = set()
-        state = await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor, queues))
-        self.database.notify(queues)
-        return state
+        return await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor))
 
     async def restrict(self, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
-        queues: set[str] = set()
-        await self.database.transact(lambda tx: restrict.restrict(tx, run_id, only_workers, actor, queues))
-        self.database.notify(queues)
+        await self.database.transact(lambda tx: restrict.restrict(tx, run_id, only_workers, actor))
 
     async def get_run(self, run_id: str) -> Run:
         return await self.database.read(lambda tx: read.get_run(tx, run_id))
@@ -290,7 +265,7 @@ class Store:
         return await self.database.read(lambda tx: read.find_runs(tx, parts, within)) if parts else {}
 
     async def of_scope(self, run_ids: Sequence[str], scope: Scope) -> set[str]:
-        """Which of them are runs of this scope; of what was pruned, nobody knows whose it was."""
+        """Return which of these are runs of the scope; of what was pruned, nobody knows whose it was."""
         return await self.database.read(lambda tx: read.of_scope(tx, run_ids, scope)) if run_ids else set()
 
     async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
@@ -300,7 +275,7 @@ class Store:
         return await self.database.read(lambda tx: read.attempts(tx, run_id))
 
     async def copy_of(self, run_id: str) -> NewRun:
-        """The same work, to be enqueued again: due at once."""
+        """Copy a run, to be enqueued again: due at once."""
         return await self.database.read(lambda tx: read.copy_of(tx, run_id))
 
     async def metadata_of(self, run_ids: Sequence[str]) -> list[str | None]:
@@ -312,15 +287,14 @@ class Store:
         return await self.database.read(read.queue_counts)
 
     async def levels(self, silence: int) -> Gauges:
-        """How full it is now; a worker silent for longer than `silence` (µs) is not counted as alive."""
+        """Return how full it is now; a worker silent for longer than `silence` (µs) is not counted as alive."""
         return await self.database.read(lambda tx: gauges.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
         declared = list(definitions)
 
-        async def body(tx: Tx) -> set[str]:
+        async def body(tx: Tx) -> None:
             await require_free(tx, {definition.name for definition in declared})
-            queues: set[str] = set()
             for definition in declared:
                 text = msgspec.json.encode(definition, order="deterministic").decode()
                 name, version, kind = definition.name, definition.version, definition.kind
@@ -328,11 +302,10 @@ class Store:
                 newest = await read.job(tx, name) if changed else None
                 if newest is not None:
                     await admit.declare(tx, newest)
-                    queues |= await restrict.declare(tx, newest)
+                    await restrict.declare(tx, newest)
                     await expectations.declare_job(tx, newest)
-            return queues
 
-        self.database.notify(await self.database.transact(body))
+        await self.database.transact(body)
 
     async def job(self, name: str) -> JobDefinition | None:
         return await self.database.read(lambda tx: read.job(tx, name))
@@ -350,17 +323,16 @@ class Store:
         await self.database.transact(body)
 
     async def resume_queue(self, queue: str, actor: str | None = None) -> bool:
-        """Whether it was paused."""
+        """Resume a queue; return whether it was paused."""
 
         async def body(tx: Tx) -> bool:
             resumed = bool(await tx.fetch("resume_queue", queue=queue))
             if resumed:
                 await audit.note(tx, "queue", queue, "resumed", actor, {})
+            tx.wake(queue)
             return resumed
 
-        resumed = await self.database.transact(body)
-        self.database.notify({queue})
-        return resumed
+        return await self.database.transact(body)
 
     async def paused_queues(self) -> list[Pause]:
         return await self.database.read(read.paused_queues)
@@ -387,5 +359,5 @@ class Store:
         return await self.database.read(lambda tx: jobs.stats(tx, job))
 
     async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
-        """Its id and how it ended, None while it is live; skipped ones do not count."""
+        """Return its id and how it ended, None while it is live; skipped ones do not count."""
         return await self.database.read(lambda tx: jobs.newest_run(tx, job))

@@ -42,12 +42,13 @@ class ManualClock:
 
     def advance_to(self, at: Moment, *, zone: str = "UTC") -> None:
         """Let time pass until a wall clock shows `at`: `clock.advance_to("2030-03-31 03:00", zone="Europe/Berlin")`."""
-        wanted = moment(at, zone)
-        if wanted < self._micros:
+        target = moment(at, zone)
+        if target < self._micros:
             raise Invalid(
-                f"{shown(wanted, zone)} is over: it is {shown(self._micros, zone)}", hint="`jump` sets a clock back"
+                f"{shown(target, zone)} is in the past: it is {shown(self._micros, zone)}",
+                hint="`jump` sets a clock back",
             )
-        self.advance(timedelta(microseconds=wanted - self._micros))
+        self.advance(timedelta(microseconds=target - self._micros))
 
     def jump(self, by: timedelta) -> None:
         """Set the clock forwards or backwards without letting time pass: the monotonic clock stays."""

@@ -25,8 +25,8 @@ def copies(url: str | None, folder: Path) -> Iterator[Copies]:
     `folder` holds the template.
     """
     if url is not None and dialect_of(url) is POSTGRES:
-        with _on_server(url) as found:
-            yield found
+        with _on_server(url) as factory:
+            yield factory
     else:
         template = folder / "rota.db"
         complete(_migrated(f"sqlite:///{template}"))
@@ -46,11 +46,11 @@ def _on_server(url: str) -> Iterator[Copies]:
 
     @contextmanager
     def copy(_own: Path) -> Iterator[str]:
-        made = complete(server.create(template))
+        database_url = complete(server.create(template))
         try:
-            yield made
+            yield database_url
         finally:
-            complete(server.drop(made))
+            complete(server.drop(database_url))
 
     try:
         complete(_migrated(template))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rota.testing.inline_mode.inline import Inlined
 
 _MARKER = (
-    "rota(start=None, zone='UTC', leaves=False, **settings): when the clock of its harness starts, whether it may leave"
-    " runs under way, and settings such as lease='1m'"
+    "rota(start=None, zone='UTC', leaves=False, **settings): start of the harness's clock, whether runs may stay"
+    " active at the end, and settings such as lease='1m'"
 )
 _NO_APP = """which app is tested? Say so in your pytest configuration:
 
@@ -43,9 +43,9 @@ _passed = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    told = "where tests make databases: a PostgreSQL server; SQLite files if none is given"
-    parser.getgroup("rota").addoption("--rota-database", metavar="URL", help=told)
-    parser.addini("rota_database", told)
+    help_text = "PostgreSQL server on which tests create databases; by default SQLite files"
+    parser.getgroup("rota").addoption("--rota-database", metavar="URL", help=help_text)
+    parser.addini("rota_database", help_text)
     parser.addini("rota_app", "the app that is tested: MODULE:APP")
 
 
@@ -84,19 +84,19 @@ def _inside(harness: Harness, test: Callable[..., Any], marked: dict[str, Any]) 
 
 def _complain(left_over: Sequence[str], marked: dict[str, Any]) -> None:
     if left_over and not marked["leaves"]:
-        told = "\n".join(f"  {one}" for one in left_over)
+        lines = "\n".join(f"  {entry}" for entry in left_over)
         hint = "Wait for it, or cancel it; if it is meant, mark the test: @pytest.mark.rota(leaves=True)"
-        pytest.fail(f"the test left something running:\n{told}\n{hint}", pytrace=False)
+        pytest.fail(f"the test left something running:\n{lines}\n{hint}", pytrace=False)
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
     """Return the values of all `rota` marks of the test; the nearest mark wins."""
-    known: dict[str, Any] = {"start": None, "zone": "UTC", "leaves": False}
+    values: dict[str, Any] = {"start": None, "zone": "UTC", "leaves": False}
     for mark in reversed(list(item.iter_markers("rota"))):
         if mark.args:
             pytest.fail("pytest.mark.rota takes its values by name: start=…, zone=…", pytrace=False)
-        known |= mark.kwargs
-    return known
+        values |= mark.kwargs
+    return values
 
 
 def _settings(item: pytest.Item) -> dict[str, Any]:
@@ -109,19 +109,19 @@ def rota_app(request: pytest.FixtureRequest) -> Rota:
     return load_app(str(request.config.getini("rota_app") or ""))
 
 
-def load_app(named: str) -> Rota:
+def load_app(target: str) -> Rota:
     from rota.app import Rota
 
-    if not named:
+    if not target:
         pytest.fail(_NO_APP, pytrace=False)
-    module, _, name = named.partition(":")
+    module, _, name = target.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name or "app", None)
+        app = getattr(importlib.import_module(module), name or "app", None)
     except ModuleNotFoundError as error:
-        pytest.fail(f"rota_app = {named!r}: {error}; is its folder in pytest's `pythonpath`?", pytrace=False)
-    if not isinstance(found, Rota):
-        pytest.fail(f"rota_app = {named!r} is no Rota app, but {found!r:.80}", pytrace=False)
-    return found
+        pytest.fail(f"rota_app = {target!r}: {error}; is its folder in pytest's `pythonpath`?", pytrace=False)
+    if not isinstance(app, Rota):
+        pytest.fail(f"rota_app = {target!r} is not a Rota app but {app!r:.80}", pytrace=False)
+    return app
 
 
 @pytest.fixture(scope="session")
@@ -129,8 +129,8 @@ def _rota_copies(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     from rota.testing.databases import copies
 
     url = request.config.getoption("--rota-database") or request.config.getini("rota_database") or None
-    with copies(url, tmp_path_factory.mktemp("rota")) as found:
-        yield found
+    with copies(url, tmp_path_factory.mktemp("rota")) as factory:
+        yield factory
 
 
 @pytest.fixture

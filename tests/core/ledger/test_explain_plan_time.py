@@ -10,9 +10,10 @@ import pytest
 from rota.core.calendar.rules import Rule
 from rota.core.calendar.triggers import every
 from rota.core.ledger.explain_plan_time import PlanTimeFacts, explain_plan_time
-from rota.core.ledger.explain_run import WAITS_FOR_RUNS, LiveWorker, RunFacts, explain_run
+from rota.core.ledger.explain_run import LiveWorker, RunFacts, explain_run
 from rota.core.ledger.verify import History, Range
 from rota.core.planning.overlap_and_failure import Lane, LiveRun
+from rota.core.runs.admission import Hold
 from rota.core.runs.run import Run
 from rota.core.schedules.policies import Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.revisions import Revision
@@ -115,9 +116,9 @@ def test_every_state_has_words(state: RunState) -> None:
 
 def test_many_runs_that_are_waited_for() -> None:
     waits = [(f"r{number}", None, 0) for number in range(7)]
-    found = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS, waits_for=waits))
+    found = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=Hold.BLOCKED, waits_for=waits))
     assert found.words == ("It waits for the end of runs r0, r1, r2, r3, r4 and 2 more.",)
-    over = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS))
+    over = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=Hold.BLOCKED))
     assert "have ended" in over.words[0]
 
 
@@ -136,7 +137,7 @@ def test_many_runs_that_are_waited_for() -> None:
 )
 def test_what_it_needs_of_the_runs_that_it_follows(kinds: list[int], words: str) -> None:
     waits = [(f"r{place}", None, kind) for place, kind in enumerate(kinds)]
-    found = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS, waits_for=waits))
+    found = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=Hold.BLOCKED, waits_for=waits))
     assert " ".join(found.words) == words
 
 

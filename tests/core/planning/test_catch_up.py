@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from rota.core.calendar.rules import Rule, compiled
 from rota.core.calendar.triggers import cron
 from rota.core.planning.catch_up import Due, Gap, PlanTimes, choose
-from rota.core.schedules.policies import CatchUp, catch_up_of
-from tests.support.schedules.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, Steady
 from rota.core.schedules.policies import CatchUp, CatchUpMode, catch_up_of
 from tests.support.schedules.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, Steady
 

@@ -7,8 +7,6 @@ import pytest
 
 from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Pause, Skip, decide
 from rota.core.planning.tick import after_decision
-from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, failure_of, overlap_of
-from tests.support.schedules.plan_times import MINUTE, SECOND
 from rota.core.schedules.policies import (
     FAILURE,
     OVERLAP,

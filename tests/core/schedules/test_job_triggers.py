@@ -61,6 +61,8 @@ def test_documents_come_back_the_same(trigger: Trigger) -> None:
 def test_a_document() -> None:
     document = {"name": "s", "job": "work", "following": "extract", "on": "failure"}
     assert parse(document).trigger == Following("extract", FollowedEnd.FAILURE)
+    made = following("extract", on="failure")
+    assert msgspec.json.encode(parse(document).trigger) == msgspec.json.encode(made)
     assert document_of("s", define(WORK, parse(document).trigger, {}, name="s", now=0)) == document
     with pytest.raises(Invalid, match="on means nothing with every"):
         parse({"name": "s", "job": "work", "every": "1m", "on": "end"})

@@ -1,4 +1,4 @@
-"""Steps that are not to be cancelled, several of them at once, or given up by their own handlers."""
+"""Test several shielded steps at once, and shielded steps that their handler gives up."""
 
 from __future__ import annotations
 

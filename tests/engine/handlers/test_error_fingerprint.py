@@ -1,4 +1,4 @@
-"""Every end that is no success and has an error has the fingerprint of it, whoever says so."""
+"""Test that every unsuccessful end with an error has a fingerprint, whoever reports it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Start = Callable[..., Awaitable[Working]]
 
 
 async def error_of(harness: Harness, run: Any) -> RunError:
-    """Of a run that has ended; the database knows its fingerprint as well."""
+    """Return the error of a run that has ended; check that the database has the same fingerprint."""
     ended = await harness.run(run)
     assert ended.error is not None
 

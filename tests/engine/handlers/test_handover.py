@@ -1,4 +1,4 @@
-"""Handlers that hand their run over to somebody outside: no lease, no slot of a worker, the same fence, a deadline."""
+"""Test handlers that hand their run over to an external party: no lease, no slot, the same fence, a timeout."""
 
 from __future__ import annotations
 

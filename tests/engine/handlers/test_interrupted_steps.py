@@ -1,4 +1,4 @@
-"""Steps that are interrupted, late or fail: what is done stays done, and what still runs is not begun again."""
+"""Test steps that are interrupted, time out or fail: results stay, and a step that still runs is not repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local retries: again inside the same attempt, before it is reported as failed; and the CPU time of threads."""
+"""Test local retries inside one attempt, and the CPU time of threads."""
 
 from __future__ import annotations
 
@@ -48,10 +48,8 @@ async def test_an_exception_is_repeated_inside_the_attempt(
     assert (done.result, done.attempt, calls) == (3, 1, [1, 1, 1])
     (attempt,) = await either.attempts(run)
     assert attempt.counters == {"calls": 3, "local_retries": 2}
-    told = [one.partition("raised ")[2] for one in caplog.messages if "is repeated here and now" in one]
-    assert [one.rpartition("; ")[2] for one in told] == [
-        f"it is repeated here and now ({number} of 2)" for number in (1, 2)
-    ]
+    told = [one.partition("raised ")[2] for one in caplog.messages if "retrying locally" in one]
+    assert [one.rpartition("; ")[2] for one in told] == [f"retrying locally ({number} of 2)" for number in (1, 2)]
     assert all(one.startswith("LookupError: ") for one in told)
 
 

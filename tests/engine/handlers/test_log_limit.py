@@ -1,4 +1,4 @@
-"""The log of an attempt within its limit: its beginning and its end are kept, and what is missing can be told."""
+"""Test the size limit of an attempt's log: its beginning and end are kept, and gaps are marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.engine.handlers.note_buffer import Line, Log
 
 
 def line(size: int) -> Line:
-    """That counts for so much, all in all."""
+    """Return a line whose size counts as `size`."""
     return Line(0.0, 20, "", "x" * (size - Line(0.0, 20, "", "").size))
 
 
@@ -23,12 +23,12 @@ def test_what_is_kept_is_bounded_and_has_both_ends(writings: list[list[int]]) ->
         for size in sizes:
             said.append(line(size))
             log.add(said[-1])
-        sheets = log.sheets()
-        assert (not sheets) == (not sizes)
-        for sheet in sheets:
-            assert sheet.no > max(kept, default=0)
-            kept[sheet.no] = sheet.lines
-            for no in sheet.drops:
+        chunks = log.chunks()
+        assert (not chunks) == (not sizes)
+        for chunk in chunks:
+            assert chunk.no > max(kept, default=0)
+            kept[chunk.no] = chunk.lines
+            for no in chunk.drops:
                 del kept[no]
     lines = [line for no in sorted(kept) for line in kept[no]]
     assert sum(one.size for one in lines) <= limit
@@ -47,11 +47,11 @@ def test_the_beginning_stays_also_of_a_flood() -> None:
     flood = [line(100) for _ in range(1_000)]
     for one in flood:
         log.add(one)
-    first, last = log.sheets()
+    first, last = log.chunks()
     assert first.lines == tuple(flood[:2])
     assert last.lines == tuple(flood[-7:])
     assert (first.no, last.no) == (1, 3)
     for one in flood:
         log.add(one)
-    (later,) = log.sheets()
+    (later,) = log.chunks()
     assert later.drops == (3,)

@@ -1,4 +1,4 @@
-"""What an app puts around its handlers: entered where the handler runs, left however it ends."""
+"""Test middleware around handlers: entered where the handler runs, left however it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes that cannot be written, or should not be: they stay bounded, spoil nothing for others, and hold nobody up."""
+"""Test notes that cannot be written: they stay bounded, and affect no other run."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_pages_are_written_in_bites(either: Harness, monkeypatch: pytest.M
     claims = await claims_of(either, 6)
     note_buffer = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
-        page = note_buffer.page(claim)
+        page = note_buffer.notes_of(claim)
         for _ in range(3):
             page.line(logging.INFO, "me", "x" * 2_000)
     await note_buffer.flush()
@@ -111,7 +111,7 @@ async def test_what_a_bite_could_not_write_is_written_later(either: Harness, mon
     claims = await claims_of(either, 3)
     note_buffer = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
-        note_buffer.page(claim).line(logging.INFO, "me", "hello")
+        note_buffer.notes_of(claim).line(logging.INFO, "me", "hello")
     store.note_faults.append("refused")
     with pytest.raises(Unavailable):
         await note_buffer.flush()
@@ -126,7 +126,7 @@ async def test_one_that_cannot_be_stored_does_not_spoil_it_for_others(either: Ha
     store.notes = Refusing(store, Invalid("a value cannot be stored"), claims[1].run_id)
     note_buffer = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
-        note_buffer.page(claim).progress(4_000, "mine")
+        note_buffer.notes_of(claim).progress(4_000, "mine")
     await note_buffer.flush()
     said = [(await either.run(claim.run_id)).progress for claim in claims]
     assert [progress and progress.summary for progress in said] == ["mine", None, "mine"]
@@ -193,7 +193,7 @@ async def test_what_a_forked_process_says_is_not_ours(harness: Harness, working:
     def work(ctx: SyncContext) -> None:
         ctx.log.info("before")
         backend = ctx._backend
-        backend._page._lock = page_lock  # type: ignore[attr-defined]
+        backend._notes._lock = page_lock  # type: ignore[attr-defined]
         with page_lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             forked = os.fork()  # as it may happen while somebody writes on the page
@@ -211,7 +211,7 @@ async def test_what_a_forked_process_says_is_not_ours(harness: Harness, working:
 
 
 def exit_of(pid: int) -> int:
-    """Of a child that is killed if it does not end by itself."""
+    """Return the exit status of a child; kill it if it does not end by itself."""
     status: list[int] = []
 
     def has_ended() -> bool:

@@ -1,4 +1,4 @@
-"""Progress and log lines: what a handler says is with its run within a second, and costs it nothing."""
+"""Test progress and log lines: stored with the run within a second, at no cost to the handler."""
 
 from __future__ import annotations
 

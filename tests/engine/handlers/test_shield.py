@@ -1,4 +1,4 @@
-"""Steps that must not be cancelled: the shield is up while one of them is open, and down when the last one ends."""
+"""Test the shield of steps that must not be cancelled: up with the first open step, down with the last."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOTH: list[StepOption] = [{"id": "a", "cancelable": False}, {"id": "b", "cancela
 
 
 async def shields_of(working: Working) -> tuple[list[int], list[int]]:
-    """As the database has them, and as the worker counts them."""
+    """Return the shields in the database and in the worker's count."""
 
     async def body(tx: Tx) -> list[int]:
         return [

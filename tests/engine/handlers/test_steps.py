@@ -1,4 +1,4 @@
-"""Steps: done once, whatever happens to the attempts around them; some of them finish before a cancel takes effect."""
+"""Test steps: done once across attempts; some finish before a cancel takes effect."""
 
 from __future__ import annotations
 

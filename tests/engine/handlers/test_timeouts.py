@@ -1,4 +1,4 @@
-"""Timeouts: each kind of handler is stopped by the hardest means there is."""
+"""Test timeouts: each kind of handler is stopped by the strongest means available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctx.transaction()`: a handler's own rows and the end of its run are there together, or neither is."""
+"""Test `ctx.transaction()`: a handler's rows and the end of its run are committed together, or neither is."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ async def test_after_the_end_the_handler_may_go_on(books: Harness, working: Star
     await worker.worker._note_buffer.flush()
     beat = await Heartbeat(books.store, worker.worker.info, worker.worker.held, books.lease).step()
     assert beat.extended.lost == {run.id}
-    worker.worker.heard(beat)
+    worker.worker.on_heartbeat(beat)
     await asyncio.sleep(0)
     go_on.set()
     await worker.idle()

@@ -1,4 +1,4 @@
-"""Handlers that will not hear of a cancel: their run is cancelled after its grace, and the worker lives on."""
+"""Test handlers that ignore a cancel: their run is cancelled after its grace, and the worker survives."""
 
 from __future__ import annotations
 

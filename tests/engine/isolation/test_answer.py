@@ -1,4 +1,4 @@
-"""What a handler in a child process asks is answered, whatever becomes of it in the worker."""
+"""Test that every request of a handler in a child process gets an answer, whatever happens in the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of a handler in a process of its own: it hears of the end of its worker, and renews its lease."""
+"""Test the context of a handler in a child process: it learns of shutdown and renews its lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process pool, with real child processes."""
+"""Test the process pool with real child processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reaped(pid: int) -> bool:
 
 
 class Messages:
-    """What children sent, and a way to wait for it."""
+    """Messages that children sent, and a way to wait for them."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, bytes]] = []

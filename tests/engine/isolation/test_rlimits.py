@@ -1,4 +1,4 @@
-"""CPU and memory limits of isolated handlers, with real child processes; and how a death is told."""
+"""Test CPU and memory limits of isolated handlers with real child processes, and how a death is described."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_too_much_cpu_ends_the_process_and_is_told_with_limit_and_use(pool
     assert 900 < outcome.cpu_time_ms < 3_000
     error = told(death(outcome))
     assert error.code == "cpu_limit"
-    assert error.message.startswith("more CPU time than its limit of 1s; it used ")
+    assert error.message.startswith("more CPU time than its limit of 1s; used ")
 
 
 async def test_what_a_warm_child_used_before_does_not_count(pool: ProcessPool) -> None:
@@ -132,10 +132,10 @@ async def test_a_handler_that_ends_its_process_over_and_over_does_not_use_up_the
             "process_died",
             "SIGKILL, which this worker did not send: perhaps the",
         ),
-        (Death(None, signal.SIGABRT, memory_limit=64 * MB), "process_died", "SIGABRT, perhaps for want of memory: its"),
+        (Death(None, signal.SIGABRT, memory_limit=64 * MB), "process_died", "SIGABRT, perhaps out of memory: its"),
         (Death(None, signal.SIGXCPU), "process_died", "the process ended with SIGXCPU"),
         (Death(None, 40), "process_died", "the process ended with signal 40"),
-        (Death(None, signal.SIGXCPU, cpu_limit=2, cpu_time_ms=2400), "cpu_limit", "its limit of 2s; it used 2.4s"),
+        (Death(None, signal.SIGXCPU, cpu_limit=2, cpu_time_ms=2400), "cpu_limit", "its limit of 2s; used 2.4s"),
     ],
 )
 def test_a_death_in_words(death: Death, code: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Command jobs with real programs: their output, their end, and what they leave behind."""
+"""Test command jobs with real programs: output, exit status, and processes they leave behind."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ while True:
 
 @pytest.fixture
 def stubborn(tmp_path: Path) -> tuple[list[str], Path, Path]:
-    """It ignores SIGTERM, and so does its child."""
+    """A program that ignores SIGTERM, as does its child."""
     return [*python(STUBBORN), str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "a", tmp_path / "b"
 
 

@@ -1,4 +1,4 @@
-"""What a program prints, in lines, and a flood of it."""
+"""Test how a program's output is split into lines, and how a flood is limited."""
 
 from rota.engine.jobs.command_output import Output
 

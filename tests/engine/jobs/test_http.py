@@ -1,4 +1,4 @@
-"""HTTP jobs against a server on loopback, however it behaves: the run ends as it should, the worker lives."""
+"""Test HTTP jobs against a hostile server on loopback: outcomes are right, and the worker survives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts are made of what processes counted: once, whatever happens to the answer."""
+"""Test the chart recorder: each count is stored once, whatever happens to the database's answer."""
 
 from __future__ import annotations
 

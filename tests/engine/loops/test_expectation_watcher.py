@@ -1,4 +1,4 @@
-"""The watchman: what is declared is looked after, and told once, whichever of several looks."""
+"""Test the expectation watcher: each breach is reported once, whichever process sees it."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ async def test_a_late_run_is_noticed_and_its_begin_too(either: Harness, caplog: 
     worker = await either.worker().claim()
     await either.watchman.step()
     assert await breached(either) == []
-    assert "start_within is not breached any more" in caplog.text
+    assert "start_within is met again" in caplog.text
     await worker.finish()
     told = [event.type for event in await either.client.audit(kind="job", subject="crawl")]
     assert told == ["met", "breached"]

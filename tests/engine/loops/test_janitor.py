@@ -1,4 +1,4 @@
-"""Retention: the newest so many, or younger than so long, whichever keeps more."""
+"""Test retention by number and by age, whichever keeps more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messenger: idle it rests, a signal that cannot be processed blocks nobody, and workers serve what it enqueues."""
+"""Test the messenger: it rests when idle, and a signal that cannot be processed blocks no other."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack

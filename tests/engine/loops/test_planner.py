@@ -1,4 +1,4 @@
-"""The planner's loop: it rests until something is due, is woken by changes, and nobody's trouble is another's."""
+"""Test the planner's loop: it rests until something is due, wakes on changes, and isolates errors."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_one_slow_answer_does_not_keep_followers_waiting(
 
 @asynccontextmanager
 async def real(url: str) -> AsyncIterator[Store]:
-    """With the clock of the machine."""
+    """A store with the machine's clock."""
     opened = Store(open_database(url))
     await opened.migrate()
     yield opened
@@ -223,11 +223,11 @@ async def test_batches_grow_while_there_is_more_to_do(
 
 async def test_the_loop_survives_a_database_that_is_away(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "_TROUBLE", timedelta(milliseconds=10))
-    async with real(database_url) as store, real(database_url) as troubled:
-        deaths = Deaths(troubled)
+    async with real(database_url) as store, real(database_url) as on_error:
+        deaths = Deaths(on_error)
         for number, moment in enumerate(["before", "after", "unanswered"]):
             deaths.at(0, moment)  # type: ignore[arg-type]
-            async with planning(troubled, timedelta(milliseconds=20), hints=False):
+            async with planning(on_error, timedelta(milliseconds=20), hints=False):
                 await make_schedule(store, f"s{number}", after("1h"))
                 await until(has_runs(store, f"s{number}"))
                 await until(lambda: deaths.died)
@@ -336,6 +336,6 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
         try:
             await stepping.step()
         except ZeroDivisionError:
-            stepping.troubled()
+            stepping.on_error()
     assert len(await runs_of(harness.store, "good")) == 1
     assert "nobody thought of it" in str((await get_schedule(harness.store, "bad")).trouble)

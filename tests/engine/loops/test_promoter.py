@@ -1,4 +1,4 @@
-"""The promoter: runs become claimable on time, by its own reckoning or by a hint."""
+"""Test the promoter: runs become claimable on time, by its own timer or by a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reaper: whom it takes leases from, and when it had better wait."""
+"""Test the reaper: which leases it reclaims, and when it waits."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_after_an_outage_it_waits_again(harness: Harness, reaper: Reaper) 
     run = await harness.enqueue("job")
     worker = await harness.worker().claim()
     harness.clock.advance(harness.lease + SECOND)
-    reaper.troubled()
+    reaper.on_error()
     await reaper.step()
     assert await harness.state(run) is RunState.RUNNING
     await worker.heartbeat()

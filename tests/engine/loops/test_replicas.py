@@ -1,4 +1,4 @@
-"""Runs that several workers do: one replica for each name, and an end that follows from theirs."""
+"""Test runs with replicas: one for each worker name, and an end that depends on theirs."""
 
 from __future__ import annotations
 

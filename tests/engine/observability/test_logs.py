@@ -1,4 +1,4 @@
-"""Log lines for programs: one object each, with the run that they are about."""
+"""Test JSON log lines and the fields of the run they concern."""
 
 from __future__ import annotations
 

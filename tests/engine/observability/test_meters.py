@@ -1,4 +1,4 @@
-"""What the loops count: where it happens, once, and as Prometheus reads it."""
+"""Test the loops' metrics: counted once, where it happens, and parsed by Prometheus' own client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces: an attempt belongs to whoever enqueued its run; nobody pays for it who has not turned it on."""
+"""Test traces: an attempt is a child of its enqueue, and tracing costs nothing when off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a worker asks for, of which queue, and from where in it."""
+"""Test how much a worker claims, from which queue, and from which position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def claim(queue: str, place: int, *, rank: int = 0) -> Claim:
 
 
 class Queues:
-    """As many claims as are there, from the asked-for mark on."""
+    """Return the claims available after the requested mark."""
 
     def __init__(self, **waiting: int) -> None:
         self.claims = {queue: [claim(queue, place) for place in range(count)] for queue, count in waiting.items()}
@@ -51,10 +51,10 @@ def _mark(one: Claim) -> Watermark:
     return Watermark(one.rank, one.run_at, one.run_id)
 
 
-def look(lookout: ClaimPositions, queues: Queues, wanted: int, now: float = 0.0) -> tuple[list[Claim], bool]:
-    asks = lookout.asks(wanted, now)
+def look(positions: ClaimPositions, queues: Queues, wanted: int, now: float = 0.0) -> tuple[list[Claim], bool]:
+    asks = positions.requests(wanted, now)
     claims = queues.take(asks)
-    return claims, lookout.learn(asks, claims, took=0.001)
+    return claims, positions.learn(asks, claims, took=0.001)
 
 
 def test_places_are_shared_evenly() -> None:
@@ -68,67 +68,67 @@ def test_a_queue_that_had_nothing_only_gets_a_look() -> None:
 
 
 def test_it_looks_behind_what_it_has_claimed() -> None:
-    lookout, queues = ClaimPositions(["a"]), Queues(a=20)
-    look(lookout, queues, 5)
-    (ask,) = lookout.asks(5, 0.1)
+    positions, queues = ClaimPositions(["a"]), Queues(a=20)
+    look(positions, queues, 5)
+    (ask,) = positions.requests(5, 0.1)
     assert ask.after == Watermark(0, 4, claim("a", 4).run_id)
 
 
 def test_a_higher_priority_behind_the_mark_is_found_within_the_rescan_interval() -> None:
-    lookout, queues = ClaimPositions(["a"]), Queues(a=100)
-    look(lookout, queues, 2, now=10.0)
+    positions, queues = ClaimPositions(["a"]), Queues(a=100)
+    look(positions, queues, 2, now=10.0)
     queues.add(claim("a", 500, rank=-9))
-    assert not any(one.rank == -9 for one in look(lookout, queues, 2, now=10.2)[0])
-    assert look(lookout, queues, 2, now=10.5)[0][0].rank == -9
+    assert not any(one.rank == -9 for one in look(positions, queues, 2, now=10.2)[0])
+    assert look(positions, queues, 2, now=10.5)[0][0].rank == -9
 
 
 def test_a_higher_priority_is_found_at_once_when_the_queue_is_short_of_work() -> None:
-    lookout, queues = ClaimPositions(["a"]), Queues(a=3)
-    look(lookout, queues, 2, now=10.0)
+    positions, queues = ClaimPositions(["a"]), Queues(a=3)
+    look(positions, queues, 2, now=10.0)
     queues.add(claim("a", 500, rank=-9))
-    _, exhausted = look(lookout, queues, 2, now=10.1)
+    _, exhausted = look(positions, queues, 2, now=10.1)
     assert not exhausted
-    assert look(lookout, queues, 2, now=10.1)[0][0].rank == -9
+    assert look(positions, queues, 2, now=10.1)[0][0].rank == -9
 
 
 def test_a_slow_scan_is_repeated_less_often() -> None:
-    lookout, queues = ClaimPositions(["a"]), Queues(a=100)
-    asks = lookout.asks(2, 10.0)
-    lookout.learn(asks, queues.take(asks), took=1.0)
-    look(lookout, queues, 2, now=10.5)  # still the interval of before
-    asks = lookout.asks(2, 12.0)
+    positions, queues = ClaimPositions(["a"]), Queues(a=100)
+    asks = positions.requests(2, 10.0)
+    positions.learn(asks, queues.take(asks), took=1.0)
+    look(positions, queues, 2, now=10.5)  # still the interval of before
+    asks = positions.requests(2, 12.0)
     assert asks[0].after != START
-    assert lookout.asks(2, 21.0)[0].after == START
+    assert positions.requests(2, 21.0)[0].after == START
 
 
 def test_exhausted_means_all_queues_looked_through_from_their_start() -> None:
-    lookout, queues = ClaimPositions(["a", "b"]), Queues(a=3, b=0)
-    assert look(lookout, queues, 4) == ([claim("a", 0), claim("a", 1)], False)
-    claims, exhausted = look(lookout, queues, 4)
+    positions, queues = ClaimPositions(["a", "b"]), Queues(a=3, b=0)
+    assert look(positions, queues, 4) == ([claim("a", 0), claim("a", 1)], False)
+    claims, exhausted = look(positions, queues, 4)
     assert (claims, exhausted) == ([claim("a", 2)], False)
-    assert look(lookout, queues, 4) == ([], True)
+    assert look(positions, queues, 4) == ([], True)
 
 
 def test_with_fewer_places_than_queues_each_has_its_turn() -> None:
-    lookout, queues = ClaimPositions(["a", "b", "c"]), Queues(a=100, b=100, c=100)
-    turns = [look(lookout, queues, 1)[0][0].queue for _ in range(6)]
+    positions, queues = ClaimPositions(["a", "b", "c"]), Queues(a=100, b=100, c=100)
+    turns = [look(positions, queues, 1)[0][0].queue for _ in range(6)]
     assert turns == ["a", "b", "c", "a", "b", "c"]
 
 
 def test_a_queue_that_was_empty_is_found_again_though_another_fills_every_place() -> None:
-    lookout, queues = ClaimPositions(["a", "b"]), Queues(a=100, b=0)
+    positions, queues = ClaimPositions(["a", "b"]), Queues(a=100, b=0)
     for _ in range(5):
-        look(lookout, queues, 1, now=10.0)
+        look(positions, queues, 1, now=10.0)
     queues.add(claim("b", 0))
-    seen = [one.queue for turn in range(4) for one in look(lookout, queues, 1, now=10.6 + turn / 100)[0]]
+    seen = [one.queue for turn in range(4) for one in look(positions, queues, 1, now=10.6 + turn / 100)[0]]
     assert "b" in seen
 
 
 def test_with_one_place_it_does_not_rest_before_every_queue_was_asked() -> None:
-    lookout, queues = ClaimPositions(["a", "b", "c"]), Queues(a=0, b=0, c=1)
+    positions, queues = ClaimPositions(["a", "b", "c"]), Queues(a=0, b=0, c=1)
     seen = []
     for _ in range(6):
-        claims, exhausted = look(lookout, queues, 1)
+        claims, exhausted = look(positions, queues, 1)
         seen += claims
         if exhausted:
             break
@@ -136,8 +136,8 @@ def test_with_one_place_it_does_not_rest_before_every_queue_was_asked() -> None:
 
 
 def test_with_one_place_it_rests_once_every_queue_was_empty() -> None:
-    lookout, queues = ClaimPositions(["a", "b", "c"]), Queues()
-    assert [look(lookout, queues, 1)[1] for _ in range(6)] == [False, False, True] * 2
+    positions, queues = ClaimPositions(["a", "b", "c"]), Queues()
+    assert [look(positions, queues, 1)[1] for _ in range(6)] == [False, False, True] * 2
 
 
 def test_nothing_is_buffered_for_slow_work() -> None:
@@ -161,31 +161,31 @@ def test_the_rate_follows_what_is_finished() -> None:
 
 def test_full_queues_are_claimed_by_weight_however_few_places_are_free() -> None:
     for places in (1, 4, 16):
-        lookout, queues = ClaimPositions(["a", "b"], {"a": 3, "b": 1}), Queues(a=500, b=500)
-        taken = [one.queue for _ in range(64 // places) for one in look(lookout, queues, places)[0]]
+        positions, queues = ClaimPositions(["a", "b"], {"a": 3, "b": 1}), Queues(a=500, b=500)
+        taken = [one.queue for _ in range(64 // places) for one in look(positions, queues, places)[0]]
         assert (taken.count("a"), taken.count("b")) == (48, 16)
 
 
 def test_a_light_queue_has_all_places_while_the_heavy_one_is_empty() -> None:
-    lookout, queues = ClaimPositions(["a", "b"], {"a": 1_000, "b": 1}), Queues(a=0, b=100)
-    seen = [one.queue for _ in range(12) for one in look(lookout, queues, 1)[0]]
+    positions, queues = ClaimPositions(["a", "b"], {"a": 1_000, "b": 1}), Queues(a=0, b=100)
+    seen = [one.queue for _ in range(12) for one in look(positions, queues, 1)[0]]
     assert seen.count("b") >= 11
 
 
 def test_an_empty_queue_beside_them_does_not_spoil_the_weights() -> None:
     """Each rescan asks it again: the look it gets must not cost the light one its turn."""
-    lookout, queues = ClaimPositions(["a", "b", "c"], {"a": 3, "b": 1, "c": 1}), Queues(a=500, b=500, c=0)
+    positions, queues = ClaimPositions(["a", "b", "c"], {"a": 3, "b": 1, "c": 1}), Queues(a=500, b=500, c=0)
     taken: list[str] = []
     now = 0.0
     while len(taken) < 80:
         now += 1.0
-        claims, _ = look(lookout, queues, 1, now)
+        claims, _ = look(positions, queues, 1, now)
         if not claims:
-            claims, _ = look(lookout, queues, 1, now + 0.001)
+            claims, _ = look(positions, queues, 1, now + 0.001)
         taken += [one.queue for one in claims]
     assert 15 <= taken.count("b") <= 25
 
 
 def test_with_weights_it_rests_once_every_queue_was_empty() -> None:
-    lookout, queues = ClaimPositions(["a", "b", "c"], {"a": 50, "b": 2, "c": 1}), Queues()
-    assert [look(lookout, queues, 1)[1] for _ in range(6)] == [False, False, True] * 2
+    positions, queues = ClaimPositions(["a", "b", "c"], {"a": 50, "b": 2, "c": 1}), Queues()
+    assert [look(positions, queues, 1)[1] for _ in range(6)] == [False, False, True] * 2

@@ -1,4 +1,4 @@
-"""Cancelling: at once before the claim, within a heartbeat after it, and at the latest when the grace is over."""
+"""Test cancel: at once before the claim, within a heartbeat after it, and at the latest after the grace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that follow others, worked on by real workers: in order, with the results of those before them."""
+"""Test dependent runs with real workers: in order, with the results of their parents."""
 
 from __future__ import annotations
 

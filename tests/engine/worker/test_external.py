@@ -1,4 +1,4 @@
-"""External jobs: claimed by somebody who is no worker of ours, told of and ended under their fence, each verb."""
+"""Test external jobs: claim, report and end them under their fence, with each verb."""
 
 from __future__ import annotations
 

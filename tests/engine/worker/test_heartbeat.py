@@ -1,4 +1,4 @@
-"""Heartbeats: no handler can starve them, and what they bring back reaches the handler."""
+"""Test heartbeats: no handler can delay them, and their answers reach the handler."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_handler_cannot_starve_them(harness: Harness, working: Start, sq
     lease = harness.lease
 
     def almost_expire() -> bool:
-        """Whether the lease was renewed while the handler gave way to nobody."""
+        """Return whether the lease was renewed while the handler blocked the event loop."""
         harness.clock.advance(lease - SECOND)
         renewed, end = False, time.monotonic() + PATIENCE
         due = harness.clock.micros() + 2_000_000

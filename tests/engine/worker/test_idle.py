@@ -1,4 +1,4 @@
-"""A worker without work rests; one whose slots come back uses them."""
+"""Test that an idle worker rests, and that freed slots are used again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ class Counting(Store):
 
 
 async def claims_while_idle(store: Counting) -> int:
-    """How often it was asked while somebody else had fifty answers from the same database."""
+    """Count the worker's claims while another client gets fifty answers from the same database."""
     await until(lambda: store.claims >= 1)
     before = store.claims
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""Workers learn of jobs that are data while they work, and leave alone what they cannot run."""
+"""Test that workers learn of data jobs while they work, and skip those they cannot run."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_what_is_for_others_is_left_alone(
         await worker.has_state(await either.enqueue("crawl"), RunState.SUCCEEDED)
     assert [await either.state(run) for run in runs] == [RunState.QUEUED] * 3
     assert [record.message for record in caplog.records if "aiohttp" in record.message] == [
-        "HTTP jobs are left to other workers: aiohttp is not installed (pip install 'rota[http]')"
+        "skipping HTTP jobs: aiohttp is not installed (pip install 'rota[http]')"
     ]
 
 

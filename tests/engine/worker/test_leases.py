@@ -1,4 +1,4 @@
-"""Leases: who may speak for a run, what a lost one costs, and that nothing stale is ever accepted."""
+"""Test leases: who may write for a run, what a lost lease costs, and that stale writes are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker and limits: never too many at once, the next one soon, and never behind a flood of plain runs for ever."""
+"""Test a worker under limits: never too many at once, the next one soon, no starvation by ordinary runs."""
 
 from __future__ import annotations
 

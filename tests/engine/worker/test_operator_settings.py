@@ -1,4 +1,4 @@
-"""What operators ask of a worker: it does it from the next claim and the next heartbeat on, and what runs, runs on."""
+"""Test operators' requests to a worker: they apply from the next claim and heartbeat, and spare active runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Start = Callable[..., Awaitable[Working]]
 
 
 def still_worker(harness: Harness, **settings: Any) -> Worker:
-    """Without its loops: claims when stepped, hears what it is told."""
+    """A worker without its loops: it claims when stepped."""
     registry = harness.app.registry
     queues = settings.pop("queues", None)
     config = msgspec.structs.replace(harness.config, **settings)
@@ -37,9 +37,9 @@ def still_worker(harness: Harness, **settings: Any) -> Worker:
 
 
 def tell(worker: Worker, state: WorkerState = WorkerState.WORKING, **settings: Any) -> None:
-    """As the heartbeat's answer does."""
+    """Deliver a request as the heartbeat's answer does."""
     asked = write_asked(OperatorRequest(state, WorkerSettings(**settings)))
-    worker.heard(Beat(0.0, {}, Extended(set(), set(), asked)))
+    worker.on_heartbeat(Beat(0.0, {}, Extended(set(), set(), asked)))
 
 
 async def end(worker: Worker) -> None:
@@ -113,10 +113,10 @@ async def test_hearing_it_again_changes_nothing(harness: Harness) -> None:
     Gate(harness)
     worker = still_worker(harness)
     tell(worker, WorkerState.DRAINING, slots=3)
-    info, lookout = worker.info, worker._orders.lookout
+    info, positions = worker.info, worker._operator_settings.positions
     tell(worker, WorkerState.DRAINING, slots=3)
-    assert (worker.info, worker._orders.lookout) == (info, lookout)
-    worker.heard(Beat(0.0, {}, Extended(set(), set())))
+    assert (worker.info, worker._operator_settings.positions) == (info, positions)
+    worker.on_heartbeat(Beat(0.0, {}, Extended(set(), set())))
     assert worker.info is info
 
 
@@ -237,9 +237,9 @@ async def test_what_cannot_be_done_is_left(harness: Harness, asked: str, caplog:
     worker = still_worker(harness)
     info = worker.info
     for _ in range(3):
-        worker.heard(Beat(0.0, {}, Extended(set(), set(), asked)))
+        worker.on_heartbeat(Beat(0.0, {}, Extended(set(), set(), asked)))
     assert worker.info is info
-    assert caplog.text.count("cannot be done") == 1
+    assert caplog.text.count("cannot apply") == 1
 
 
 async def test_an_embedded_engine_asked_to_stop_stops_its_worker_only(either: Harness) -> None:

@@ -1,4 +1,4 @@
-"""Pipelines: one run through the hands of several workers, each part claimed, ended and fenced on its own."""
+"""Test pipelines: one run through several workers, each part claimed, ended and fenced on its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas of scopes, for runs that several workers do, that some workers do, and that somebody outside has."""
+"""Test quotas of scopes for replicas, restricted runs and external runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between a worker and a database that fails it: nothing is lost, nothing is done twice, nothing stays claimed."""
+"""Test a worker whose database fails: nothing is lost, done twice, or left claimed."""
 
 from __future__ import annotations
 

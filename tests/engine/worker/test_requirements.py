@@ -1,4 +1,4 @@
-"""Runs for some workers only: claimed by those that meet their needs, whatever happens to them in between."""
+"""Test runs with requirements: only workers that meet them claim the run, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def holds(harness: Harness) -> list[int]:
 
 
 async def taken(harness: Harness, name: str, **about: Any) -> list[str]:
-    """What a worker of that name gets of up to ten."""
+    """Return what a worker of that name claims of up to ten runs."""
     return list((await harness.worker(name, **about).claim(10)).claims)
 
 

@@ -1,4 +1,4 @@
-"""Restricting a run that is in no worker's hands: what its trail tells, and how one ends that nobody is to do."""
+"""Test restricting a run that no worker holds: its audit trail, and its end if no worker may take it."""
 
 from __future__ import annotations
 

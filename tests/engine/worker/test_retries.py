@@ -1,4 +1,4 @@
-"""What follows a failure: again after a while, or not."""
+"""Test what follows a failure: a retry after a delay, or none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def fail_once(harness: Harness, error: BaseException | None = None) -> Non
 
 
 async def delays(harness: Harness, job: str, failures: int) -> list[timedelta]:
-    """How long each failure puts the run off."""
+    """Return how long each failure delays the run."""
     run = await harness.enqueue(job)
     waits = []
     for _ in range(failures):

@@ -1,4 +1,4 @@
-"""A claim whose answer takes long: its leases have run out when the worker hears of them."""
+"""Test a claim whose answer is slow: its leases have expired when it arrives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_what_was_claimed_too_long_ago_is_not_begun_though_a_heartbeat_was
     claiming = asyncio.create_task(worker.step())
     await store.claims_done.wait()
     harness.clock.advance(harness.lease + SECOND)
-    worker.heard(Beat(harness.clock.monotonic(), {}, Extended(set(), set())))  # which was not for this run
+    worker.on_heartbeat(Beat(harness.clock.monotonic(), {}, Extended(set(), set())))  # which was not for this run
     store.claims_answered.set()
     await claiming
     assert begun == []

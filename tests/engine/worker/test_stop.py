@@ -1,4 +1,4 @@
-"""A graceful stop: nothing more is claimed, what runs may end, and the rest goes back at no cost."""
+"""Test a graceful stop: no more claims, running handlers finish, and the rest is handed back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that kills its worker does not take the fleet with it: suspects run one at a time, beside anything else."""
+"""Test that a run that kills its worker does not stop the fleet: suspects run one at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def lose(harness: Harness) -> None:
 
 
 async def lose_twice(harness: Harness, queues: Sequence[str] = ("default",)) -> None:
-    """What a worker holds, and whoever has it next: the first time it may have been anything."""
+    """Lose every run twice, with two workers: the first time anything may have killed the worker."""
     await lose(harness)
     await harness.worker("unlucky", queues=queues).claim(20)
     await lose(harness)

@@ -1,4 +1,4 @@
-"""The worker: what it claims, in which order, and that no handler can bring it down."""
+"""Test the worker: what it claims, in which order, and that no handler can crash it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Unreadable(Exception):
 
 
 class Careless(Retry):
-    """Its `after` was never set."""
+    """An exception whose `after` was never set."""
 
     def __init__(self) -> None:
         Exception.__init__(self)
@@ -356,4 +356,4 @@ async def test_a_failed_attempt_is_told_in_the_workers_log(
     run = await harness.enqueue(broken)
     real = await working(harness)
     await real.has_state(run, RunState.SCHEDULED)
-    assert f"run {run.id} of broken: attempt 1 of 2 failed, again in 5s: ValueError: out of paper" in caplog.text
+    assert f"run {run.id} of broken: attempt 1 of 2 failed, retry in 5s: ValueError: out of paper" in caplog.text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.store.databases.statements import SQLITE
-from rota.store.limits.slots import look_astray
+from rota.store.limits.strays import look_astray
 from tests.simulation.application.jobs import JOBS
 from tests.simulation.script.entries import AddSchedule, ChangeSchedule, Hold, SetQuota
 from tests.simulation.world.observer import Finding

@@ -107,7 +107,7 @@ COORDINATION = [
         subjects=(
             "client Store.enqueue",
             "engine _begin_some",
-            "engine Store.claim_needed",
+            "engine Store.claim_restricted",
             "engine _look_at_some",
             REPORTED,
         ),
@@ -134,7 +134,7 @@ COORDINATION = [
     Scenario(
         name="restrict",
         entries=[enqueue(0.5, "named", "ok:3"), Restrict(1.5, SECOND, 0.0, ["engine-2"])],
-        subjects=("client-2 Store.restrict", "engine Store.claim_needed"),
+        subjects=("client-2 Store.restrict", "engine Store.claim_restricted"),
         promise=must.all_end("succeeded"),
         engines=2,
         span=8.0,

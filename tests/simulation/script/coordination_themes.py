@@ -115,8 +115,8 @@ REPLICAS = CoordinationTheme(
     mutes=(4.0, 14.0),
     muted=("Store.extend", "Store.report"),
     aims=(
-        ("engine", "Store.claim_needed", "lost_reply"),
-        ("engine", "Store.claim_needed", "slow"),
+        ("engine", "Store.claim_restricted", "lost_reply"),
+        ("engine", "Store.claim_restricted", "slow"),
         ("engine", "_look_at_some", "late"),
         ("engine", "_look_at_some", "repeated"),
         ("engine", "_begin_some", "repeated"),

@@ -179,8 +179,8 @@ def does_steps_again(patch: pytest.MonkeyPatch) -> None:
 def ends_later(patch: pytest.MonkeyPatch) -> None:
     """The end of a run is told by itself, after the transaction that it belongs to."""
 
-    async def seal(tx: Tx, lease: tuple[str, int], _: Report | None, notes: Notes | None) -> set[str]:
-        return await held_transaction.seal(tx, lease, None, notes)
+    async def seal(tx: Tx, lease: tuple[str, int], _: Report | None, notes: Notes | None) -> None:
+        await held_transaction.seal(tx, lease, None, notes)
 
     patch.setattr(transaction, "seal", seal)
 

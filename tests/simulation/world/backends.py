@@ -132,6 +132,11 @@ class SqliteBackend:
         self._own.close()
 
 
+class _Silent(PostgresDatabase):
+    def notify(self, queues: Iterable[str | None]) -> None:
+        """Nothing: hints travel through the world's own gates."""
+
+
 class PostgresBackend:
     """A server's database, through the same client as in production, on an event loop of its own."""
 
@@ -171,7 +176,7 @@ class PostgresBackend:
         self._clock.current = clock
 
     async def _open(self) -> PostgresDatabase:
-        return PostgresDatabase(self._url, self._clock, deadline=_DEADLINE)
+        return _Silent(self._url, self._clock, deadline=_DEADLINE)
 
     def do(self, kind: Kind, work: Work[T], *, repeatable: bool = True) -> T:
         database = self._database

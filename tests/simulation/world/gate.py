@@ -69,10 +69,10 @@ class Gate:
         self._random = rng
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
-        return await self._operate("transact", work, repeatable)
+        return await self._telling("transact", work, repeatable)
 
     async def alone(self, work: Work[T]) -> T:
-        return await self._operate("alone", work, True)
+        return await self._telling("alone", work, True)
 
     async def glance(self, work: Work[T]) -> T:
         return await self._operate("glance", work, True)
@@ -82,8 +82,22 @@ class Gate:
 
     async def foresee(self, work: Work[Any]) -> None: ...
 
-    async def _operate(self, kind: Kind, work: Work[T], repeatable: bool) -> T:
-        name = operation(work)
+    async def _telling(self, kind: Kind, work: Work[T], repeatable: bool) -> T:
+        """Hint to those whom it woke, when its answer has come: whoever gets none tells nobody."""
+        woken: set[str | None] = set()
+
+        async def collecting(tx: Tx) -> T:
+            result = await work(tx)
+            woken.clear()
+            woken.update(tx.woken)
+            return result
+
+        answer = await self._operate(kind, collecting, repeatable, operation(work))
+        self.notify(woken)
+        return answer
+
+    async def _operate(self, kind: Kind, work: Work[T], repeatable: bool, name: str | None = None) -> T:
+        name = name or operation(work)
         if not name.startswith("NoteStore"):
             return await self._operate_as(name, kind, work, repeatable)
         writing = Writing(self._world.loop.time())
@@ -142,7 +156,7 @@ class Gate:
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[GateSession]:
-        yield GateSession(self._operate)
+        yield GateSession(self._telling)
 
     def version(self) -> object | None:
         """Not told: an answer from memory would be no operation, and the databases would no longer go alike."""

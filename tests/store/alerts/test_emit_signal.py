@@ -36,7 +36,8 @@ async def signals(store: Store) -> list[tuple[str, str, str | None]]:
     async def body(tx: Tx) -> Any:
         return await tx.fetch("take_signals", [], limit=100)
 
-    return [(row[2], row[4], row[6]) for row in await store.database.transact(body)]
+    rows = await store.database.transact(body)
+    return [(event, subject, schedule) for _, _, event, _, subject, _, schedule, _ in rows]
 
 
 async def succeed(store: Store, _: ManualClock) -> str:

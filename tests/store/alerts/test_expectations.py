@@ -397,7 +397,7 @@ async def test_live_runs_are_not_looked_for_in_the_history_of_their_job(sqlite_s
     sql = compile_statement(statement, SQLITE, manual_clock=False).sql.replace(":rows", "'[[\"work\", 1, 1]]'")
 
     async def body(tx: Tx) -> list[str]:
-        return [row[3] for row in await tx.fetch_sql(f"explain query plan {sql.replace(':most', '20')}")]
+        return [plan for *_, plan in await tx.fetch_sql(f"explain query plan {sql.replace(':most', '20')}")]
 
     plan = await sqlite_store.database.read(body)
     assert not [line for line in plan if "rota_run_job" in line or line == "SCAN r"]

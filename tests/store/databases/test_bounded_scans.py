@@ -13,7 +13,7 @@ from rota.core.states import Outcome, RunState
 from rota.store import Store, janitor
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.pinned_plans import last_of, turn
-from rota.store.limits import slots
+from rota.store.limits import strays
 from rota.store.runs import enqueue, prune
 from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
@@ -45,7 +45,7 @@ def test_a_bite_that_is_not_full_is_the_last() -> None:
 
 
 async def test_limits_shut_with_a_free_slot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "_LIMITS", 2)
+    monkeypatch.setattr(strays, "_LIMITS", 2)
     waiting = [await put(store, ONE_EACH, payload={"a": n}) for n in range(FEW)]
     await rows(store, "update rota_limit set shut = 1")
     found = []
@@ -62,7 +62,7 @@ async def test_a_limit_shut_while_a_run_came_does_not_wait_for_its_turn(
 ) -> None:
     """Whoever shut it looks again, though others are before it; and once more, if the enqueue took long."""
     store = postgres_store
-    monkeypatch.setattr(slots, "_LIMITS", 1)
+    monkeypatch.setattr(strays, "_LIMITS", 1)
     for n in range(2 * FEW):
         await put(store, ONE_EACH, payload={"a": n})
     ((last,),) = await rows(store, "select run_id from rota_gate order by key desc limit 1")
@@ -89,7 +89,7 @@ async def test_a_limit_shut_while_a_run_came_does_not_wait_for_its_turn(
 
 
 async def test_limits_that_nobody_uses(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "_LIMITS", 2)
+    monkeypatch.setattr(strays, "_LIMITS", 2)
     for n in range(FEW):
         await put(store, ONE_EACH, payload={"a": n})
     await finish_all(store, await claim_limited(store))
@@ -106,7 +106,7 @@ async def test_limits_that_nobody_uses(store: Store, clock: ManualClock, monkeyp
 
 async def test_runs_that_wait_for_what_has_ended(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each that is awaited counts once, however many wait for it."""
-    monkeypatch.setattr(slots, "_BITE", 1)
+    monkeypatch.setattr(strays, "_BITE", 1)
     first = [await put(store) for _ in range(3)]
     following = [await put(store, after=[run_id]) for run_id in first for _ in range(2)]
     await rows(
@@ -122,7 +122,7 @@ async def test_runs_that_wait_for_what_has_ended(store: Store, monkeypatch: pyte
 
 
 async def test_runs_that_wait_for_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "_BITE", 2)
+    monkeypatch.setattr(strays, "_BITE", 2)
     first = await put(store)
     following = [await put(store, after=[first]) for _ in range(3)]
     await rows(store, "delete from rota_wait")

@@ -1,11 +1,18 @@
 """Hints: told soon that a queue may have work, by this process, another process, or another connection."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
+import asyncpg
+import pytest
+
 from rota.core.states import Outcome
+from rota.errors import Conflict
 from rota.store import Store
+from rota.store.databases.database import Tx
 from rota.store.databases.postgres.notify import Listener
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.databases.sqlite.sqlite import SqliteDatabase
@@ -83,6 +90,72 @@ async def test_a_run_that_may_be_claimed_again_is_told(store: Store, clock: Manu
     await store.promote(10)
     await ear.hears("default")
     ear.stop()
+
+
+async def test_who_is_woken_is_told_once_and_after_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[set[str | None]] = []
+    monkeypatch.setattr(store.database, "notify", lambda queues: told.append(set(queues)))
+
+    async def wake(tx: Tx) -> None:
+        tx.wake("mail", None)
+        await tx.fetch("now")
+        tx.wake("mail", "web")
+        assert told == []
+
+    await store.database.transact(wake)
+    assert told == [{"mail", "web", None}]
+    await store.database.transact(lambda tx: tx.fetch("now"))
+    assert len(told) == 1, "nobody was woken"
+
+
+async def test_nobody_is_told_of_what_is_rolled_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[set[str | None]] = []
+    monkeypatch.setattr(store.database, "notify", lambda queues: told.append(set(queues)))
+
+    async def wake(tx: Tx, queue: str, *, fails: bool) -> None:
+        tx.wake(queue)
+        await tx.fetch("now")
+        if fails:
+            raise Conflict("rolled back")
+
+    done = [store.database.transact(partial(wake, queue=str(no), fails=no % 2 == 1)) for no in range(6)]
+    await asyncio.gather(*done, return_exceptions=True)  # on SQLite in one group
+    assert sorted(told, key=str) == [{"0"}, {"2"}, {"4"}]
+
+
+async def test_a_transaction_that_is_tried_again_wakes_only_whom_its_last_try_woke(
+    postgres_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[set[str | None]] = []
+    monkeypatch.setattr(postgres_store.database, "notify", lambda queues: told.append(set(queues)))
+    tries = iter(["first", "second"])
+
+    async def wake(tx: Tx) -> None:
+        queue = next(tries)
+        tx.wake(queue)
+        if queue == "first":
+            raise asyncpg.DeadlockDetectedError
+
+    await postgres_store.database.transact(wake)
+    assert told == [{"second"}]
+
+
+async def test_a_session_tells_when_it_is_committed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[set[str | None]] = []
+    monkeypatch.setattr(store.database, "notify", lambda queues: told.append(set(queues)))
+
+    async def wake(tx: Tx) -> None:
+        tx.wake("mail")
+
+    async with store.database.session() as session:
+        await session.within(wake)
+        assert told == []
+    assert told == [{"mail"}]
+    with contextlib.suppress(ZeroDivisionError):
+        async with store.database.session() as session:
+            await session.within(wake)
+            raise ZeroDivisionError
+    assert len(told) == 1, "it was rolled back"
 
 
 async def test_other_connections_are_told(store: Store, second: Store) -> None:

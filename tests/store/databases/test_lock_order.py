@@ -23,7 +23,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.databases.postgres import postgres
 from rota.store.databases.postgres.postgres import PostgresDatabase, PostgresTx
 from rota.store.external.external import Ended, ExternalReport, StepReport
-from rota.store.limits import slots
+from rota.store.limits import strays
 from rota.store.runs import enqueue as enqueues
 from rota.store.schedules import change, trigger_now
 from tests.support.clock import SECOND, ManualClock
@@ -214,7 +214,7 @@ async def test_a_limit_is_dropped_while_an_enqueue_under_it_is_not_to_be_seen(
         await store.database.transact(tidy)
 
     async def tidy(tx: Tx) -> None:
-        await slots.tidy(tx, await slots.look_astray(tx))
+        await strays.tidy(tx, await strays.look_astray(tx))
 
     await store.database.transact(enqueue)
     assert ids(await claim_limited(store)) == [run.id]
@@ -335,7 +335,7 @@ async def test_a_trigger_and_the_drop_of_its_job(postgres_store: Store) -> None:
 
     async def trigger(tx: Tx) -> list[str]:
         row = await change.locked(tx, "s")
-        _, made = await trigger_now.trigger(tx, row, store.new_id, row.definition.lanes, force=False)
+        made = await trigger_now.trigger(tx, row, store.new_id, row.definition.lanes, force=False)
         has.set()
         await go.wait()
         return made

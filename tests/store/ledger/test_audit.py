@@ -38,7 +38,8 @@ NOTHING_KEPT = Retention(keep=0, keep_for=timedelta(0))
 
 async def written(store: Store) -> int:
     async def body(tx: Tx) -> int:
-        return int((await tx.fetch_sql("select count(*) from rota_event"))[0][0])
+        ((count,),) = await tx.fetch_sql("select count(*) from rota_event")
+        return int(count)
 
     return await store.database.read(body)
 

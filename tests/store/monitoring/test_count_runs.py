@@ -58,7 +58,7 @@ async def looked_at(store: Store, job: str = "work") -> int:
 
     async def body(tx: Tx) -> int:
         rows = await tx.fetch("job_counts", job=job, mark=await statistics.mark_of(tx, job))
-        return sum(int(row[3]) for row in rows if row[-1] is None)
+        return sum(int(count) for _, _, _, count, *_, stats in rows if stats is None)
 
     return await store.database.read(body)
 
@@ -262,4 +262,4 @@ async def explained(tx: Tx, name: str, job: str, values: dict[str, object]) -> s
         value = [job] if parameter in statement.columns and parameter not in values else values[parameter]
         text = f"array['{job}']" if isinstance(value, list) else str(value) if isinstance(value, int) else f"'{value}'"
         sql = sql.replace(f"${place}", text)
-    return "\n".join(row[0] for row in await tx.fetch_sql(f"explain {sql}"))
+    return "\n".join(line for (line,) in await tx.fetch_sql(f"explain {sql}"))

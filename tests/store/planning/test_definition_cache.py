@@ -187,7 +187,7 @@ async def test_what_comes_is_read_once_and_before_its_time(
     read: list[int] = []
     saying = definition_cache._saying
 
-    def counted(row: Row) -> CachedDefinition:
+    def counted(row: Row) -> tuple[int, CachedDefinition]:
         read.append(row[3])
         return saying(row)
 
@@ -235,7 +235,7 @@ def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(definition_cache, "_MOST", 10)
     known = DefinitionCache()
     for first in range(0, 100, 4):
-        known.keep([CachedDefinition((str(n), 1, 0), (n,)) for n in range(first, first + 4)])
+        known.keep([CachedDefinition((str(n), 1, 0), (n,), "s", "{}") for n in range(first, first + 4)])
         assert len(known) <= 10
     assert ("99", 1, 0) in known
     assert ("80", 1, 0) not in known

@@ -24,13 +24,16 @@ from tests.support.runs.runs import (
 )
 
 
-async def test_a_run_whose_worker_dies_is_queued_again_at_once(store: Store, clock: ManualClock) -> None:
+async def test_a_run_whose_worker_dies_is_queued_again_at_once(
+    store: Store, clock: ManualClock, woken: set[str | None]
+) -> None:
     held = await put_and_claim(store)
     clock.advance(LEASE)
     assert (await store.reap(10)).requeued == 0
     clock.advance(SECOND)
+    woken.clear()
     reaped = await store.reap(10)
-    assert (reaped.requeued, reaped.ended, reaped.queues) == (1, 0, {"default"})
+    assert (reaped.requeued, reaped.ended, woken) == (1, 0, {"default"})
     run = await store.get_run(held.run_id)
     assert (run.state, run.attempt, run.fence) == (RunState.QUEUED, 1, 2)
     (lost,) = await store.attempts(held.run_id)

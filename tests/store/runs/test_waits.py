@@ -52,11 +52,13 @@ async def test_a_predecessor_that_is_retried_has_not_ended(store: Store) -> None
     assert await others(store) == [follower]
 
 
-async def test_a_lost_predecessor(store: Store, clock: ManualClock) -> None:
+async def test_a_lost_predecessor(store: Store, clock: ManualClock, woken: set[str | None]) -> None:
     held = await put_and_claim(store, max_attempts=1)
     follower = await put_after(store, held.run_id)
     clock.advance(LEASE + SECOND)
-    assert "default" in (await store.reap(10)).queues
+    woken.clear()
+    await store.reap(10)
+    assert woken == {"default"}
     assert await others(store) == [follower]
 
 

@@ -10,7 +10,7 @@ from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
-from rota.store.limits import slots
+from rota.store.limits import strays
 from rota.store.runs import waits
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.runs import claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
@@ -121,12 +121,12 @@ async def test_what_its_cancel_leaves_does_not_give_way_for_others(store: Store)
 
 
 async def test_what_its_cancel_leaves_is_tidied_away(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "_BITE", 2)
+    monkeypatch.setattr(strays, "_BITE", 2)
     live = [await put(store, ONE) for _ in range(5)]
     await older_cancel(store, await put(store, ONE))
     for _ in range(3):  # a few at a time, each time others
         await store.tidy()
-    assert [str(row[0]) for row in await rows(store, "select run_id from rota_gate order by run_id")] == live
+    assert [str(run_id) for (run_id,) in await rows(store, "select run_id from rota_gate order by run_id")] == live
 
 
 async def test_a_slot_taken_since_is_not_tidied_away(store: Store) -> None:
@@ -138,10 +138,10 @@ async def test_a_slot_taken_since_is_not_tidied_away(store: Store) -> None:
         await tx.fetch_sql("update rota_gate set fence = :fence", fence=held.fence)
 
     await store.database.transact(forget)
-    found = await store.database.read(slots.look_astray)
+    found = await store.database.read(strays.look_astray)
     (again,) = await claim_limited(store)
-    await store.database.transact(lambda tx: slots.tidy(tx, found))
-    assert [row[0] for row in await rows(store, "select fence from rota_gate")] == [again.fence]
+    await store.database.transact(lambda tx: strays.tidy(tx, found))
+    assert [fence for (fence,) in await rows(store, "select fence from rota_gate")] == [again.fence]
     await put(store, ONE)
     assert await claim_limited(store) == []
 

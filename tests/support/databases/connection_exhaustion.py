@@ -1,4 +1,4 @@
-"""Somebody who takes every connection that PostgreSQL has to give."""
+"""Exhaust PostgreSQL's connections for a while."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _CUT = "select pg_terminate_backend(pid) from pg_stat_activity where datname lik
 
 
 async def crowd(url: str, others: str, seconds: float) -> int:
-    """How many connections it held in the end: those that were free, and those of the databases named like `others`.
+    """Take every connection the moment it becomes free, then close all; return how many were held.
 
-    Every place is taken the moment it becomes free, and then all of them are given back.
+    They are the free ones, and those of the databases named like `others`.
     """
     held: list[asyncpg.Connection[asyncpg.Record]] = []
     end = time.monotonic() + seconds

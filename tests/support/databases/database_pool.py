@@ -1,4 +1,4 @@
-"""Databases on PostgreSQL that tests borrow in turn: to empty one is many times cheaper than to make another."""
+"""Pool of PostgreSQL databases that tests borrow: emptying one is much cheaper than creating one."""
 
 import asyncpg
 
@@ -41,7 +41,7 @@ class Lending:
             self._server.drop_database(url)
 
     async def _emptied(self, connection: asyncpg.Connection) -> bool:
-        """Whether it is as new; not if somebody made or dropped anything but rows."""
+        """Delete all rows; return whether the database is as new. It is not if tables were created or dropped."""
         await connection.execute(ALONE)
         if await connection.fetchrow(SHAPE) != self._shape:
             return False

@@ -1,4 +1,4 @@
-"""A database in which many runs wait, of every kind; and what an operation of the store reads in it."""
+"""Fill a database with many waiting runs, and count the rows that a store operation reads."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -115,7 +115,7 @@ BESIDES = (
 
 
 async def fill(url: str, kinds: Sequence[Kind], count: int, besides: Sequence[str] = ()) -> None:
-    """So many runs of each kind that wait. Statistics are left as they were."""
+    """Insert `count` waiting runs of each kind, without updating the database's statistics."""
     connection = await asyncpg.connect(url)
     try:
         ((now,),) = await connection.fetch("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
@@ -187,7 +187,7 @@ class QuietDatabase(PostgresDatabase):
     """Hints would be sent at any time, on a connection whose counters are being asked for."""
 
     def notify(self, queues: Iterable[str | None]) -> None:
-        """Nobody listens."""
+        """Do nothing: nobody listens."""
 
 
 @asynccontextmanager
@@ -200,7 +200,7 @@ async def opened(url: str) -> AsyncIterator[Store]:
 
 
 async def reading(store: Store, operation: Callable[[], Awaitable[object]]) -> Reading:
-    """What the operation reads, by the server's own counters. The store's connections are the only ones at work."""
+    """Count what `operation` reads by the server's own counters. Only the store's connections may be active."""
     database = store.database
     assert isinstance(database, PostgresDatabase)
     watching = await database.connect()

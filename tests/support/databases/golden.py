@@ -1,4 +1,4 @@
-"""What `tests/golden/` keeps, unpacked: databases of every schema version, and a program of an earlier one."""
+"""Unpack `tests/golden/`: databases of every schema version, and the program of an earlier one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def restore(schema: int, url: str) -> None:
 
 
 async def restore_without_workers(schema: int, url: str) -> None:
-    """For programs with a real clock, by which the time in there has not come: they would take them for alive."""
+    """Restore for programs with a real clock, which would take the stored workers, of a future time, for alive."""
     await restore(schema, url)
     database = open_database(url)
     await database.transact(lambda tx: tx.script("delete from rota_worker"))
@@ -65,7 +65,7 @@ def older_program(folder: Path) -> Path:
 
 
 async def shape_of(database: Database) -> dict[str, str]:
-    """Everything that makes up the schema, by kind and name."""
+    """Return everything that makes up the schema, by kind and name."""
 
     async def body(tx: Tx) -> dict[str, str]:
         rows = await tx.fetch_sql(_POSTGRES if tx.dialect is POSTGRES else _SQLITE)

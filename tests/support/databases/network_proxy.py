@@ -1,4 +1,4 @@
-"""A bad network between a client and PostgreSQL: silent, cut, slow, deaf to notifications, or losing one answer.
+"""A bad network between a client and PostgreSQL: silent, cut, slow, without notifications, or losing one answer.
 
 It reads PostgreSQL's protocol just as far as it must: where messages end, which statement is bound, whose commit it is.
 """
@@ -122,7 +122,7 @@ class _Link:
         self._losing: Loss | None = None
 
     async def upward(self, reader: asyncio.StreamReader) -> None:
-        """From the client to the server."""
+        """Relay from the client to the server."""
         await self._greet(reader)
         while True:
             kind, body = await _message(reader)
@@ -168,7 +168,7 @@ class _Link:
             self._losing, self._at_commit = self._at_commit, None
 
     async def downward(self, reader: asyncio.StreamReader) -> None:
-        """From the server to the client."""
+        """Relay from the server to the client."""
         while True:
             kind, body = await _message(reader)
             if self._losing:
@@ -178,7 +178,7 @@ class _Link:
                 await self._pass(self._client, kind + (len(body) + 4).to_bytes(4) + body)
 
     def _lose(self, loss: Loss) -> None:
-        """Only now, when the server has done it."""
+        """Cut the connection now that the server has done the work, so that its answer is lost."""
         self._losing = None
         self.stalled = True
         self._proxy.lost_answers += 1
@@ -203,7 +203,7 @@ async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 async def _first_of(*ways: Coroutine[Any, Any, None]) -> None:
-    """When one direction ends, so does the connection."""
+    """Run both directions; when one ends, so does the connection."""
     tasks = [asyncio.create_task(way) for way in ways]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""A small transaction pooler: clients share server connections, which change hands after every transaction."""
+"""Small transaction pooler: clients share server connections, which change owner after every transaction."""
 
 import asyncio
 import struct
@@ -74,7 +74,7 @@ class Pooler:
     async def _transaction(
         self, asked: asyncio.Task[Message], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> asyncio.Task[Message]:
-        """From a client's message until the server is idle again; returns the client's next one, on its way."""
+        """Relay from a client's message until the server is idle again; return the client's next one, pending."""
         server = await self._idle.get()
         self.handovers += 1
         answer = asyncio.create_task(_relay_until_idle(server[0], writer))

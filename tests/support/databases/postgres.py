@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: found, started, stopped, killed and given out database by database.
+"""A real PostgreSQL for tests: find, start, stop and kill it, and create databases on it.
 
     PostgresServer              makes and drops databases on a server that is there
     └── PostgresCluster         a private server, which tests may stop and kill
@@ -206,7 +206,7 @@ class PostgresCluster(PostgresServer):
 
 
 def connected(url: str, ask: Callable[[asyncpg.Connection], Coroutine[Any, Any, T]]) -> T:
-    """What it answers on a connection of its own; in a thread, since the caller's may be running a loop already."""
+    """Run `ask` on a connection of its own, in a thread: the caller may be running an event loop."""
 
     async def asked() -> T:
         connection = await asyncpg.connect(url, timeout=PATIENCE)
@@ -264,7 +264,7 @@ def _newest_first(folders: Iterator[Path]) -> list[Path]:
 
 
 class _Account(TypedDict, total=False):
-    """How a process is started for PostgreSQL: arguments of `subprocess.Popen`."""
+    """Arguments of `subprocess.Popen` that start a process for PostgreSQL."""
 
     user: int
     group: int

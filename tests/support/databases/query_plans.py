@@ -1,4 +1,4 @@
-"""How a database means to answer a statement."""
+"""Read the plan that a database chooses for a statement."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from rota.store.databases.statements import POSTGRES, compile_statement
 
 
 async def explained(store: Store, name: str, rows: Sequence[Sequence[object]] = (), **values: object) -> str:
-    """Of a question that walks along indexes, as such questions are asked."""
+    """Return the plan of a statement, planned as the store plans it, with index scans."""
     dialect = store.database.dialect
     statement = compile_statement(name, dialect, manual_clock=True)
     columns = {column: [row[place] for row in rows] for place, column in enumerate(statement.columns)}

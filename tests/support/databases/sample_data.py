@@ -1,4 +1,4 @@
-"""An installation that has been used for a while: something of every kind is in its database."""
+"""An installation that has been in use: its database contains something of every kind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def _nothing() -> None: ...
 
 
 async def live(harness: Harness) -> dict[str, Any]:
-    """What is to be looked for afterwards."""
+    """Use the installation; return what to look for afterwards."""
     client, clock = harness.client, harness.clock
     await harness.enqueue("upload", name="done")
     for job in ("broken", "stepped", "approve"):

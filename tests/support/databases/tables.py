@@ -1,4 +1,4 @@
-"""Whole tables of either database, as values that can be compared; and rows for tables that have none."""
+"""Read whole tables of either database as comparable values, and fill empty ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 
 
 async def content_of(database: Database) -> Content:
-    """Of every table, its rows with columns by name; ids as text, as SQLite has them."""
+    """Return the rows of every table, with columns by name; ids are text, as in SQLite."""
 
     async def body(tx: Tx) -> Content:
         found: Content = {}

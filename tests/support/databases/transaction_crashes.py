@@ -1,4 +1,4 @@
-"""Processes that die inside a transaction, or whose commit is never answered, without a process to kill."""
+"""Simulate processes that die inside a transaction, or whose commit is never answered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Moment = Literal["before", "after", "unanswered"]
 
 
 class Died(Exception):
-    """Nothing that the program under test could know of."""
+    """The simulated death: an error that the program under test cannot know."""
 
 
 class Deaths:
@@ -62,6 +62,8 @@ class _Tx:
     def __init__(self, tx: Tx, deaths: Deaths) -> None:
         self.dialect = tx.dialect
         self.hot = tx.hot
+        self.woken = tx.woken
+        self.wake = tx.wake
         self._tx = tx
         self._deaths = deaths
 

@@ -1,4 +1,4 @@
-"""A store whose answers get lost, late, or never come: the faults that a network between it and a worker has."""
+"""A store whose answers are lost, late, or never come, as over a bad network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An example, copied and started as its README says: every command that a test gives stands there."""
+"""Copy an example and start it with the commands of its README."""
 
 import contextlib
 import re
@@ -49,7 +49,7 @@ class Example:
         return self._processes.python(*self._command(words), *more, environment=self._environment)
 
     def run(self, words: str, *more: str) -> str:
-        """Its output."""
+        """Run a command and return its output."""
         done = subprocess.run(
             [sys.executable, *self._command(words), *more],
             cwd=self.folder,
@@ -63,7 +63,7 @@ class Example:
         return done.stdout
 
     def ask(self, method: str, path: str, **how: Any) -> httpx2.Response:
-        """Until it is up."""
+        """Request a URL, and repeat it until the server is up."""
         answers: list[httpx2.Response] = []
 
         def listens() -> bool:

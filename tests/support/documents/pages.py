@@ -1,4 +1,4 @@
-"""A page of the documentation as its test reads it: fenced blocks, and words to the test that no reader sees.
+"""Parse a documentation page for its test: fenced blocks, and instructions in comments.
 
 ```python, ```python file=jobs.py     written, and run
 ```toml file=rota.toml                written; of any language
@@ -96,7 +96,7 @@ def parts(page: Path) -> list[Part]:
 
 
 def typed(text: str) -> list[Typed]:
-    """With `$` before its commands, other lines are what they print; without, every line is a command."""
+    """Split a console block into commands. With `$` before commands, other lines are output; else all are commands."""
     result: list[Typed] = []
     prompt = "$ " if re.search(r"^\$ ", text, re.MULTILINE) else ""
     lines = iter(text.splitlines())
@@ -109,7 +109,7 @@ def typed(text: str) -> list[Typed]:
 
 
 def whole(command: str, following: Iterator[str]) -> str:
-    """With the lines that a shell would still ask for: after a backslash, inside quotes, loops, here-documents."""
+    """Add the lines that a shell would still ask for: after a backslash, inside quotes, loops, here-documents."""
     while is_unfinished(command):
         line = next(following, None)
         if line is None:

@@ -1,4 +1,4 @@
-"""A terminal for the pages of the documentation: one shell for all commands, and programs that run beside it."""
+"""A terminal for the commands in documentation pages: one shell, and programs in the background."""
 
 import contextlib
 import os
@@ -58,7 +58,7 @@ class Terminal:
         self._guard.communicate()
 
     def type(self, command: str) -> tuple[int, str]:
-        """Its exit code, and what it wrote, both streams together."""
+        """Run a command; return its exit code and output, both streams together."""
         script = self._folder / ".command"
         script.write_text(command + "\n")
         assert self._shell.stdin is not None
@@ -73,7 +73,7 @@ class Terminal:
         return self._shell.wait(), output
 
     def start(self, name: str, script: str, until: str = READY) -> None:
-        """In a group of its own, with what the shell has exported; returns when it has said what `until` finds."""
+        """Start a program in a group of its own with the shell's exports; return when its output matches `until`."""
         self._scripts[name] = (script, until)
         (self._folder / f".{name}").write_text(script)
         log = self._folder / f".{name}.log"
@@ -93,7 +93,7 @@ class Terminal:
         return os.getpgid(process) == process and re.search(until, log, re.MULTILINE) is not None
 
     def start_again(self, name: str) -> bool:
-        """Whether there was one of this name."""
+        """Start the program of this name again; return whether there was one."""
         if name in self._scripts:
             self.start(name, *self._scripts[name])
         return name in self._scripts

@@ -1,4 +1,4 @@
-"""Handlers that a worker's child processes find by name."""
+"""Handlers that a worker's child processes import by name."""
 
 from __future__ import annotations
 

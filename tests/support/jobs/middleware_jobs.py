@@ -1,4 +1,4 @@
-"""A job that child processes find with what its app puts around it."""
+"""A job with middleware that child processes import."""
 
 from __future__ import annotations
 

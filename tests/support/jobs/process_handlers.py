@@ -1,4 +1,4 @@
-"""Handlers for the tests of the process pool, and the entry that calls them inside a child."""
+"""Handlers for tests of the process pool, and the entry point that calls them inside a child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs that system tests let real workers run, each with an entry in a ledger that rota knows nothing of.
+"""Jobs that system tests let real workers run, each with an entry in a ledger that rota does not know.
 
 As a program it is a producer: `python -m tests.support.jobs.system_jobs 500` enqueues 500 runs and prints their ids.
 """
@@ -68,7 +68,7 @@ def entered(ctx: Context) -> Iterator[None]:
 
 
 def turn(ctx: Context, seconds: list[float]) -> float:
-    """How long it takes the first time, and any later time."""
+    """Return how long this attempt takes: `seconds` has the first time, then any later time."""
     return seconds[0] if ctx.fence == 1 else seconds[-1]
 
 
@@ -180,7 +180,7 @@ def die(ctx: Context, by: Literal["exit", "kill"], times: int) -> int:
 
 @app.job(max_attempts=3)
 def poison(ctx: Context) -> None:
-    """In a thread: it takes the whole worker with it."""
+    """Kill the whole worker from a thread."""
     with entered(ctx):
         os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(60)

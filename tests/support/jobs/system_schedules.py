@@ -1,4 +1,4 @@
-"""An application whose schedules system tests let real workers plan; the environment says which of them it declares."""
+"""An app whose schedules system tests let real workers plan; the environment selects which it declares."""
 
 from __future__ import annotations
 

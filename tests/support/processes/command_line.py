@@ -1,4 +1,4 @@
-"""The command line as tests use it: in this process, with its answer read."""
+"""Run the command line inside the test process and read its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrates a database and kills itself on the way: `migration_crash.py URL inside|after VERSION`."""
+"""Migrate a database and kill this process on the way: `migration_crash.py URL inside|after VERSION`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def die() -> None:
 
 
 def die_inside(database: Database, version: int) -> None:
-    """After the first statement of its script."""
+    """Die after the first statement of the migration's script."""
     script = next(one.script for one in migrations(database.dialect) if one.version == version)
     transact = database.transact
 
@@ -41,14 +41,14 @@ def die_inside(database: Database, version: int) -> None:
     database.transact = dying  # type: ignore[method-assign]
 
 
-def die_after(version: int) -> None:
-    """When it is recorded and committed: the next step begins with a look at who is at work."""
+def die_after(last: int) -> None:
+    """Die when the migration is recorded and committed: the next step begins by reading active workers."""
     original = serving_module.make_way
 
-    async def dying(tx: Tx, found: int, migration: Migration, *, force: bool) -> None:
-        if found == version:
+    async def dying(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
+        if version == last:
             die()
-        await original(tx, found, migration, force=force)
+        await original(tx, version, migration, force=force)
 
     serving_module.make_way = dying
 

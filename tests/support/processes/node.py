@@ -1,4 +1,4 @@
-"""Node.js, as the environment has it, or this machine."""
+"""Find Node.js in the environment or on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short Python programs, run beside a test in processes of their own."""
+"""Run short Python programs in processes of their own."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ PATIENCE = 60.0
 
 
 async def run_python(program: str, *arguments: str) -> str:
-    """What it printed; its complaint is the error."""
+    """Run a program and return its output; raise with its error output if it fails."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",

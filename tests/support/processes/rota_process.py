@@ -1,4 +1,4 @@
-"""Real rota processes for tests: started, told to stop, paused, killed, and never left behind."""
+"""Real rota processes for tests: start, stop, pause and kill them, and never leave one behind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RotaProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it lives."""
+        """Exit code of the process; None while it is alive."""
         return self._popen.poll()
 
     def wait(self, seconds: float = PATIENCE) -> int:
@@ -68,7 +68,7 @@ class RotaProcess:
         return _descendants(self.pid)
 
     def memory_mb(self) -> float:
-        """What is resident, of it and of all its descendants."""
+        """Resident memory of the process and all its descendants, in MB."""
         return sum(map(_resident_mb, [self.pid, *_descendants(self.pid)]))
 
     def end(self) -> None:

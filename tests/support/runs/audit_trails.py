@@ -1,4 +1,4 @@
-"""What every trail must be: unbroken, legal, in order, and true to the state that its run is in."""
+"""Check audit trails: unbroken, legal, in order, and consistent with the state of the run."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -47,7 +47,7 @@ def check(events: Sequence[Event], state: RunState) -> None:
 
 
 def repeat_everything(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if each answer got lost after its commit: what may be repeated is done twice, and the second answer counts."""
+    """Repeat every repeatable transaction, as if its first answer had been lost after the commit."""
     once = store.database.transact
 
     async def twice(work: Work[T], *, repeatable: bool = True, **how: Any) -> T:

@@ -1,4 +1,4 @@
-"""What tests of expectations do all the time: look as the watchman does, and at what it wrote."""
+"""Helpers for tests of expectations: check them like the watcher, and read what it wrote."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from rota.store.databases.database import Tx
 
 
 async def look(store: Store) -> list[str]:
-    """What has changed: `+start_within` is breached now, `-start_within` met again."""
+    """Check expectations; return the changes: `+start_within` is breached now, `-start_within` met again."""
     changes = await store.expectations.watch()
     return [
         *(f"+{breach.what}" for change in changes for breach in change.breached),

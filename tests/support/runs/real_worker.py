@@ -1,4 +1,4 @@
-"""A real worker inside a harness: its loops run, its heart beats every few milliseconds, time stands still."""
+"""A real worker inside a harness: its loops run and its heartbeats are frequent, while the clock stands still."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of every kind in every state that it can come to, made by hand: for whoever reads runs."""
+"""Build a run of every kind in every state that it can reach, for tests of readers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Life:
         self._held: list[HandWorker] = []
 
     async def live(self) -> None:
-        """What is left alone in the end comes last: time that passes would take it away."""
+        """Build all runs. Those that stay active come last: time that passes would reclaim their leases."""
         await self.harness.client.quotas.update(*SCOPE, max_concurrency=1_000)
         self.harness.app.external("outside", SCHEMA, timeout="1h")
         for name in ("first", "second"):
@@ -54,7 +54,7 @@ class Life:
         await self._elsewhere()
 
     async def _one(self, kind: str, end: End) -> None:
-        """In a queue of its own, so that its workers meet no other."""
+        """Build one run in a queue of its own, so that its workers meet no other."""
         queue = f"{kind}-{end.__name__.strip('_')}"
         names = "ab" if "replicas" in kind else "a"
         workers = [self.harness.worker(f"{queue}-{name}", queues=[queue], labels=["gpu"]) for name in names]
@@ -86,7 +86,7 @@ class Life:
                 await (await self.harness.worker(queues=["parts"]).claim()).fail(error=Fail("no"))
 
     async def _made_by_others(self) -> None:
-        """By a schedule, a retry, a key, a run before it; and skipped by each policy that skips."""
+        """Build runs made by a schedule, a retry, a key, a parent; and skipped by each policy that skips."""
         harness = self.harness
         for overlap in ("skip", "cancel_previous", "queue_all"):
             await harness.client.schedules.create(f"by-{overlap}", "first", every("1m"), overlap=overlap)
@@ -127,7 +127,7 @@ async def _failed(life: Life, worker: HandWorker, _: str) -> None:
 
 
 async def _timed_out(life: Life, worker: HandWorker, _: str) -> None:
-    """In both attempts."""
+    """Time out in both attempts."""
     for _again in range(2):
         for run_id in list(worker.claims):
             await worker.time_out(run_id)

@@ -1,4 +1,4 @@
-"""What store tests do all the time: make a run, claim, report, look at the state."""
+"""Helpers for tests of the store: make a run, claim it, report, read its state."""
 
 from collections.abc import Iterable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""An account of plan times that owes nothing to rota's ledger: instants by brute force, and the rows for them."""
+"""Oracle for the ledger that shares no code with it: plan times by brute force, and the rows for them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def rows(store: Store, sql: str, **values: Any) -> list[Row]:
 
 
 async def change(store: Store, sql: str, **values: Any) -> None:
-    """By hand, past everything that rota checks."""
+    """Change rows by hand, past all of rota's checks."""
 
     async def body(tx: Tx) -> None:
         await tx.fetch_sql(sql, **values)
@@ -52,13 +52,13 @@ def each(step: timedelta, after: int, until: int) -> list[int]:
 
 
 def fires(expression: str, zone: str, first: datetime, last: datetime) -> list[int]:
-    """Those of a cron expression between two instants, by walking over every second."""
+    """Return the times of a cron expression between two instants, by walking over every second."""
     walk = Walk(ZoneInfo(zone), int(first.timestamp()), int(last.timestamp()))
     return [at * SECOND for at in CronOracle(expression).fires(walk)]
 
 
 async def named_by_revisions(store: Store, id: str, until: int) -> list[int]:
-    """What the schedule named while each of its revisions was in force; their triggers are all `every`."""
+    """Return the plan times of each revision of the schedule; their triggers are all `every`."""
     revisions = await rows(store, _REVISIONS, id=id)
     assert [row[0] for row in revisions] == list(range(1, len(revisions) + 1)), "each revision once"
     ends = [row[1] for row in revisions[1:]] + [until]

@@ -1,4 +1,4 @@
-"""Plan times without a rule, which count how often they are asked."""
+"""Fake plan times without a rule, which count how often they are read."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -76,7 +76,7 @@ def standing(
     trigger: Every | After | None = None,
     **policies: Any,
 ) -> StandingOn:
-    """Of a schedule that has decided everything up to `cursor`; `policies` are fields of its definition."""
+    """Return a schedule that has decided everything up to `cursor`; `policies` are fields of its definition."""
     known = known or Steady()
     rule = Rule(trigger=trigger or every("1s"))
     definition = ScheduleDefinition(job="report", rule=rule, **policies)

@@ -1,4 +1,4 @@
-"""Schedules planned in earnest, second by second, with workers that do as a story says."""
+"""Run scenarios of schedules through the real planner, second by second, with scripted workers."""
 
 from collections.abc import Collection, Iterable
 from datetime import timedelta
@@ -19,7 +19,7 @@ SECOND = 1_000_000
 
 
 async def live_through(store: Store, clock: ManualClock, story: Story, tasks: Collection[str]) -> dict[str, list[Told]]:
-    """What each plan time of each schedule got; each of `tasks` is the name of a schedule, and of its job."""
+    """Play a story; return what each plan time of each schedule got. A task names a schedule and its job."""
     start = clock.micros()
     workers = Workers(store, clock, story, tasks)
     scans = set(story.scans())
@@ -36,7 +36,7 @@ async def live_through(store: Store, clock: ManualClock, story: Story, tasks: Co
 
 
 class Workers:
-    """As many as there is work for, which does as the story says."""
+    """As many workers as there is work for, which follow the story."""
 
     def __init__(self, store: Store, clock: ManualClock, story: Story, tasks: Collection[str]) -> None:
         self.began: dict[str, int] = {}
@@ -51,7 +51,7 @@ class Workers:
         return (self._clock.micros() - self._start) // SECOND
 
     async def end(self) -> None:
-        """What is over, and then (there may be some since) what was asked to stop."""
+        """End what is over, then cancel what was asked to stop: there may be more of it since."""
         over = [(held, number) for held, number, until in self._held.values() if until == self.now]
         await self._report((held, self._outcome(number)) for held, number in over)
 
@@ -87,7 +87,7 @@ class Workers:
         return delays[held.attempt - 1] * SECOND if again else None
 
     async def _number(self, run_id: str) -> int:
-        """Of the run among those of its schedule that were made, in the order of their plan times."""
+        """Return the position of the run among its schedule's runs, by plan time."""
         if run_id not in self._numbers:
             await self._count()
         return self._numbers[run_id]
@@ -103,7 +103,7 @@ class Workers:
 
 
 async def became(store: Store, began: dict[str, int], start: int) -> dict[str, list[Told]]:
-    """What each plan time of each schedule got."""
+    """Return what each plan time of each schedule got."""
     found: dict[str, list[Told]] = {}
     after: str | None = None
     while page := await store.list_runs(RunFilter(), 500, after):

@@ -1,4 +1,4 @@
-"""The policies as they were first written down, one plan time after the other: an oracle that shares no code with rota.
+"""Oracle for the policies, one plan time after the other, as first defined: it shares no code with rota.
 
 What a plan time gets is decided in this order: overlap, failure, concurrency. All runs that are not over count as the
 previous ones, not only the last that runs.
@@ -22,7 +22,7 @@ MOST_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Case:
-    """In the words of the page that says what they mean."""
+    """A case in the words of the page that defines the policies."""
 
     overlap: str
     failure: str
@@ -35,7 +35,7 @@ class Case:
 
     @property
     def options(self) -> dict[str, object]:
-        """The same in rota's words, but for the limit."""
+        """Return the case as rota's options, without the limit."""
         return {
             "overlap": OVERLAPS[self.overlap],
             "failure": FAILURES[self.failure],
@@ -48,9 +48,9 @@ CASES = [Case(*words) for words in product(OVERLAPS, FAILURES, CONCURRENCIES, MI
 
 @dataclass(frozen=True)
 class Story:
-    """In seconds: a plan time each `step`; the n-th run that is made takes `lasts(n)`, and fails if `fails(n)`.
+    """A story, in seconds: a plan time each `step`; the n-th run takes `lasts(n)`, and fails if `fails(n)`.
 
-    Nobody plans from the beginning of `away` to its end. `retries`: of its own, a run has so many, that much later.
+    Nobody plans during `away`. `retries` has the number and the delay of a run's own retries.
     """
 
     lasts: Callable[[int], int]
@@ -66,7 +66,7 @@ class Story:
 
 @dataclass
 class Told:
-    """What became of one plan time: run, failed, cancelled, skipped; `began`, `ended`: if and when it did."""
+    """The fate of one plan time: run, failed, cancelled, skipped; `began` and `ended` are None if it did not."""
 
     plan_time: int
     fate: str = "run"
@@ -143,7 +143,7 @@ class _Task:
 
 
 def expected(case: Case, story: Story) -> list[Told]:
-    """What each plan time gets, second by second. Those that nobody caught up with are not told of."""
+    """Return what each plan time gets, second by second, without those that nobody caught up with."""
     task, seen = _Task(case, story), 0
     for now in range(1, story.until + 1):
         task.end(now)
@@ -158,7 +158,7 @@ def expected(case: Case, story: Story) -> list[Told]:
 
 
 def as_told(stories: list[Told]) -> list[str]:
-    """Of a plan time that was skipped nothing else is told; of a run that is not over, not which attempt it is at."""
+    """Describe plan times, without details that a skipped one or an unfinished run does not have."""
     return [_brief(one) for one in stories]
 
 

@@ -1,4 +1,4 @@
-"""A schedule's life at random: planned, paused, edited, triggered, pruned and backfilled while time passes."""
+"""A schedule with a random history: planned, paused, edited, triggered, pruned and backfilled over time."""
 
 import contextlib
 import random
@@ -27,7 +27,7 @@ SHORT = Retention(keep=2, keep_for=timedelta(minutes=20))
 
 
 def ahead() -> ManualClock:
-    """At a full hour that has not come: what looks younger than it is, is kept."""
+    """Return a clock at a full hour in the future: behind the real clock, rows would look too young to prune."""
     clock = ManualClock()
     goal = (HostClock().micros() // HOUR + 2) * HOUR
     clock.advance(timedelta(microseconds=goal - clock.micros()))
@@ -79,7 +79,7 @@ class Life:
         self.clock.advance(timedelta(minutes=minutes, seconds=self.chance.choice([0, 0, 1, 20])))
 
     async def plan(self) -> None:
-        """As the provider of scopes says at this moment, should it be asked."""
+        """Return the scopes that the provider would name at this moment."""
         shops = [scope_of(scope) for scope in SCOPES if self.chance.random() < 0.6]
         await plan(self.store, shops=tuple(shops))
 

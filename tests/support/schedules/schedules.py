@@ -1,4 +1,4 @@
-"""What tests of schedules do all the time: make one, let time pass, plan, look at what came of it."""
+"""Helpers for tests of schedules: make one, let time pass, plan, read the result."""
 
 from datetime import timedelta
 from typing import Any
@@ -45,7 +45,7 @@ async def get_schedule(store: Store, name: str = "s") -> Schedule:
 
 
 async def plan(store: Store, limit: int = 100, **providers: Any) -> int:
-    """All that is due now; the number of runs made, skipped ones included."""
+    """Plan all that is due now; return the number of runs made, skipped ones included."""
     total = 0
     await store.schedules.wake_followers(limit)
     while True:
@@ -56,7 +56,7 @@ async def plan(store: Store, limit: int = 100, **providers: Any) -> int:
 
 
 async def runs_of(store: Store, name: str = "s") -> list[Run]:
-    """By plan time; those that were triggered by hand last."""
+    """Return the runs by plan time; those triggered by hand come last."""
     runs = await store.list_runs(RunFilter(), 500)
     mine = [run for run in runs if run.schedule == name]
     return sorted(mine, key=lambda run: (run.plan_time is None, run.plan_time or run.created_at, run.scope.id, run.id))

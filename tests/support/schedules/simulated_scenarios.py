@@ -1,4 +1,4 @@
-"""The stories of `policy_oracle`, as a simulation tells them."""
+"""Run the scenarios of `policy_oracle` through the simulation."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def simulated(definition: ScheduleDefinition, job: JobDefinition, retry: RetryPo
 
 
 class _AsTold(Assumptions, frozen=True, kw_only=True):
-    """Which runs fail is told by their number."""
+    """Assumptions in which a run's number decides whether it fails."""
 
     story: Story
 

@@ -1,4 +1,4 @@
-"""A server on loopback that answers as it is asked to, and as no server should."""
+"""A server on loopback that answers as told, also in ways that no server should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of the test's own, in a thread: whoever asks it may block, or have another event loop."""
+"""An HTTP server in a thread, for clients that block or have another event loop."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from rota.app import Rota
 
 
 class Site(uvicorn.Server):
-    """On a port of the system's choice, without a word about it; `go_away` is what an outage is."""
+    """Server on a free port, without logs; `go_away` simulates an outage."""
 
     def __init__(self, application: ASGIApp, app: Rota | None = None) -> None:
         super().__init__(

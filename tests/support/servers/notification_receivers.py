@@ -10,7 +10,7 @@ from aiohttp import web
 
 
 class Hook:
-    """What came in, as (headers, body); `statuses` are given one after the other, then 200."""
+    """Received requests as (headers, body); `statuses` are returned one after the other, then 200."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -41,7 +41,7 @@ async def hook() -> AsyncIterator[Hook]:
 
 
 class Mailbox:
-    """What came in, as (recipients, message); while `refuses`, nobody's mail is taken."""
+    """Received mail as (recipients, message); while `refuses`, all mail is refused."""
 
     def __init__(self) -> None:
         self.url = ""

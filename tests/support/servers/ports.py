@@ -1,4 +1,4 @@
-"""Ports for servers that tests start."""
+"""Choose ports for servers that tests start."""
 
 import secrets
 import socket

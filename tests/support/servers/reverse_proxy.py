@@ -1,4 +1,4 @@
-"""A proxy in front of a server: it may do TLS, show the server below a path, and says for whom it asks."""
+"""A reverse proxy: with TLS, below a path, and with X-Forwarded headers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def in_front_of(
     upstream: int, manner: Manner | None = None, *, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[ReverseProxy]:
-    """Before the server on that port of this machine."""
+    """Start a proxy before the server on that port of this machine."""
     proxy = ReverseProxy(upstream, manner or Manner(), tls)
     server = await proxy.begin()
     try:
@@ -112,7 +112,7 @@ async def in_front_of(
 
 
 def certified(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """For a server on this machine that nobody but the test trusts, and for a client that does."""
+    """Create TLS contexts for a server on this machine and for a client that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     today = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Asking what was enqueued: inline, and of a database."""
+"""Test `assert_enqueued` and `assert_not_enqueued`: inline, and with a database."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def test_the_error_shows_what_was_and_the_nearest_of_it() -> None:
     )
     assert message.count("nearest") == 1
     refused(lambda: assert_not_enqueued(welcome, user="ada"), "'welcome' was enqueued once with user='ada'")
-    refused(lambda: assert_enqueued(tally), "'tally' was not enqueued. Of other jobs were: 'welcome' twice")
+    refused(lambda: assert_enqueued(tally), "'tally' was not enqueued. Other jobs were: 'welcome' twice")
 
 
 def test_nothing_at_all_is_said_so() -> None:
     assert_not_enqueued(welcome)
-    refused(lambda: assert_enqueued(welcome), "'welcome' was not enqueued. Nothing was, of any job")
+    refused(lambda: assert_enqueued(welcome), "'welcome' was not enqueued. No job was enqueued at all")
 
 
 def test_the_nearest_is_shown_even_if_it_is_old() -> None:

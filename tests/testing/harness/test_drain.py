@@ -1,4 +1,4 @@
-"""Draining: everything that is due, with the real worker."""
+"""Test `drain`: it runs everything that is due, with the real worker."""
 
 from __future__ import annotations
 

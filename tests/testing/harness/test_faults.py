@@ -1,4 +1,4 @@
-"""What a harness breaks: workers that die in the middle, leases that are lost, a database that goes away."""
+"""Test faults of the harness: workers that die, leases that are lost, a database that goes away."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def nothing(*_: object) -> None: ...
 
 
 class Shop:
-    """What the jobs below call, and tests replace."""
+    """Functions that the jobs below call, and tests replace."""
 
     pay: Callable[..., Any] = staticmethod(nothing)
 

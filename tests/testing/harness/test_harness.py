@@ -1,4 +1,4 @@
-"""The harness as its users see it."""
+"""Test the harness as its users see it."""
 
 import asyncio
 from datetime import timedelta

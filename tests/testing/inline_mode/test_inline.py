@@ -1,4 +1,4 @@
-"""Inline: enqueue means call, and nothing is stored."""
+"""Test inline mode: an enqueue calls the handler, and nothing is stored."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ export interface DeleteJobQuery {
   force?: boolean;
 }
 
-/** What applying does to one schedule, and its next plan times before and after; a pause it leaves alone. */
+/** Effect of applying a file on one schedule, with its next plan times before and after. A pause is left alone. */
 export interface Difference {
   kind: string;
   name: string;
@@ -198,7 +198,7 @@ export interface Difference {
   paused: boolean;
 }
 
-/** `rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is. */
+/** Preview of a document, which could be stored if there are no `problems`. `rule` is None if it makes no sense. */
 export interface DocumentPreview {
   rule: string | null;
   timezone: string;
@@ -206,7 +206,7 @@ export interface DocumentPreview {
   problems: DocumentProblem[];
 }
 
-/** One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
+/** Problem that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
 export interface DocumentProblem {
   code: string;
   detail: string;
@@ -379,7 +379,7 @@ export interface FenceBody {
   fence: number;
 }
 
-/** A key of the schedule's document; None where it has none, so its default. */
+/** Change of one key of a schedule's document; None stands for the default, where the document has no such key. */
 export interface FieldChange {
   key: string;
   before: unknown;
@@ -400,7 +400,7 @@ export interface Finding {
   plan_times: string[];
 }
 
-/** `local` is the plan time in the schedule's zone; `eligible_at` is when its run may start, jitter aside. `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of the day comes twice), `transition` (the first one after the clocks changed). */
+/** A plan time to come. `local` is in the schedule's zone; `eligible_at` is when its run may start, jitter aside. `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of the day comes twice), `transition` (the first one after the clocks changed). */
 export interface Fire {
   plan_time: string;
   local: string;
@@ -1121,7 +1121,7 @@ export interface SimulateBody {
   changes?: Record<string, unknown>;
 }
 
-/** What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`. */
+/** Fate of a plan time; `missed` and `covered` stand for `count` of them, up to `to_at`. */
 export interface SimulatedRun {
   kind: string;
   plan_time: string;
@@ -1134,7 +1134,7 @@ export interface SimulatedRun {
   to_at: string | null;
 }
 
-/** `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
+/** Report of a simulation. `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
 export interface SimulationReport {
   from_at: string;
   until_at: string;

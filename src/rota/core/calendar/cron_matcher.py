@@ -19,7 +19,7 @@ _LEAP = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _WEEKS = sum(1 << 7 * week for week in range(6))
 
 
-class Calendar:
+class CronMatcher:
     """Wall times of a cron expression, in seconds since the epoch as if the clocks showed UTC.
 
     A year is a bit set of its days (there are only 14 different years), a day one of its minutes, a minute one of its

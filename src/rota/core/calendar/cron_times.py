@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, assert_never
 
-from rota.core.calendar.cron_matcher import Calendar
+from rota.core.calendar.cron_matcher import CronMatcher
 from rota.core.calendar.cron_parser import read
 from rota.core.calendar.zones import DAY, LAST_SECOND, Piece, Zone, zone
 
@@ -48,7 +48,7 @@ class CronTimes:
     The span looked at last is a cache, replaced in one assignment: any thread may use the object without a lock.
     """
 
-    def __init__(self, calendar: Calendar, zone: Zone, gap: GapMode, fold: FoldMode) -> None:
+    def __init__(self, calendar: CronMatcher, zone: Zone, gap: GapMode, fold: FoldMode) -> None:
         """Expect `skip` and `both` as modes of an expression without fixed times: nothing is decided for it."""
         self._calendar = calendar
         self._zone = zone
@@ -190,4 +190,4 @@ def cron_times(expression: str, timezone: str, gap: GapMode, fold: FoldMode, sal
 # Thousands of schedules share a handful of expressions; what differs by salt has an entry for each name.
 @lru_cache(maxsize=4_096)
 def _shared(expression: str, place: Zone, gap: GapMode, fold: FoldMode, salt: str) -> CronTimes:
-    return CronTimes(Calendar(read(expression, salt)), place, gap, fold)
+    return CronTimes(CronMatcher(read(expression, salt)), place, gap, fold)

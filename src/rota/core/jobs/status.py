@@ -13,7 +13,7 @@ from rota.values.instants import instant
 
 
 class ResumeMode(StrEnum):
-    """What becomes of the plan times that passed while a job or a schedule was paused."""
+    """Treatment of the plan times that passed while a job or a schedule was paused."""
 
     SKIP = "skip"
     LATEST = "latest"

@@ -14,7 +14,7 @@ from rota.values.scope import Scope
 
 
 class OnConflict(StrEnum):
-    """What an enqueue gets while another run holds its unique key."""
+    """Answer to an enqueue while another run holds its unique key."""
 
     EXISTING = "existing"
     REPLACE = "replace"

@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.ledger.explain_plan_time import Explanation, written
 from rota.core.limits.limits import measure
+from rota.core.runs.admission import Hold
 from rota.core.runs.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
 from rota.core.runs.run import Attempt, Run
 from rota.core.schedules.job_triggers import because, cause_of
@@ -20,7 +21,6 @@ from rota.core.workers.worker import WorkerState, name_of
 from rota.values.durations import age, span
 
 _SHOWN = 5
-MAY_BE_CLAIMED, WAITS_FOR_TIME, WITHIN_LIMITS, WAITS_FOR_RUNS, CONDUCTS_WHEN_DUE = 0, 1, 2, 3, 5
 
 
 class Paused(msgspec.Struct, frozen=True):
@@ -151,11 +151,11 @@ def explain_run(facts: RunFacts) -> Explanation:
 
 def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     run = facts.run
-    if facts.hold == WAITS_FOR_RUNS:
+    if facts.hold == Hold.BLOCKED:
         return _waiting(facts, more)
     more["run_at"] = written(run.run_at)
     when = f"{written(run.run_at)} ({age(run.run_at, facts.now)})"
-    if run.run_at <= facts.now and facts.hold == CONDUCTS_WHEN_DUE:
+    if run.run_at <= facts.now and facts.hold == Hold.PARENT:
         waits = [f"It was due at {when}: it begins as soon as there are workers for its replicas."]
         return waits + _paused(facts, more) + _workers(facts, more)
     if run.run_at <= facts.now:

@@ -17,7 +17,7 @@ from rota.values.scope import Scope
 
 
 class WhenFull(StrEnum):
-    """What happens to one run too many under a limit."""
+    """Treatment of one run too many under a limit."""
 
     QUEUE = "queue"
     SKIP = "skip"

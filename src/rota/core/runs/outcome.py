@@ -11,7 +11,7 @@ from rota.core.states import Outcome, RunState
 
 
 class OnLost(StrEnum):
-    """What becomes of a run whose worker was lost: it is tried again, or has failed, since it may have had effects."""
+    """Treatment of a run whose worker was lost: retry it, or fail it, since it may have had effects."""
 
     RETRY = "retry"
     FAIL = "fail"

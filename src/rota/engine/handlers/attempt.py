@@ -203,7 +203,7 @@ class Reports:
             return None
         attempt.counters = None
         problem = RunError(
-            type="BadResult", message=f"its outcome cannot be described: {type(error).__name__}", code="bad_result"
+            type="BadResult", message=f"the outcome cannot be described: {type(error).__name__}", code="bad_result"
         )
         return self._report(attempt, Outcome.FAILED, problem)
 
@@ -269,11 +269,13 @@ def describe(attempt: Attempt, report: Report) -> str:
     """Return one line about a failed attempt for the worker's log."""
     claim = attempt.claim
     error = msgspec.json.decode(report.error or "null", type=RunError | None)
-    what = without_secrets(f"{error.type}: {error.message.partition(chr(10))[0]:.300}", claim.payload) if error else ""
-    then = f"again in {report.retry_in / 1_000_000:.3g}s" if report.retry_in is not None else "not tried again"
+    problem = (
+        without_secrets(f"{error.type}: {error.message.partition(chr(10))[0]:.300}", claim.payload) if error else ""
+    )
+    then = f"retry in {report.retry_in / 1_000_000:.3g}s" if report.retry_in is not None else "no retry"
     return (
         f"run {claim.run_id} of {claim.job}: attempt {claim.attempt} of {claim.max_attempts} "
-        f"{report.outcome.value}, {then}: {what}"
+        f"{report.outcome.value}, {then}: {problem}"
     )
 
 

@@ -24,7 +24,7 @@ from rota.engine.handlers.local_retry import repeated, timed
 from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.handlers.shield import Guard
 from rota.engine.handlers.threads import HandlerThreads
-from rota.engine.isolation.answer import answer, take_words
+from rota.engine.isolation.answer import answer, take_notes
 from rota.engine.observability.log_capture import speaker
 from rota.errors import BadPayload
 from rota.store import Store
@@ -69,7 +69,7 @@ class Calls:
         self._counters: dict[str, dict[str, float]] = {}
         self._abandoned: set[asyncio.Future[Any]] = set()
         self._replying: set[asyncio.Task[None]] = set()
-        self._making = threading.Lock()
+        self._backend_lock = threading.Lock()
 
     @property
     def zombies(self) -> int:
@@ -112,7 +112,7 @@ class Calls:
         Safe from several threads.
         """
         if attempt.backend is None:
-            with self._making:
+            with self._backend_lock:
                 attempt.backend = attempt.backend or WorkerBackend(attempt, self)
             if attempt.reported:  # a thread or task that the handler left behind asks for it
                 attempt.backend.close()
@@ -127,6 +127,7 @@ class Calls:
             self._threads = HandlerThreads(self._worker.slots)
         future = asyncio.wrap_future(self._threads.submit(call))
         try:
+            # Shielded: a cancelled task cannot stop the thread, whose future must stay pending until it really returns.
             return await asyncio.shield(future)
         finally:
             self._leave(future)
@@ -136,7 +137,7 @@ class Calls:
         from rota.engine.isolation.process_pool import ProcessPool
 
         if self._processes is None:
-            self._processes = ProcessPool(self._worker.slots, on_message=self._told)
+            self._processes = ProcessPool(self._worker.slots, on_message=self._on_message)
         key = attempt.key
         url = getattr(self.store.database, "url", None)
         call = isolated_call.call_of(attempt.handler, attempt.claim, self._worker.id, self.limits, url)
@@ -151,13 +152,13 @@ class Calls:
             return msgspec.json.decode(outcome.value)
         raise isolated_call.raised(outcome.value) if outcome.status == "raised" else isolated_call.died(outcome.value)
 
-    def _told(self, key: str, kind: str, body: bytes) -> None:
+    def _on_message(self, key: str, kind: str, body: bytes) -> None:
         if kind == "began":
             self._host.began(self._isolated[key])
         elif kind == "counters":
             self._counters[key] = msgspec.json.decode(body)
         elif kind == "said":
-            take_words(self.backend(self._isolated[key]), body)
+            take_notes(self.backend(self._isolated[key]), body)
         elif kind == "renew":
             self._host.renew()
         elif kind == "ask":
@@ -167,9 +168,9 @@ class Calls:
 
     async def _reply(self, key: str, body: bytes) -> None:
         attempt = self._isolated[key]
-        no, told = await answer(self.backend(attempt), attempt, body)
+        no, reply = await answer(self.backend(attempt), attempt, body)
         if self._processes:
-            self._processes.reply(key, no, told)
+            self._processes.reply(key, no, reply)
 
     def tell(self, attempt: Attempt) -> None:
         """Request a cooperative stop from a child process. Coroutines and threads see it in their context already."""
@@ -201,11 +202,11 @@ class Calls:
         if attempt.task is not None:
             self._leave(attempt.task)
 
-    def _leave(self, left: asyncio.Future[Any]) -> None:
+    def _leave(self, future: asyncio.Future[Any]) -> None:
         """Keep the slot of a call that goes on after its attempt taken, until it returns."""
-        if not left.done() and left not in self._abandoned:
-            self._abandoned.add(left)
-            left.add_done_callback(self._returned)
+        if not future.done() and future not in self._abandoned:
+            self._abandoned.add(future)
+            future.add_done_callback(self._returned)
 
     def _returned(self, future: asyncio.Future[Any]) -> None:
         self._abandoned.discard(future)

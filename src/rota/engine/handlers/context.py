@@ -222,7 +222,7 @@ class RunContext:
             raise Invalid("a run has at most 100 counters")
         total = counters.get(name, 0) + n
         if not math.isfinite(total):
-            raise Invalid(f"counter {name!r} would grow beyond all numbers")
+            raise Invalid(f"counter {name!r} would exceed the largest number")
         counters[name] = total
 
 

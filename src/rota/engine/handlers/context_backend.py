@@ -69,45 +69,45 @@ class WorkerBackend:
 
     stops_threads = False
 
-    def __init__(self, attempt: Attempt, floor: BackendHost) -> None:
+    def __init__(self, attempt: Attempt, host: BackendHost) -> None:
         self._attempt = attempt
         self._claim = attempt.claim
-        self._floor = floor
-        self._page = floor.note_buffer.page(attempt.claim)
-        self._shield = Shield(attempt, floor.store, floor, self._surely)
+        self._host = host
+        self._notes = host.note_buffer.notes_of(attempt.claim)
+        self._shield = Shield(attempt, host.store, host, self._until_available)
         self._results: dict[str, str | None] | None = None
         self._seen: set[str] = set()
-        self._unwanted: set[str] = set()
+        self._given_up: set[str] = set()
         self._opened = 0
         self._open: dict[str, _Open] = {}
         self._transacting = False
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
         if step is None:
-            self._page.progress(done, summary)
+            self._notes.progress(done, summary)
             return
         opened = self._open.get(step)
         if opened is None:
             raise Invalid(f"step {step!r} is not open", hint="progress of a step is told while it runs")
         opened.done = opened.done if done is None else done
         opened.summary = opened.summary if summary is None else summary
-        self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
+        self._notes.step(self._note(opened, StepState.RUNNING), opened.begun)
 
     def say(self, level: int, logger: str, text: str, *, age: float = 0.0) -> None:
-        self._page.line(level, logger, text, age=age)
+        self._notes.line(level, logger, text, age=age)
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(act, self._floor.note_buffer.loop).result()
+        return asyncio.run_coroutine_threadsafe(act, self._host.note_buffer.loop).result()
 
     async def parents(self) -> Sequence[RelatedRun]:
-        return await self._surely(lambda: self._floor.store.dependencies.parents(self._claim.run_id))
+        return await self._until_available(lambda: self._host.store.dependencies.parents(self._claim.run_id))
 
     async def in_thread(self, call: Callable[[], Any]) -> Any:
-        return await self._floor.in_thread(self._attempt, call)
+        return await self._host.in_thread(self._attempt, call)
 
     def skip_step(self, id: str, reason: str | None) -> None:
         opened = _Open(self._first_time(id), self._next_no(), 0.0, asyncio.Event(), summary=reason)
-        self._page.step(self._note(opened, StepState.SKIPPED), None)
+        self._notes.step(self._note(opened, StepState.SKIPPED), None)
 
     async def open_step(self, id: str, *, interruptible: bool) -> Opened:
         if self._transacting:
@@ -132,23 +132,23 @@ class WorkerBackend:
         self._open[id] = opened
         if definition.timeout is not None and not interruptible:
             seconds = definition.timeout.total_seconds()
-            opened.timer = self._floor.note_buffer.loop.call_later(
-                seconds, self._floor.overdue, self._attempt, definition
+            opened.timer = self._host.note_buffer.loop.call_later(
+                seconds, self._host.overdue, self._attempt, definition
             )
-        self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
-        if id in self._unwanted:
-            self._unwanted.discard(id)
-            self._left(id, None)
+        self._notes.step(self._note(opened, StepState.RUNNING), opened.begun)
+        if id in self._given_up:
+            self._given_up.discard(id)
+            self._leave(id, None)
         return Opened(False, timeout=definition.timeout, shielded=not definition.cancelable)
 
     async def _raise_shield(self, opened: _Open) -> None:
         """Raise the shield of a step. If the handler is interrupted meanwhile, lower it as soon as it is up."""
         # A task of its own: a cancellation must not leave the database unaware whether the shield is up.
-        rising = self._floor.note_buffer.see_to(self._shield.up())
+        rising = self._host.note_buffer.keep_running(self._shield.up())
         try:
             await asyncio.shield(rising)
         except asyncio.CancelledError:
-            self._floor.note_buffer.see_to(self._lower_shield(rising, opened))
+            self._host.note_buffer.keep_running(self._lower_shield(rising, opened))
             raise
 
     async def _lower_shield(self, rising: asyncio.Task[None], opened: _Open) -> None:
@@ -177,14 +177,16 @@ class WorkerBackend:
         if self._results is None:
             recorded = []
             if self._claim.fence > 1 or self._claim.origin_id is not None:
-                recorded = await self._surely(lambda: self._floor.store.notes.recorded_steps(self._claim.run_id))
+                recorded = await self._until_available(
+                    lambda: self._host.store.notes.recorded_steps(self._claim.run_id)
+                )
             done = {step.id: step.result for step in recorded if step.state is StepState.SUCCEEDED}
             self._results = {**steps_within(self._claim.part, done), **(self._results or {})}
         return self._results
 
     async def close_step(self, id: str, result: object) -> Any:
         try:
-            text = stored(id, result, self._floor.limits)
+            text = stored(id, result, self._host.limits)
         except Exception as error:
             await self.leave_step(id, error)
             raise
@@ -194,7 +196,7 @@ class WorkerBackend:
     async def keep_result(self, id: str, text: str) -> None:
         """Store the result of a step, given as JSON."""
         opened = self._open[id]
-        self._page.forget_step(within(self._claim.part, id))
+        self._notes.forget_step(within(self._claim.part, id))
         try:
             await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))
             (await self._results_before())[id] = text
@@ -202,29 +204,29 @@ class WorkerBackend:
             self._end(id)
 
     async def leave_step(self, id: str, error: BaseException | None) -> None:
-        begun_again = error is None or isinstance(error, Snooze)
-        await self.keep_error(id, None if error is None or begun_again else error_of(error))
+        opens_again = error is None or isinstance(error, Snooze)
+        await self.keep_error(id, None if error is None or opens_again else error_of(error))
 
     async def keep_error(self, id: str, error: RunError | None) -> None:
         """Leave a step with an error. It may be opened again, in this attempt or the next."""
-        if leaving := self._left(id, error):
+        if leaving := self._leave(id, error):
             await asyncio.shield(leaving)
 
     def give_up_step(self, id: str) -> None:
         if id in self._open:
-            self._left(id, None)
+            self._leave(id, None)
         elif id in self._seen:  # race: a child process gave up while its request to open the step was under way
-            self._unwanted.add(id)
+            self._given_up.add(id)
 
-    def _left(self, id: str, error: RunError | None) -> asyncio.Task[None] | None:
+    def _leave(self, id: str, error: RunError | None) -> asyncio.Task[None] | None:
         """Leave a step; return the task that lowers its shield, if it has one."""
         opened = self._open[id]
         self._seen.discard(id)
         text = None if error is None else msgspec.json.encode(error).decode()
         note = self._note(opened, StepState.RUNNING if error is None else StepState.FAILED, error=text)
         if not opened.definition.cancelable:
-            return self._floor.note_buffer.see_to(self._lower(id, opened, note))
-        self._page.step(note, opened.begun)
+            return self._host.note_buffer.keep_running(self._lower(id, opened, note))
+        self._notes.step(note, opened.begun)
         self._end(id)
         return None
 
@@ -243,10 +245,10 @@ class WorkerBackend:
     async def _record(self, opened: _Open, note: StepNote) -> None:
         """Write the end of a step at once, and to completion even if the handler is interrupted: its work is done."""
         if opened.definition.cancelable:
-            writing = self._surely(lambda: self._floor.note_buffer.write_step(note))
+            writing = self._until_available(lambda: self._host.note_buffer.write_step(note))
         else:
             writing = self._shield.down(note)
-        if not await asyncio.shield(self._floor.note_buffer.see_to(writing)):
+        if not await asyncio.shield(self._host.note_buffer.keep_running(writing)):
             raise LeaseLost(self._claim.run_id, self._claim.fence)
 
     def _note(self, opened: _Open, state: StepState, **ending: str | None) -> StepNote:
@@ -267,9 +269,9 @@ class WorkerBackend:
         )
 
     def _now(self) -> float:
-        return self._floor.store.clock.monotonic()
+        return self._host.store.clock.monotonic()
 
-    async def _surely(self, act: Callable[[], Awaitable[T]]) -> T:
+    async def _until_available(self, act: Callable[[], Awaitable[T]]) -> T:
         """Repeat `act` while the database is unavailable, for as long as the attempt goes on."""
         while True:
             try:
@@ -284,11 +286,11 @@ class WorkerBackend:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         if self._transacting:
-            raise Invalid("a transaction is open already in this run")
+            raise Invalid("this run has an open transaction already")
         self._transacting = True
         try:
             await self.flush()
-            async with transaction(self._floor.store, self._claim, self._floor.limits, self._end_of_run) as tx:
+            async with transaction(self._host.store, self._claim, self._host.limits, self._end_of_run) as tx:
                 yield tx
             if tx.is_finished:
                 self.finish()
@@ -297,30 +299,30 @@ class WorkerBackend:
 
     async def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
         """Return what is committed with the handler's own work: its success, and its notes."""
-        return self._floor.success(self._attempt, result), self.last_words()
+        return self._host.success(self._attempt, result), self.unwritten_notes()
 
-    def last_words(self) -> Notes:
+    def unwritten_notes(self) -> Notes:
         """Return the notes that are not known to be written.
 
         They stay pending until the end of the run is committed.
         """
-        return self._page.last_words()
+        return self._notes.unwritten_notes()
 
     def finish(self) -> None:
         """Mark the run as ended by its handler's own transaction, together with its notes."""
         self._attempt.finish()
-        self._page.written(self._page.take())
+        self._notes.written(self._notes.take())
         self.close()
 
     def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
         return sync_transaction(self.transaction(), self.wait)
 
     async def flush(self) -> None:
-        await self._surely(self._floor.note_buffer.flush)
+        await self._until_available(self._host.note_buffer.flush)
 
     def close(self) -> None:
         """Ignore further notes: the attempt is over, though its threads may go on."""
-        self._page.close()
+        self._notes.close()
         for opened in self._open.values():
             if opened.timer is not None:
                 opened.timer.cancel()

@@ -38,5 +38,5 @@ class RunFields(dict[str, object]):
 def run_fields() -> dict[str, object]:
     """Return the fields of the current run and worker; empty outside of handlers."""
     claim, worker = current_run.get(), current_worker.get()
-    known: dict[str, object] = {} if claim is None else RunFields(claim)
-    return known if worker is None else {**known, "worker": worker}
+    fields: dict[str, object] = {} if claim is None else RunFields(claim)
+    return fields if worker is None else {**fields, "worker": worker}

@@ -20,16 +20,16 @@ COUNTER = "local_retries"
 
 async def repeated(attempt: Attempt, call: Callable[[Attempt], Awaitable[object]]) -> object:
     """Call until it succeeds, without delay and under the attempt's one timeout; measures are summed over all calls."""
-    left = attempt.handler.definition.local_retries
+    remaining = attempt.handler.definition.local_retries
     spent: Measures | None = None
     while True:
         try:
             return await call(attempt)
         except Exception as error:
-            if not left or not _worth_repeating(attempt, error):
+            if not remaining or not _worth_repeating(attempt, error):
                 raise
-            left -= 1
-            _note(attempt, error, left)
+            remaining -= 1
+            _note(attempt, error, remaining)
             if attempt.backend is not None:
                 attempt.backend.begin_again()
         finally:
@@ -48,14 +48,22 @@ def _worth_repeating(attempt: Attempt, error: Exception) -> bool:
     return not isinstance(error, Fail | Retry | Snooze | StepTimedOut | LeaseLost)
 
 
-def _note(attempt: Attempt, error: Exception, left: int) -> None:
+def _note(attempt: Attempt, error: Exception, remaining: int) -> None:
     counters = attempt.counters = attempt.counters if attempt.counters is not None else {}
     counters[COUNTER] = counters.get(COUNTER, 0) + 1
-    told = error.error if isinstance(error, RaisedElsewhere) else error_of(error)
+    description = error.error if isinstance(error, RaisedElsewhere) else error_of(error)
     claim, count = attempt.claim, attempt.handler.definition.local_retries
     log.warning(
-        "run %s of %s: attempt %d raised %s: %.300s; it is repeated here and now (%d of %d)",
-        *(claim.run_id, claim.job, claim.attempt, told.type, told.message.partition("\n")[0], count - left, count),
+        "run %s of %s: attempt %d raised %s: %.300s; retrying locally (%d of %d)",
+        *(
+            claim.run_id,
+            claim.job,
+            claim.attempt,
+            description.type,
+            description.message.partition("\n")[0],
+            count - remaining,
+            count,
+        ),
     )
 
 

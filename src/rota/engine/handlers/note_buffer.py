@@ -51,7 +51,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
         return len(self.text) + len(self.logger) + _PER_LINE
 
 
-class _Sheet(msgspec.Struct, frozen=True):
+class _Chunk(msgspec.Struct, frozen=True):
     """Log lines under a number. They are written again under it until the database has answered: idempotent."""
 
     no: int
@@ -85,22 +85,22 @@ class Log:
             self._last_size -= self._last.popleft().size
             self._lost = True
 
-    def sheets(self) -> list[_Sheet]:
-        """Return the lines since the last call, as numbered sheets."""
-        sheets = []
+    def chunks(self) -> list[_Chunk]:
+        """Return the lines since the last call, as numbered chunks."""
+        chunks = []
         if self._first:
             self._no += 1
-            sheets.append(_Sheet(self._no, tuple(self._first), ()))
+            chunks.append(_Chunk(self._no, tuple(self._first), ()))
             self._first.clear()
         if self._last:
             self._no += 2 if self._lost else 1
-            sheets.append(_Sheet(self._no, tuple(self._last), self._make_room()))
+            chunks.append(_Chunk(self._no, tuple(self._last), self._make_room()))
             self._last.clear()
             self._last_size, self._lost = 0, False
-        return sheets
+        return chunks
 
     def _make_room(self) -> tuple[int, ...]:
-        """Return the numbers of earlier sheets that this one displaces."""
+        """Return the numbers of earlier chunks that this one displaces."""
         self._kept.append((self._no, self._last_size))
         self._kept_size += self._last_size
         drops = []
@@ -124,7 +124,7 @@ class AttemptNotes:
         self._progressed = False
         self._steps: dict[str, StepNote] = {}
         self._begun: dict[str, float] = {}
-        self._unsent: list[_Sheet] = []
+        self._unsent: list[_Chunk] = []
         self._taken = Notes()  # on their way
         self._lock = threading.Lock()
         self._is_closed = False
@@ -145,8 +145,8 @@ class AttemptNotes:
     def line(self, level: int, logger: str, text: str, *, age: float = 0.0) -> None:
         if self._log is None or self._is_closed:
             return
-        words, name = storable(text, LONGEST_LINE), storable(logger, LONGEST_LOGGER)
-        line = Line(self._clock.monotonic() - age, level, name, words)
+        line_text, name = storable(text, LONGEST_LINE), storable(logger, LONGEST_LOGGER)
+        line = Line(self._clock.monotonic() - age, level, name, line_text)
         with self._lock:
             self._log.add(line)
         self._changed(self)
@@ -170,40 +170,40 @@ class AttemptNotes:
     def take(self) -> Notes:
         """Take everything that is to be written now."""
         with self._lock:
-            notes = self._taken = self._told(Notes())
+            notes = self._taken = self._pending(Notes())
             self._progressed, self._steps = False, {}
         return notes
 
-    def last_words(self) -> Notes:
+    def unwritten_notes(self) -> Notes:
         """Return everything not known to be written. A write in flight may arrive after the end of the run."""
         with self._lock:
-            return self._told(self._taken)
+            return self._pending(self._taken)
 
-    def _told(self, besides: Notes) -> Notes:
+    def _pending(self, besides: Notes) -> Notes:
         now = self._clock.monotonic()
-        for sheet in self._log.sheets() if self._log else ():
-            self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]
+        for chunk in self._log.chunks() if self._log else ():
+            self._unsent = [earlier for earlier in self._unsent if earlier.no not in chunk.drops] + [chunk]
         progress = ProgressNote(self.run_id, self.fence, self._done, self._summary)
         steps = {note.id: note for note in besides.steps} | self._steps
         return Notes(
             (progress,) if self._progressed or besides.progress else (),
             tuple(self._aged(note, now) for note in steps.values()),
-            tuple(self._log_note(sheet, now) for sheet in self._unsent),
+            tuple(self._log_note(chunk, now) for chunk in self._unsent),
         )
 
     def _aged(self, note: StepNote, now: float) -> StepNote:
         begun = self._begun.get(note.id)
         return note if begun is None else msgspec.structs.replace(note, age=_micros(now - begun))
 
-    def _log_note(self, sheet: _Sheet, now: float) -> LogNote:
-        lines = [(_micros(now - line.at), line.level, line.logger, line.text) for line in sheet.lines]
-        return LogNote(self.run_id, self.fence, self.attempt, sheet.no, encoded(lines), sheet.drops)
+    def _log_note(self, chunk: _Chunk, now: float) -> LogNote:
+        lines = [(_micros(now - line.at), line.level, line.logger, line.text) for line in chunk.lines]
+        return LogNote(self.run_id, self.fence, self.attempt, chunk.no, encoded(lines), chunk.drops)
 
     def written(self, notes: Notes) -> None:
         sent = {note.no for note in notes.logs}
         with self._lock:
             self._taken = Notes()
-            self._unsent = [sheet for sheet in self._unsent if sheet.no not in sent]
+            self._unsent = [chunk for chunk in self._unsent if chunk.no not in sent]
 
     def give_back(self, notes: Notes) -> None:
         """Take back notes that were not written; newer ones have precedence."""
@@ -228,9 +228,9 @@ class NoteBuffer:
         self._wake = asyncio.Event()
         self._writing = asyncio.Lock()
         self._ends: Batcher[StepNote, bool] = Batcher(self._write_steps)
-        self._seen_to: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
 
-    def page(self, claim: Claim) -> AttemptNotes:
+    def notes_of(self, claim: Claim) -> AttemptNotes:
         return AttemptNotes(claim, self._log_limit, self._store.clock, self._changed)
 
     async def write_step(self, note: StepNote) -> bool:
@@ -241,18 +241,18 @@ class NoteBuffer:
         gone = await self._store.notes.write(Notes(steps=tuple(notes)))
         return [(note.run_id, note.fence) not in gone for note in notes]
 
-    def see_to(self, writing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def keep_running(self, writing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run `writing` in a task that outlives its caller; reports wait for it."""
         task = asyncio.create_task(writing)
-        self._seen_to.add(task)
-        task.add_done_callback(self._seen_to.discard)
-        task.add_done_callback(_look_at)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        task.add_done_callback(_retrieve_exception)
         return task
 
-    def _changed(self, page: AttemptNotes) -> None:
+    def _changed(self, attempt: AttemptNotes) -> None:
         with self._lock:
-            is_new = page not in self._dirty
-            self._dirty.add(page)
+            is_new = attempt not in self._dirty
+            self._dirty.add(attempt)
         if is_new:
             with contextlib.suppress(RuntimeError):  # the loop may be closed, and the handler's thread still at work
                 self.loop.call_soon_threadsafe(self._wake.set)
@@ -272,35 +272,37 @@ class NoteBuffer:
         """Write everything pending and wait for writes in flight. What fails now is written again later."""
         if self._dirty or self._writing.locked():
             await self._write_dirty()
-        if self._seen_to:
-            await asyncio.wait(self._seen_to)
+        if self._background:
+            await asyncio.wait(self._background)
 
     async def _write_dirty(self) -> None:
+        # `_writing` admits one writer at a time, so that notes of one attempt reach the database in order; `_lock` only
+        # protects the set, because handlers' threads add to it. It is never held together with an attempt's own lock.
         async with self._writing:
             with self._lock:
-                pages, self._dirty = self._dirty, set()
-            left = sorted(pages, key=lambda page: page.run_id)
+                attempts, self._dirty = self._dirty, set()
+            remaining = sorted(attempts, key=lambda attempt: attempt.run_id)
             try:
-                while left:
-                    left = left[await self._write_some(left) :]
+                while remaining:
+                    remaining = remaining[await self._write_some(remaining) :]
             finally:
-                for page in left:
-                    self._changed(page)
+                for attempt in remaining:
+                    self._changed(attempt)
 
-    async def _write_some(self, pages: Sequence[AttemptNotes]) -> int:
+    async def _write_some(self, attempts: Sequence[AttemptNotes]) -> int:
         """Write as many as fit well into one statement; return how many attempts were covered."""
         taken: dict[AttemptNotes, Notes] = {}
         size = 0
-        for page in pages:
-            notes = taken[page] = page.take()
+        for attempt in attempts:
+            notes = taken[attempt] = attempt.take()
             size += sum(len(note.lines) for note in notes.logs)
             if size > _BYTES:
                 break
         try:
             await self._write(taken)
         except BaseException:
-            for page, notes in taken.items():
-                page.give_back(notes)
+            for attempt, notes in taken.items():
+                attempt.give_back(notes)
             raise
         return len(taken)
 
@@ -311,29 +313,29 @@ class NoteBuffer:
             raise
         except Exception as error:  # one bad note fails the whole batch: write each on its own to find it
             gone = set()
-            for page, notes in taken.items() if len(taken) > 1 else ():
-                await self._write({page: notes})
+            for attempt, notes in taken.items() if len(taken) > 1 else ():
+                await self._write({attempt: notes})
             if len(taken) == 1:
-                log.warning("notes of run %s cannot be stored, and are dropped: %s", next(iter(taken)).run_id, error)
-        for page, notes in taken.items():
-            page.written(notes)
-            if (page.run_id, page.fence) in gone:
+                log.warning("dropping notes of run %s, which cannot be stored: %s", next(iter(taken)).run_id, error)
+        for attempt, notes in taken.items():
+            attempt.written(notes)
+            if (attempt.run_id, attempt.fence) in gone:
                 self.refused += 1
-                self._lost(page.run_id, page.fence)
+                self._lost(attempt.run_id, attempt.fence)
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
     """Retrieve the exception of a task that perhaps nobody awaits, or asyncio logs a complaint."""
     if not task.cancelled():
         task.exception()
 
 
 def _together(notes: Iterable[Notes]) -> Notes:
-    kept = list(notes)
+    batches = list(notes)
     return Notes(
-        tuple(note for one in kept for note in one.progress),
-        tuple(note for one in kept for note in one.steps),
-        tuple(note for one in kept for note in one.logs),
+        tuple(note for batch in batches for note in batch.progress),
+        tuple(note for batch in batches for note in batch.steps),
+        tuple(note for batch in batches for note in batch.logs),
     )
 
 

@@ -36,12 +36,16 @@ class Shield:
     """
 
     def __init__(
-        self, attempt: Attempt, store: Store, guard: Guard, surely: Callable[[Callable[[], Awaitable[Any]]], Any]
+        self,
+        attempt: Attempt,
+        store: Store,
+        guard: Guard,
+        until_available: Callable[[Callable[[], Awaitable[Any]]], Any],
     ) -> None:
         self._attempt = attempt
         self._notes = store.notes
         self._guard = guard
-        self._surely = surely
+        self._until_available = until_available
         self._changing = asyncio.Lock()
         self._no = 0
 
@@ -54,7 +58,7 @@ class Shield:
         async with self._changing:
             self._no += 1
             lease, another = (claim.run_id, claim.fence), self._attempt.shields > 0
-            shielded = await self._surely(lambda: self._notes.shield(*lease, self._no, another=another))
+            shielded = await self._until_available(lambda: self._notes.shield(*lease, self._no, another=another))
             if shielded is None:
                 raise LeaseLost(claim.run_id, claim.fence)
             if not shielded:
@@ -72,10 +76,10 @@ class Shield:
         async with self._changing:
             try:
                 if attempt.shields > 1:
-                    gone = await self._surely(lambda: self._notes.write(notes))
+                    gone = await self._until_available(lambda: self._notes.write(notes))
                 else:
-                    gone = await self._surely(lambda: self._notes.unshield(notes, grace, self._no))
-            finally:
+                    gone = await self._until_available(lambda: self._notes.unshield(notes, grace, self._no))
+            finally:  # also if the lease is lost: the attempt ends, and its count must not block that
                 attempt.shields -= 1
             self._guard.unshielded(attempt)
         return not gone

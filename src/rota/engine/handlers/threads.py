@@ -27,6 +27,7 @@ class HandlerThreads:
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()
         self._inbox.put((future, contextvars.copy_context(), call))
+        # The semaphore counts idle threads. Taking a permit reserves one for this call, so no thread is started for it.
         if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
             thread = threading.Thread(target=self._serve, name=f"rota-handler-{len(self._threads) + 1}", daemon=True)
             self._threads.append(thread)
@@ -45,7 +46,7 @@ class HandlerThreads:
                     future.set_exception(error)
                 else:
                     future.set_result(result)
-            del work, future, context, call
+            del work, future, context, call  # an idle thread must not keep the last call's objects alive
             self._idle.release()
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ class Tracked(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         if not isinstance(self._items, Iterable):
-            raise TypeError("these items come one by one: use `async for`")
+            raise TypeError("these items are an async iterable: use `async for`")
         count = 0
         self._tell(count)
         for item in self._items:

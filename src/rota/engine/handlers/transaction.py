@@ -92,8 +92,7 @@ async def transaction(
         report, notes = await end(tx.result) if tx.is_finished else (None, None)
         # `seal` checks the fence and writes the report last, in the same transaction: a worker that lost its lease
         # rolls everything back.
-        queues = await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))
-    store.database.notify(queues)
+        await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))
 
 
 @contextlib.contextmanager

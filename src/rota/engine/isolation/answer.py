@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.worker")
 
 
-def take_words(backend: WorkerBackend, body: bytes) -> None:
+def take_notes(backend: WorkerBackend, body: bytes) -> None:
     """Pass the notes in `body` to the backend."""
-    said = msgspec.json.decode(body, type=ChildNotes)
-    for age, level, logger, text in said.lines:
+    notes = msgspec.json.decode(body, type=ChildNotes)
+    for age, level, logger, text in notes.lines:
         backend.say(level, logger, text, age=age / 1_000_000)
-    if said.progress is not None:
-        backend.progress(*said.progress, None)
-    for step, (done, summary) in said.steps.items():
+    if notes.progress is not None:
+        backend.progress(*notes.progress, None)
+    for step, (done, summary) in notes.steps.items():
         try:
             backend.progress(done, summary, step)
         except Invalid as error:
@@ -35,33 +35,33 @@ def take_words(backend: WorkerBackend, body: bytes) -> None:
 
 async def answer(backend: WorkerBackend, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
     """Carry out one request; return its number and the encoded answer."""
-    ask = msgspec.json.decode(body, type=ChildRequest)
+    request = msgspec.json.decode(body, type=ChildRequest)
     try:
-        told = await _answer(backend, attempt, ask)
+        reply = await _answer(backend, attempt, request)
     except (RotaError, Cancelled) as error:
-        told = refusal_of(error)
+        reply = refusal_of(error)
     except Exception as error:  # the child waits for an answer, whatever went wrong
-        log.exception("what run %s asked could not be done", attempt.claim.run_id)
-        told = refusal_of(error)
-    return ask.no, msgspec.json.encode(told)
+        log.exception("a request of run %s failed", attempt.claim.run_id)
+        reply = refusal_of(error)
+    return request.no, msgspec.json.encode(reply)
 
 
-async def _answer(backend: WorkerBackend, attempt: Attempt, ask: ChildRequest) -> ChildAnswer:
-    match ask.verb:
+async def _answer(backend: WorkerBackend, attempt: Attempt, request: ChildRequest) -> ChildAnswer:
+    match request.verb:
         case "open_step":
-            return ChildAnswer(opened=await backend.open_step(ask.id, interruptible=ask.interruptible))
+            return ChildAnswer(opened=await backend.open_step(request.id, interruptible=request.interruptible))
         case "close_step":
-            await backend.keep_result(ask.id, ask.text or "null")
+            await backend.keep_result(request.id, request.text or "null")
         case "leave_step":
-            await backend.keep_error(ask.id, described(ask.text))
+            await backend.keep_error(request.id, described(request.text))
         case "give_up_step":
-            backend.give_up_step(ask.id)
+            backend.give_up_step(request.id)
         case "skip_step":
-            backend.skip_step(ask.id, msgspec.json.decode(ask.text or "null", type=str | None))
+            backend.skip_step(request.id, msgspec.json.decode(request.text or "null", type=str | None))
         case "flush":
             await backend.flush()
-        case "last_words":
-            return ChildAnswer(notes=backend.last_words())
+        case "unwritten_notes":
+            return ChildAnswer(notes=backend.unwritten_notes())
         case "parents":
             return ChildAnswer(parents=list(await backend.parents()))
         case "finished":

@@ -76,10 +76,10 @@ class ChildBackend:
         self._limits = limits
         self._database_url = database_url
         self._began = time.monotonic()
-        self._said = ChildNotes()
+        self._notes = ChildNotes()
         self._lines: list[tuple[float, int, str, str]] = []
         self._lock = threading.Lock()
-        self._sending_now = threading.Lock()
+        self._send_lock = threading.Lock()
         self._wake = threading.Event()
         self._sent_at = 0.0
         self._closed = False
@@ -90,19 +90,19 @@ class ChildBackend:
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
         with self._lock:
-            old = (self._said.progress if step is None else self._said.steps.get(step)) or (None, None)
+            old = (self._notes.progress if step is None else self._notes.steps.get(step)) or (None, None)
             new = (old[0] if done is None else done, old[1] if summary is None else summary)
             if step is None:
-                self._said.progress = new
+                self._notes.progress = new
             else:
-                self._said.steps[step] = new
+                self._notes.steps[step] = new
         self._send_soon()
 
     def say(self, _attempt: object, level: int, logger: str, text: str) -> None:
-        words = storable(text, LONGEST_LINE)
+        line = storable(text, LONGEST_LINE)
         with self._lock:
             if len(self._lines) < _MOST_LINES:
-                self._lines.append((time.monotonic(), level, storable(logger, LONGEST_LOGGER), words))
+                self._lines.append((time.monotonic(), level, storable(logger, LONGEST_LOGGER), line))
         self._send_soon(at_once=level >= _WARNING)
 
     def _send_soon(self, *, at_once: bool = False) -> None:
@@ -114,11 +114,11 @@ class ChildBackend:
             self._send()
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._sending, name="rota-words", daemon=True)
+            self._thread = threading.Thread(target=self._send_loop, name="rota-notes", daemon=True)
             self._thread.start()
         self._wake.set()
 
-    def _sending(self) -> None:
+    def _send_loop(self) -> None:
         while not self._closed:
             self._wake.wait()
             self._wake.clear()
@@ -127,15 +127,15 @@ class ChildBackend:
 
     def _send(self) -> None:
         """Send all pending notes. The outer lock keeps messages in order; handlers only ever wait for the inner one."""
-        with self._sending_now:
+        with self._send_lock:
             self._sent_at = time.monotonic()
             with self._lock:
-                said, self._said = self._said, ChildNotes()
+                notes, self._notes = self._notes, ChildNotes()
                 lines, self._lines = self._lines, []
             now = time.monotonic()
-            said.lines = [(int((now - at) * 1_000_000), level, name, text) for at, level, name, text in lines]
-            if said != ChildNotes():
-                self._link.send("said", msgspec.json.encode(said))
+            notes.lines = [(int((now - at) * 1_000_000), level, name, text) for at, level, name, text in lines]
+            if notes != ChildNotes():
+                self._link.send("said", msgspec.json.encode(notes))
 
     def close(self) -> None:
         """Send the last notes, before the call's answer is sent."""
@@ -150,15 +150,15 @@ class ChildBackend:
         if self._transacting:
             raise Invalid("a step cannot be opened inside a transaction", hint="open it before, or after")
         try:
-            told = await self._ask("open_step", id, interruptible=interruptible)
+            answer = await self._ask("open_step", id, interruptible=interruptible)
         except asyncio.CancelledError:
             self.give_up_step(id)
             raise
-        assert told.opened is not None
-        if told.opened.shielded:
+        assert answer.opened is not None
+        if answer.opened.shielded:
             self._shielded.add(id)
             self._standing.shields += 1
-        return told.opened
+        return answer.opened
 
     async def close_step(self, id: str, result: object) -> Any:
         try:
@@ -195,22 +195,22 @@ class ChildBackend:
         self, verb: str, id: str = "", text: str | None = None, *, interruptible: bool = False
     ) -> ChildAnswer:
         self._send()  # notes written before the request must arrive before it
-        ask = ChildRequest(self._link.next_no(), verb, id, text, interruptible)
-        body = msgspec.json.encode(ask)
+        request = ChildRequest(self._link.next_no(), verb, id, text, interruptible)
+        body = msgspec.json.encode(request)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            answer = self._link.ask(ask.no, body)
+            reply = self._link.ask(request.no, body)
         else:
-            answer = await asyncio.to_thread(self._link.ask, ask.no, body)
-        told = msgspec.json.decode(answer, type=ChildAnswer)
-        if told.refusal is not None:
-            raise self._refused(told)
-        return told
+            reply = await asyncio.to_thread(self._link.ask, request.no, body)
+        answer = msgspec.json.decode(reply, type=ChildAnswer)
+        if answer.refusal is not None:
+            raise self._refused(answer)
+        return answer
 
-    def _refused(self, told: ChildAnswer) -> BaseException:
-        message = told.refusal or ""
-        match told.kind:
+    def _refused(self, answer: ChildAnswer) -> BaseException:
+        message = answer.refusal or ""
+        match answer.kind:
             case "LeaseLost":
                 return LeaseLost(self._claim.run_id, self._claim.fence)
             case "Cancelled":
@@ -237,7 +237,7 @@ class ChildBackend:
         if self._database_url is None:
             raise Unavailable("a child process cannot reach this database")
         if self._transacting:
-            raise Invalid("a transaction is open already in this run")
+            raise Invalid("this run has an open transaction already")
         self._transacting = True
         store = Store(open_database(self._database_url))
         try:
@@ -264,7 +264,7 @@ class ChildBackend:
             limited=claim.limited,
             part=claim.part,
         )
-        return report, (await self._ask("last_words")).notes or Notes()
+        return report, (await self._ask("unwritten_notes")).notes or Notes()
 
     @contextmanager
     def sync_transaction(self) -> Iterator[SyncTransaction]:

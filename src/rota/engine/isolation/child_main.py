@@ -101,7 +101,7 @@ class Link:
             try:
                 callback()
             except Exception:
-                logger.exception("a callback for cancelling failed")
+                logger.exception("a cancel callback failed")
 
     def close(self) -> None:
         """Drop the callbacks: a late cancel must not reach what the call left behind, such as a closed event loop."""
@@ -120,7 +120,7 @@ class ParentSocket:
 
     def send(self, message: Upward) -> None:
         data = frame(message)
-        with self._sending:
+        with self._sending:  # threads of a handler send, too: frames must not interleave
             self._sock.sendall(data)
 
     def read(self) -> None:
@@ -210,23 +210,23 @@ def _set_up(setup: Setup) -> None:
         os.environ["PYTHONPATH"] = setup.pythonpath
 
 
-def serve(wire: ParentSocket, invoke: str) -> None:
+def serve(parent_socket: ParentSocket, invoke: str) -> None:
     while True:
-        link, call = wire.calls.get()
-        answer = execute(call, link, wire, invoke)
+        link, call = parent_socket.calls.get()
+        answer = execute(call, link, parent_socket, invoke)
         link.close()
         _flush_output()
-        wire.send(answer)
+        parent_socket.send(answer)
 
 
-def execute(call: ProcessCall, link: Link, wire: ParentSocket, invoke: str) -> Answer:
+def execute(call: ProcessCall, link: Link, parent_socket: ParentSocket, invoke: str) -> Answer:
     usage: Usage | None = None
     try:
         run = cast("Callable[[object, bytes, bytes, Link], bytes]", find(*invoke.split(":")))
         _prepare()
         target = find(call.module, call.qualname, call.main_path)
         usage = Usage(link.serial)  # after the imports, which are no call's own work
-        wire.send(Began(link.serial, usage.cpu_ms, usage.memory_fresh))
+        parent_socket.send(Began(link.serial, usage.cpu_ms, usage.memory_fresh))
         with confined(call.cpu_limit, call.memory_limit):
             value = run(_callable(target), call.payload, call.context, link)
         return Answer(link.serial, "returned", value, usage.cpu_time_ms(), usage.memory_peak_mb())
@@ -241,10 +241,10 @@ def find(module: str, qualname: str, main_path: str | None = None) -> object:
         raise BadConfig(
             f"{module}.{qualname} cannot be reached from another process", hint="define it at the top of its module"
         )
-    found: object = _main_module(main_path) if module == "__main__" else importlib.import_module(module)
+    target: object = _main_module(main_path) if module == "__main__" else importlib.import_module(module)
     for name in qualname.split("."):
-        found = getattr(found, name)
-    return found
+        target = getattr(target, name)
+    return target
 
 
 def _callable(target: Any) -> object:
@@ -252,13 +252,13 @@ def _callable(target: Any) -> object:
     if _is_job(target):
         return target.handler.call
     module = sys.modules.get(getattr(target, "__module__", None) or "")
-    jobs = [one for one in vars(module).values() if _is_job(one)] if module else []
+    jobs = [value for value in vars(module).values() if _is_job(value)] if module else []
     return next((job.handler.call for job in jobs if job.fn is target), getattr(target, "fn", target))
 
 
-def _is_job(found: object) -> bool:
+def _is_job(value: object) -> bool:
     """Return whether an object is a job, by its class alone: attribute access may fail, as on a proxy."""
-    return type(found).__module__ == "rota.job"
+    return type(value).__module__ == "rota.job"
 
 
 def _main_module(path: str | None) -> ModuleType:
@@ -311,7 +311,7 @@ def _text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "<its message could not be written>"
+        return "<message cannot be shown>"
 
 
 def _last_part(text: str) -> str:
@@ -371,9 +371,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _keep_running)
     forking = Forking(sock)
     os.register_at_fork(before=forking.before, after_in_parent=forking.in_parent, after_in_child=forking.in_child)
-    wire = ParentSocket(sock)
-    threading.Thread(target=wire.read, name="rota-wire", daemon=True).start()
-    serve(wire, options.invoke)
+    parent_socket = ParentSocket(sock)
+    threading.Thread(target=parent_socket.read, name="rota-parent-socket", daemon=True).start()
+    serve(parent_socket, options.invoke)
 
 
 if __name__ == "__main__":

@@ -71,22 +71,22 @@ def _payload_type(fn: Callable[..., Any]) -> PayloadType:
 def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     """Call the handler, in the child; return its result as JSON."""
     assert callable(target)
-    passport = msgspec.json.decode(context, type=CallInfo)
+    info = msgspec.json.decode(context, type=CallInfo)
     standing = Standing()
     link.on_cancel(lambda: setattr(standing, "cancelled", True))
     link.on_shutdown = lambda: setattr(standing, "shutting_down", True)
     kind = _payload_type(target)
-    limits = Limits(passport.max_result)
-    backend = ChildBackend(link, passport.claim, standing, limits, passport.database_url)
+    limits = Limits(info.max_result)
+    backend = ChildBackend(link, info.claim, standing, limits, info.database_url)
     capture.install()
-    speaking, running = speaker.set((backend, None)), current_run.set(passport.claim)
-    working = current_worker.set(passport.worker_id)
+    speaker_token, run_token = speaker.set((backend, None)), current_run.set(info.claim)
+    worker_token = current_worker.set(info.worker_id)
     try:
         arguments = _arguments(kind, payload)
         if kind.wants_context:
             is_async = inspect.iscoroutinefunction(target)
             arguments[kind.wants_context] = context_for(is_async)(
-                passport.claim, passport.worker_id, standing, backend, lambda: link.send("renew", b"")
+                info.claim, info.worker_id, standing, backend, lambda: link.send("renew", b"")
             )
         result = target(**arguments)
         if inspect.iscoroutine(result):
@@ -96,9 +96,9 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
         error.__rota_signal__ = _signal(error)  # type: ignore[union-attr]
         raise
     finally:
-        speaker.reset(speaking)
-        current_run.reset(running)
-        current_worker.reset(working)
+        speaker.reset(speaker_token)
+        current_run.reset(run_token)
+        current_worker.reset(worker_token)
         capture.remove()
         backend.close()
         if standing.counters:

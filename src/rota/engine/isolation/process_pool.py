@@ -33,7 +33,7 @@ from rota.engine.isolation.protocol import (
     frame,
     memory_peak_mb,
 )
-from rota.engine.isolation.spawn import Exit, how_it_died, preparations, reap, spawn
+from rota.engine.isolation.spawn import Exit, encoded_death, preparations, reap, spawn
 from rota.engine.observability import logs
 from rota.errors import Unavailable
 
@@ -131,7 +131,7 @@ class _Child(asyncio.Protocol):
             for message in self._frames.feed(data):
                 self._receive(message)
         except msgspec.DecodeError:
-            logger.exception("child process %d sent something unreadable and is killed", self.pid)
+            logger.exception("killing child process %d, which sent an unreadable message", self.pid)
             self.kill()
 
     def _receive(self, message: Upward) -> None:
@@ -153,7 +153,7 @@ class _Child(asyncio.Protocol):
         try:
             self._on_note(kind, body)
         except Exception:
-            logger.exception("a message of kind %r from child process %d was not taken", kind, self.pid)
+            logger.exception("could not handle a message of kind %r from child process %d", kind, self.pid)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
@@ -171,7 +171,7 @@ class _Child(asyncio.Protocol):
         cpu = None
         if self.began is not None and ended.cpu_ms is not None:
             cpu = max(0, ended.cpu_ms - self.began.cpu_ms)
-        return ProcessOutcome("died", how_it_died(ended, self._killed, self._call, cpu), cpu, self._peak)
+        return ProcessOutcome("died", encoded_death(ended, self._killed, self._call, cpu), cpu, self._peak)
 
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):  # macOS refuses a group that holds only zombies
@@ -276,6 +276,7 @@ class ProcessPool:
         while True:
             child = await self._take(call.memory_limit)
             outcome = await self._call(child, key, run, call)
+            # Race: an idle child may die as it is taken. Its handler has not begun, so another child may try.
             died_while_idle = outcome.status == "died" and child.began is None and child.calls > 1
             if run.killed or self._closed or not died_while_idle:
                 return outcome
@@ -287,7 +288,7 @@ class ProcessPool:
 
         if run.killed:
             self._give_back(child)
-            return ProcessOutcome("died", how_it_died(Exit(signal=signal.SIGKILL), ours=True))
+            return ProcessOutcome("died", encoded_death(Exit(signal=signal.SIGKILL), ours=True))
         answer = child.call(call, on_note)
         run.child = child
         if run.cancelled:
@@ -322,6 +323,7 @@ class ProcessPool:
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
+            # Shielded: a process half started cannot be taken back; if the call is cancelled, `_keep` pools the child.
             child = await asyncio.shield(starting)
         except asyncio.CancelledError:
             starting.add_done_callback(self._keep)

@@ -142,7 +142,7 @@ def data_size(pid: int | str) -> int | None:
 def _kilobytes(pid: int | str, field: str) -> int | None:
     with suppress(OSError, ValueError):
         status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
-        _, found, after = status.partition(field)
-        if found:
+        _, separator, after = status.partition(field)
+        if separator:
             return int(after.split(maxsplit=1)[0])
     return None

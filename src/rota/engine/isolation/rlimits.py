@@ -50,24 +50,24 @@ def out_of_memory(error: BaseException, limit: int | None, peak_mb: int | None) 
     refused = isinstance(error, OSError) and error.errno == errno.ENOMEM
     if limit is None or not (isinstance(error, MemoryError) or refused):
         return {}
-    peak = "" if peak_mb is None else f"; {peak_mb}MB were in use at the most"
-    said = f": {error}" if str(error) else ""
-    return {"code": MEMORY_LIMIT, "message": f"more memory than its limit of {format_size(limit)}{peak}{said}"}
+    peak = "" if peak_mb is None else f"; {peak_mb}MB at the peak"
+    detail = f": {error}" if str(error) else ""
+    return {"code": MEMORY_LIMIT, "message": f"more memory than its limit of {format_size(limit)}{peak}{detail}"}
 
 
 def told(death: Death) -> RunError:
     """Describe how a process died."""
     if death.signal == signal.SIGXCPU and death.cpu_limit is not None:
-        used = "" if death.cpu_time_ms is None else f"; it used {death.cpu_time_ms / 1000:.3g}s"
+        used = "" if death.cpu_time_ms is None else f"; used {death.cpu_time_ms / 1000:.3g}s"
         message = f"more CPU time than its limit of {death.cpu_limit:g}s{used}"
         return RunError(type="CpuLimitExceeded", message=message, code=CPU_LIMIT)
-    what = _signal(death.signal) if death.signal else f"exit code {death.exit_code}"
+    how = _signal(death.signal) if death.signal else f"exit code {death.exit_code}"
     hint = ""
     if death.signal == signal.SIGKILL and not death.ours:
         hint = ", which this worker did not send: perhaps the system ran out of memory"
     elif death.signal in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS) and death.memory_limit is not None:
-        hint = f", perhaps for want of memory: its limit is {format_size(death.memory_limit)}"
-    return RunError(type="ProcessDied", message=f"the process ended with {what}{hint}", code=PROCESS_DIED)
+        hint = f", perhaps out of memory: its limit is {format_size(death.memory_limit)}"
+    return RunError(type="ProcessDied", message=f"the process ended with {how}{hint}", code=PROCESS_DIED)
 
 
 def _signal(number: int) -> str:

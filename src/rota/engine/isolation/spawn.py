@@ -62,7 +62,7 @@ def reap(popen: subprocess.Popen[bytes]) -> Exit:
     return Exit(None, -code, cpu_ms) if code < 0 else Exit(code, None, cpu_ms)
 
 
-def how_it_died(ended: Exit, ours: bool, call: ProcessCall | None = None, cpu_ms: int | None = None) -> bytes:
+def encoded_death(ended: Exit, ours: bool, call: ProcessCall | None = None, cpu_ms: int | None = None) -> bytes:
     cpu_limit = call.cpu_limit if call else None
     return msgspec.json.encode(
         Death(

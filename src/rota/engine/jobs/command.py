@@ -45,24 +45,24 @@ class CommandJob:
         except Invalid as error:
             raise Fail(str(error), code="bad_command") from None
         with contextlib.ExitStack() as open_files:
-            heard = [_Heard(level, open_files) for level in (logging.INFO, logging.WARNING)]
-            process = await self._start(command, claim, payload, [one.written for one in heard], open_files)
-            for one in heard:
-                one.written.close()
+            pipes = [_OutputPipe(level, open_files) for level in (logging.INFO, logging.WARNING)]
+            process = await self._start(command, claim, payload, [pipe.written for pipe in pipes], open_files)
+            for pipe in pipes:
+                pipe.written.close()
             try:
-                listening = [asyncio.create_task(one.listen()) for one in heard]
+                readers = [asyncio.create_task(pipe.listen()) for pipe in pipes]
                 try:
                     await process.wait()
-                    await asyncio.wait(listening, timeout=_DRAIN)
+                    await asyncio.wait(readers, timeout=_DRAIN)
                 finally:
                     await self._end(process)
-                    for task in listening:
+                    for task in readers:
                         task.cancel()
-                    await asyncio.gather(*listening, return_exceptions=True)
+                    await asyncio.gather(*readers, return_exceptions=True)
             finally:
-                for one in heard:
-                    one.output.end()
-        return self._ended(process.returncode or 0, *(one.output.tail for one in heard))
+                for pipe in pipes:
+                    pipe.output.end()
+        return self._ended(process.returncode or 0, *(pipe.output.tail for pipe in pipes))
 
     async def _start(
         self, command: CommandLine, claim: Claim, payload: str, outputs: list[IO[bytes]], files: contextlib.ExitStack
@@ -78,8 +78,8 @@ class CommandJob:
                 start_new_session=True,
             )
         except OSError as error:
-            what = error.filename if isinstance(error.filename, str) else command.argv[0]
-            raise Fail(f"{command.argv[0]} cannot be run: {error.strerror}: {what}", code="no_command") from None
+            missing = error.filename if isinstance(error.filename, str) else command.argv[0]
+            raise Fail(f"{command.argv[0]} cannot be run: {error.strerror}: {missing}", code="no_command") from None
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         """Kill the process group. If the program ended by itself, this is for processes that it left behind."""
@@ -95,14 +95,14 @@ class CommandJob:
             return {"exit_code": 0, "output": output}
         how = f"exit status {exit_code}" if exit_code > 0 else f"killed by {_name(-exit_code)}"
         message = f"{self._command.argv[0]}: {how}"
-        if said := errors or output:
-            message += f": {said[-1_000:]}"
+        if text := errors or output:
+            message += f": {text[-1_000:]}"
         if is_retried(self._command, exit_code):
             raise Retry(message, code="exit_status")
         raise Fail(message, code="exit_status")
 
 
-class _Heard:
+class _OutputPipe:
     """One output stream, read through a pipe of our own.
 
     With asyncio's pipe we would wait for every descendant of the program that keeps it open.
@@ -113,7 +113,7 @@ class _Heard:
         self._read = os.fdopen(read, "rb", 0)
         self.written = files.enter_context(os.fdopen(written, "wb", 0))
         files.callback(self._read.close)
-        self.output = Output(_saying(level), time.monotonic)
+        self.output = Output(_log_writer(level), time.monotonic)
 
     async def listen(self) -> None:
         reader = asyncio.StreamReader(limit=_CHUNK)
@@ -127,18 +127,18 @@ class _Heard:
             transport.close()
 
 
-def _saying(level: int) -> Callable[[str], None]:
+def _log_writer(level: int) -> Callable[[str], None]:
     """Return a function that writes to the run's log directly, not through the worker's `logging`."""
-    speaking = speaker.get()
-    if speaking is None:
+    listening = speaker.get()
+    if listening is None:
         return lambda _: None
-    listener, attempt = speaking
+    listener, attempt = listening
     return lambda text: listener.say(attempt, level, "command", text)
 
 
 def _is_shutting_down() -> bool:
-    speaking = speaker.get()
-    return speaking is not None and bool(speaking[1].shutting_down)
+    listening = speaker.get()
+    return listening is not None and bool(listening[1].shutting_down)
 
 
 def _stdin(payload: str, files: contextlib.ExitStack) -> IO[bytes]:

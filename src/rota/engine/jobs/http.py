@@ -27,7 +27,7 @@ from rota.core.jobs.secrets import is_secret, masked_url
 from rota.core.progress.control_flow import Fail, NotBefore, Retry
 from rota.core.runs.claim import Claim
 from rota.engine.handlers.current_run import claimed_run
-from rota.engine.jobs.http_client import CONNECTION_FAILED, Answer, HttpClient, NotSent, way_out
+from rota.engine.jobs.http_client import CONNECTION_FAILED, Answer, HttpClient, NotSent, current_client
 from rota.errors import Invalid
 from rota.values.instants import maybe_instant
 from rota.values.json import Limits
@@ -48,19 +48,19 @@ class HttpJob:
 
     async def send(self, payload: str) -> dict[str, Any]:
         """Send the request of an HTTP job."""
-        async with way_out() as way:
-            return await self._send(way, claimed_run(), payload)
+        async with current_client() as client:
+            return await self._send(client, claimed_run(), payload)
 
-    async def _send(self, way: HttpClient, claim: Claim, payload: str) -> dict[str, Any]:
+    async def _send(self, client: HttpClient, claim: Claim, payload: str) -> dict[str, Any]:
         begins = time.perf_counter()
         try:
             sending = self._filled(claim, payload)
         except Invalid as error:
             raise Fail(str(error), code="bad_request") from None
-        answer = await self._follow(way, sending)
+        answer = await self._follow(client, sending)
         if answer.status not in self._expected:
             raise self._unexpected(answer, sending.url)
-        return _result(answer, round((time.perf_counter() - begins) * 1_000), way.room)
+        return _result(answer, round((time.perf_counter() - begins) * 1_000), client.room)
 
     def _filled(self, claim: Claim, payload: str) -> Filled:
         request = self._request
@@ -74,10 +74,10 @@ class HttpJob:
             headers.update(signing_headers(request.secret, claim.idempotency_key, now, sending.body or b""))
         return sending
 
-    async def _follow(self, way: HttpClient, sending: Filled) -> Answer:
+    async def _follow(self, client: HttpClient, sending: Filled) -> Answer:
         method, url, headers, body = self._request.method, sending.url, sending.headers, sending.body
         for _ in range(MOST_REDIRECTS + 1):
-            answer = await self._ask(way, method, url, headers, body)
+            answer = await self._ask(client, method, url, headers, body)
             if not self._request.follows or answer.status not in _MOVED or not answer.location:
                 return answer
             target = self._target(url, answer.location)
@@ -93,19 +93,21 @@ class HttpJob:
         try:
             return checked_url(urljoin(url, location))
         except (Invalid, ValueError) as error:
-            raise Fail(f"{self._name(url)}: redirected elsewhere: {error}", code="bad_redirect") from None
+            raise Fail(f"{self._name(url)}: bad redirect: {error}", code="bad_redirect") from None
 
-    async def _ask(self, way: HttpClient, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Answer:
-        cap = min(self._request.max_response, max(0, way.room - _AROUND_BODY))
+    async def _ask(
+        self, client: HttpClient, method: str, url: str, headers: dict[str, str], body: bytes | None
+    ) -> Answer:
+        cap = min(self._request.max_response, max(0, client.room - _AROUND_BODY))
         try:
-            return await way.ask(method, url, headers, body, cap)
+            return await client.ask(method, url, headers, body, cap)
         except NotSent as error:
             kind = Retry if error.code == CONNECTION_FAILED else Fail
             raise kind(f"{self._name(url)}: {error}", code=error.code) from None
 
     def _unexpected(self, answer: Answer, url: str) -> Retry | Fail:
-        said = " ".join(answer.text[:_SHOWN_BODY].split())
-        message = f"{self._name(url)} answered {answer.status}" + (f": {said}" if said else "")
+        body = " ".join(answer.text[:_SHOWN_BODY].split())
+        message = f"{self._name(url)} answered {answer.status}" + (f": {body}" if body else "")
         if answer.status not in self._retried:
             return Fail(message, code="http_status")
         after = retry_after(answer.headers.get("retry-after"), datetime.now(UTC))

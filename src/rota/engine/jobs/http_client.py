@@ -106,8 +106,8 @@ class HttpClient:
             finally:
                 response.release()
         except ValueError as error:  # an impossible host name, which aiohttp detects late
-            why = "the URL cannot be used" if isinstance(error, aiohttp.InvalidURL) else str(error)
-            raise NotSent(why, BAD_REQUEST) from None
+            reason = "the URL cannot be used" if isinstance(error, aiohttp.InvalidURL) else str(error)
+            raise NotSent(reason, BAD_REQUEST) from None
         except (aiohttp.ClientError, OSError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno == _REFUSED:
                 raise NotSent(_refused(error), ADDRESS_REFUSED) from None
@@ -132,8 +132,8 @@ class HttpClient:
         Called for each connection with the address actually used, after name resolution: DNS rebinding cannot evade it.
         """
         family, kind, protocol, _, address = info
-        if (why := refusal(str(address[0]), self._allowed)) is not None:
-            raise OSError(_REFUSED, why)
+        if (reason := refusal(str(address[0]), self._allowed)) is not None:
+            raise OSError(_REFUSED, reason)
         return socket.socket(family, kind, protocol)
 
     async def close(self) -> None:
@@ -142,16 +142,16 @@ class HttpClient:
             self._session = None
 
 
-outlet: ContextVar[HttpClient | None] = ContextVar("rota_outlet", default=None)
+worker_client: ContextVar[HttpClient | None] = ContextVar("rota_worker_client", default=None)
 """The worker's client, in the context that all its attempts begin with."""
 
 
 @asynccontextmanager
-async def way_out(allowed: Sequence[Network] = ()) -> AsyncIterator[HttpClient]:
+async def current_client(allowed: Sequence[Network] = ()) -> AsyncIterator[HttpClient]:
     """Yield the worker's client. Without a worker, yield one that may also connect to the `allowed` networks."""
-    way = outlet.get()
-    if way is not None:
-        yield way
+    client = worker_client.get()
+    if client is not None:
+        yield client
         return
     own = HttpClient(allowed, Limits().max_bytes)
     try:
@@ -161,20 +161,20 @@ async def way_out(allowed: Sequence[Network] = ()) -> AsyncIterator[HttpClient]:
 
 
 def _refused(error: OSError) -> str:
-    why = error.strerror or str(error)
-    return f"requests may not go there: {why} (allow it with ROTA_HTTP_ALLOW)"
+    reason = error.strerror or str(error)
+    return f"address not allowed: {reason} (allow it with ROTA_HTTP_ALLOW)"
 
 
 async def _read(response: aiohttp.ClientResponse, cap: int) -> tuple[bytes, bool]:
     """Return at most `cap` bytes of the body and whether it was longer. The connection is closed if it was."""
     unpacked = _unpacker(response.headers.get("Content-Encoding", ""))
-    kept = bytearray()
+    content = bytearray()
     while chunk := await response.content.readany():
-        kept += unpacked(chunk, cap + 1 - len(kept))
-        if len(kept) > cap:
+        content += unpacked(chunk, cap + 1 - len(content))
+        if len(content) > cap:
             response.close()
-            return bytes(kept[:cap]), True
-    return bytes(kept), False
+            return bytes(content[:cap]), True
+    return bytes(content), False
 
 
 def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
@@ -185,12 +185,16 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
 
 
 def _answer(response: aiohttp.ClientResponse, content: bytes, *, truncated: bool) -> Answer:
-    found = response.headers
+    headers = response.headers
     return Answer(
         response.status,
-        {name.lower(): found[name][:_LONGEST_HEADER].translate(_UNSHOWN) for name in _SHOWN_HEADERS if name in found},
+        {
+            name.lower(): headers[name][:_LONGEST_HEADER].translate(_UNSHOWN)
+            for name in _SHOWN_HEADERS
+            if name in headers
+        },
         content,
         truncated,
-        found.get("Location"),
+        headers.get("Location"),
         response.charset,
     )

@@ -37,7 +37,7 @@ def server_of(url: str) -> Server:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise BadConfig("smtp_url has no port that can be read") from None
+        raise BadConfig("the port in smtp_url is invalid") from None
     if parts.scheme not in _PORTS or not parts.hostname:
         raise BadConfig("smtp_url must be smtp://host or smtps://host", hint="smtp://user:…@host:587?starttls=1")
     user = None if parts.username is None else unquote(parts.username)
@@ -47,30 +47,30 @@ def server_of(url: str) -> Server:
 
 
 def message(id: str, at: datetime, sender: str, to: Sequence[str], subject: str, text: str) -> EmailMessage:
-    made = EmailMessage()
-    made["From"] = sender
-    made["To"] = ", ".join(to)
-    made["Subject"] = subject
-    made["Date"] = format_datetime(at)
-    made["Message-ID"] = f"<{id}@rota>"
-    made["Auto-Submitted"] = "auto-generated"
-    made.set_content(text.encode(errors="replace").decode())
-    return made
+    mail = EmailMessage()
+    mail["From"] = sender
+    mail["To"] = ", ".join(to)
+    mail["Subject"] = subject
+    mail["Date"] = format_datetime(at)
+    mail["Message-ID"] = f"<{id}@rota>"
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content(text.encode(errors="replace").decode())
+    return mail
 
 
-async def mail(server: Server, made: EmailMessage) -> None:
+async def mail(server: Server, message: EmailMessage) -> None:
     try:
-        await asyncio.to_thread(_mail, server, made)
+        await asyncio.to_thread(_mail, server, message)
     except smtplib.SMTPResponseException as error:
         raise NotSent(f"{server.host} answered {error.smtp_code} {_text(error.smtp_error)}") from None
     except smtplib.SMTPRecipientsRefused as error:
-        code, said = next(iter(error.recipients.values()))
-        raise NotSent(f"{server.host} refused every recipient: {code} {_text(said)}") from None
+        code, reply = next(iter(error.recipients.values()))
+        raise NotSent(f"{server.host} refused every recipient: {code} {_text(reply)}") from None
     except (smtplib.SMTPException, OSError) as error:
         raise NotSent(f"{server.host}: {type(error).__name__}: {error}"[:500]) from None
 
 
-def _mail(server: Server, made: EmailMessage) -> None:
+def _mail(server: Server, message: EmailMessage) -> None:
     context = ssl.create_default_context()
     with (
         smtplib.SMTP_SSL(server.host, server.port, timeout=_TIMEOUT, context=context)
@@ -81,8 +81,8 @@ def _mail(server: Server, made: EmailMessage) -> None:
             connection.starttls(context=context)
         if server.user is not None:
             connection.login(server.user, server.password or "")
-        connection.send_message(made)
+        connection.send_message(message)
 
 
-def _text(said: bytes | str) -> str:
-    return (said.decode(errors="replace") if isinstance(said, bytes) else said)[:200]
+def _text(reply: bytes | str) -> str:
+    return (reply.decode(errors="replace") if isinstance(reply, bytes) else reply)[:200]

@@ -15,7 +15,7 @@ from rota.core.alerts.webhook_signature import signing_headers
 from rota.core.jobs.allowed_addresses import networks_of
 from rota.core.progress.control_flow import Fail
 from rota.engine.handlers.context import RunContext
-from rota.engine.jobs.http_client import Answer, NotSent, way_out
+from rota.engine.jobs.http_client import Answer, NotSent, current_client
 from rota.engine.jobs.mail import mail, message, server_of
 from rota.errors import Invalid, UnknownNotification
 from rota.registry.jobs import Handler
@@ -49,10 +49,10 @@ class Deliveries:
 
     async def _deliver_stored(self, name: str, event: dict[str, Any]) -> Json:
         try:
-            found, _, _ = await self._store.notifications.get(name)
+            stored, _, _ = await self._store.notifications.get(name)
         except UnknownNotification as error:
             raise Fail(f"{error.message} any more") from None
-        return await self.deliver(found, event)
+        return await self.deliver(stored, event)
 
     async def deliver(self, to: Notification, event: dict[str, Any]) -> Json:
         """Send a notification and return the run's result; raise `NotSent` if it failed."""
@@ -68,15 +68,15 @@ class Deliveries:
         if 200 <= answer.status < 300:
             return {"status": answer.status}
         if answer.status == _GONE:
-            raise Fail(f"the receiver answered {answer.status}: it is gone for good")
+            raise Fail(f"the receiver answered {answer.status}: it is gone permanently")
         raise NotSent(f"the receiver answered {answer.status}")
 
     async def _ask(self, url: str, headers: dict[str, str], body: bytes) -> Answer:
         """Send a request. Errors name no more of the URL than its host: the rest may be a secret."""
         host = urlsplit(url).hostname
         try:
-            async with asyncio.timeout(_TIMEOUT), way_out(self._allowed) as way:
-                return await way.ask("POST", url, headers, body, _MOST_READ)
+            async with asyncio.timeout(_TIMEOUT), current_client(self._allowed) as client:
+                return await client.ask("POST", url, headers, body, _MOST_READ)
         except TimeoutError:
             raise NotSent(f"{host} did not answer within {_TIMEOUT:g}s") from None
         except NotSent as error:
@@ -87,15 +87,15 @@ class Deliveries:
         if not url or not sender:
             raise NotSent("this worker has no ROTA_SMTP_URL and ROTA_SMTP_FROM to send e-mail with")
         at = instant(self._store.clock.micros())
-        made = message(event["id"], at, sender, to.addresses, mail_subject(event), mail_text(event))
-        await mail(server_of(url), made)
+        email = message(event["id"], at, sender, to.addresses, mail_subject(event), mail_text(event))
+        await mail(server_of(url), email)
         return {"to": to.addresses}
 
 
 def secret_of(secret: str | None) -> str | None:
     if secret is None or not secret.startswith(ENV):
         return secret
-    found = os.environ.get(secret.removeprefix(ENV))
-    if not found:
+    value = os.environ.get(secret.removeprefix(ENV))
+    if not value:
         raise NotSent(f"this worker has no {secret.removeprefix(ENV)} in its environment")
-    return found
+    return value

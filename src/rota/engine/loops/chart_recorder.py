@@ -32,7 +32,7 @@ class ChartRecorder:
         self._looked_at = store.clock.monotonic()
         self._measure_at = self._looked_at + interval.total_seconds()
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         """Do nothing: what could not be written is written with the next step."""
 
     async def step(self) -> timedelta:

@@ -25,22 +25,22 @@ async def declare_schedules(
     store: Store, declared: Iterable[DeclaredSchedule], providers: Mapping[str, ScopeProvider] | None = None
 ) -> None:
     """Create new schedules and apply changed declarations. Keep what an operator changed or paused since."""
-    wanted = {one.name: one for one in declared}
-    known = await store.schedules.declared(list(wanted))
-    for name, one in wanted.items():
-        if name in known and known[name][1] != CODE:
-            log.error("schedule %r belongs to %s; the one in code is not applied", name, known[name][1])
+    schedules = {schedule.name: schedule for schedule in declared}
+    stored = await store.schedules.declared(list(schedules))
+    for name, schedule in schedules.items():
+        if name in stored and stored[name][1] != CODE:
+            log.error("schedule %r is owned by %s; the declaration in code is not applied", name, stored[name][1])
             continue
-        if name in known and known[name][0] == one.fingerprint:
+        if name in stored and stored[name][0] == schedule.fingerprint:
             continue
-        if one.definition.provider is not None and providers is not None:
+        if schedule.definition.provider is not None and providers is not None:
             # The provider is not called here: a slow or failing one must not delay the start of the process.
-            warn_of_unknown(name, one.definition.provider, providers)
-        if name not in known:
-            await _create(store, one)
+            warn_of_unknown(name, schedule.definition.provider, providers)
+        if name not in stored:
+            await _create(store, schedule)
         else:
-            change = Change(note="declaration changed", actor=CODE, declared=one.fingerprint)
-            await _change(store, one, change)
+            change = Change(note="declaration changed", actor=CODE, declared=schedule.fingerprint)
+            await _change(store, schedule, change)
 
 
 async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:
@@ -49,27 +49,29 @@ async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:
         await store.quotas.update(kind, "", quota, CODE)
 
 
-async def _change(store: Store, one: DeclaredSchedule, change: Change) -> None:
+async def _change(store: Store, schedule: DeclaredSchedule, change: Change) -> None:
     try:
-        await store.schedules.declare(one.name, one.definition, change)
+        await store.schedules.declare(schedule.name, schedule.definition, change)
     except FollowingRing as error:
-        log.error("%s; the one in code is not applied", error)
+        log.error("%s; the declaration in code is not applied", error)
     except UnknownSchedule:  # race: deleted just now; it is declared, so create it again
-        await _create(store, one)
+        await _create(store, schedule)
 
 
-async def _create(store: Store, one: DeclaredSchedule) -> None:
+async def _create(store: Store, schedule: DeclaredSchedule) -> None:
     try:
-        await store.schedules.create(one.name, one.definition, CODE, declared=one.fingerprint, actor=CODE)
+        await store.schedules.create(
+            schedule.name, schedule.definition, CODE, declared=schedule.fingerprint, actor=CODE
+        )
     except DuplicateSchedule:
-        log.debug("schedule %r was made by another process just now", one.name)
+        log.debug("schedule %r was just created by another process", schedule.name)
     except FollowingRing as error:  # a cycle with schedules that are not code's must not stop this process
-        log.error("%s; the one in code is not applied", error)
+        log.error("%s; the declaration in code is not applied", error)
     except BadTrigger as error:  # the trigger has expired; the program started before, so it must start now, too
-        log.error("%s; the one in code is not applied", error.within(f"schedule {one.name!r}"))
+        log.error("%s; the declaration in code is not applied", error.within(f"schedule {schedule.name!r}"))
 
 
 async def declare_notifications(store: Store, declared: Iterable[tuple[str, Notification]]) -> None:
     """Write notifications from code. Those that a person created or changed stay as they are."""
-    for name, one in declared:
-        await store.notifications.save(name, one, CODE, CODE, new=False)
+    for name, notification in declared:
+        await store.notifications.save(name, notification, CODE, CODE, new=False)

@@ -17,14 +17,14 @@ class ExpectationWatcher:
         self._store = store
         self._interval = interval
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         """Do nothing: no state is kept between steps."""
 
     async def step(self) -> timedelta:
         for change in await self._store.expectations.watch():
-            who = f"{change.subject.kind} {change.subject.name}"
+            subject = f"{change.subject.kind} {change.subject.name}"
             for breach in change.breached:
-                log.warning("%s: %s", who, breach.message)
-            for what in change.met:
-                log.info("%s: %s is not breached any more", who, what)
+                log.warning("%s: %s", subject, breach.message)
+            for expectation in change.met:
+                log.info("%s: %s is met again", subject, expectation)
         return self._interval

@@ -24,7 +24,7 @@ class Janitor:
         self._interval = interval
         self._thorough_at = 0.0
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         """Do nothing: no state between steps could be wrong now."""
 
     async def step(self) -> timedelta:

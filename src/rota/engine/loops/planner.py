@@ -22,7 +22,7 @@ log = logging.getLogger("rota.planner")
 _SMALLEST, _LARGEST = 500, 4_000  # schedules in a batch
 _FOLLOWERS = 1_000
 _PATIENCE = 0.5  # seconds to wait for scope providers before planning without them
-_AHEAD, _SPARE, _MOST_BITES = timedelta(seconds=1), timedelta(milliseconds=20), 20  # of reading ahead
+_AHEAD, _SPARE, _MOST_READS_AHEAD = timedelta(seconds=1), timedelta(milliseconds=20), 20  # of reading ahead
 _PROVIDER_REST = 10.0
 _LONGEST_UNSEEN = 5.0
 
@@ -40,17 +40,17 @@ class Planner:
         self._meters = meters or Meters()
         self._zones_checked = False
         self._full = 0
-        self._bites = 0
-        self._troubles = 0
+        self._reads_ahead = 0
+        self._errors = 0
         self._followers_at = 0.0
         self._resting: dict[str, float] = {}
         self._asking: dict[str, asyncio.Task[tuple[Scope, ...] | None]] = {}
         self.runs = 0
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         """Plan smaller batches after an error, to find the schedule that causes it."""
         self._full = 0
-        self._troubles += 1
+        self._errors += 1
 
     async def step(self) -> timedelta:
         if not self._zones_checked:
@@ -77,8 +77,8 @@ class Planner:
         is decided while the database writes the other. After an error batches shrink to a single schedule, which is set
         aside if it is the cause.
         """
-        full, self._full, self._bites = self._full, 0, 0
-        batch, width = max(1, _SMALLEST >> 2 * self._troubles), 1
+        full, self._full, self._reads_ahead = self._full, 0, 0
+        batch, width = max(1, _SMALLEST >> 2 * self._errors), 1
         if full:
             width = self._store.schedules.writers
             batch = min(_LARGEST, _SMALLEST << full + 1) // width
@@ -89,17 +89,17 @@ class Planner:
         except Exception as error:
             if batch > 1:
                 raise
-            log.exception("a schedule cannot be planned, and is set aside")
+            log.exception("setting aside a schedule that cannot be planned")
             self._meters.set_aside.add()
             await self._store.schedules.set_aside(scopes, storable(f"{type(error).__name__}: {error}"))
             return 1
-        self._troubles = 0
-        for one in planned:
-            self._meters.planned(one.tally)
-        self.runs += sum(one.runs for one in planned)
-        if all(one.schedules == batch for one in planned):
+        self._errors = 0
+        for batch_result in planned:
+            self._meters.planned(batch_result.tally)
+        self.runs += sum(batch_result.runs for batch_result in planned)
+        if all(batch_result.schedules == batch for batch_result in planned):
             self._full = full + 1
-        return sum(one.schedules for one in planned)
+        return sum(batch_result.schedules for batch_result in planned)
 
     async def _look(self) -> Look:
         """Read when the next schedule is due.
@@ -122,10 +122,10 @@ class Planner:
         until = look.now + in_micros(rest + _AHEAD)
         if look.next_at is None or look.next_at > until:
             return rest
-        if rest < _SPARE or self._bites == _MOST_BITES:
+        if rest < _SPARE or self._reads_ahead == _MOST_READS_AHEAD:
             return rest
         began = self._clock.monotonic()
-        self._bites += 1
+        self._reads_ahead += 1
         try:
             if await self._store.schedules.read_ahead(until, _SMALLEST):
                 return timedelta(0)  # check first whether anything changed
@@ -137,10 +137,10 @@ class Planner:
         """Call the scope providers that are due, before the transaction: a slow provider must not hold row locks."""
         usable = self._usable()
         due = await self._store.schedules.due_providers(usable) if usable else []
-        asked = {name: asyncio.create_task(self._ask(name)) for name in due if name not in self._asking}
-        self._asking.update(asked)
-        if asked:
-            await asyncio.wait(asked.values(), timeout=_PATIENCE)
+        started = {name: asyncio.create_task(self._ask(name)) for name in due if name not in self._asking}
+        self._asking.update(started)
+        if started:
+            await asyncio.wait(started.values(), timeout=_PATIENCE)
         answered = {name: self._asking.pop(name).result() for name, task in list(self._asking.items()) if task.done()}
         return {name: scopes for name, scopes in answered.items() if scopes is not None}
 

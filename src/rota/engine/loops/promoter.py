@@ -24,7 +24,7 @@ class Promoter:
         self._meters = meters or Meters()
         self._poll = poll
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         """Do nothing: no state is kept between steps."""
 
     async def step(self) -> timedelta:

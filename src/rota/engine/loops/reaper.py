@@ -32,19 +32,21 @@ class Reaper:
         self._wait_until: float | None = None
         self.taken = 0
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         self._seen = None
 
     async def step(self) -> timedelta:
         wall, steady = await self._store.now(), self._clock.monotonic()
         self._meters.learn_time(wall, steady)
+        # Two clocks, because either may lie: the database's wall clock can jump, and the monotonic clock of a suspended
+        # host may stand still.
         if self._knows_nothing(wall, steady) or (self._wait_until is None and self._slept(steady)):
             self._wait_until = steady + self._caution.total_seconds()
         self._seen = (wall, steady)
         if self._wait_until is not None:
-            left = self._wait_until - steady
-            if left > 0:
-                return min(self._interval, timedelta(seconds=left))
+            remaining = self._wait_until - steady
+            if remaining > 0:
+                return min(self._interval, timedelta(seconds=remaining))
             self._wait_until = None
         return await self._reap()
 
@@ -71,7 +73,7 @@ class Reaper:
         if count:
             leases = "1 lease" if count == 1 else f"{count} leases"
             log.warning(
-                "took %s away: %d queued again, %d ended",
+                "reclaimed %s: %d queued again, %d ended",
                 *(leases, reaped.requeued, reaped.ended),
                 extra={"requeued": reaped.requeued, "ended": reaped.ended},
             )

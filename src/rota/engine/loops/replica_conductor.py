@@ -7,7 +7,7 @@ from datetime import timedelta
 from rota.engine.observability.meters import Meters
 from rota.store import Store
 
-_WATCHING = 1.0
+_LOOK_FOR_ABSENT = 1.0
 
 
 class ReplicaConductor:
@@ -20,14 +20,14 @@ class ReplicaConductor:
         self._poll = poll
         self._absent_at = 0.0
 
-    def troubled(self) -> None:
+    def on_error(self) -> None:
         """Do nothing: only the time of the next look for absent workers is kept between steps."""
 
     async def step(self) -> timedelta:
         now = self._clock.monotonic()
         absent = now >= self._absent_at
         if absent:
-            self._absent_at = now + _WATCHING
+            self._absent_at = now + _LOOK_FOR_ABSENT
         done = await self._store.conducts.step(absent=absent)
         for state in done.ended:
             self._meters.runs[state].add()

@@ -65,5 +65,5 @@ async def _traceparent(run_id: str, metadata: Batcher[str, str | None]) -> str |
         text = await metadata.add(run_id)
     except RotaError:
         return None
-    found = msgspec.json.decode(text).get(tracing.TRACEPARENT) if text else None
-    return found if isinstance(found, str) else None
+    traceparent = msgspec.json.decode(text).get(tracing.TRACEPARENT) if text else None
+    return traceparent if isinstance(traceparent, str) else None

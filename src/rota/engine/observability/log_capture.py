@@ -26,10 +26,10 @@ class Capture(logging.Handler):
         self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
-        speaking = None if _is_our_own(record.name) else speaker.get()
-        if speaking is not None and os.getpid() == self._process:  # not in a process that a handler forked
+        listening = None if _is_our_own(record.name) else speaker.get()
+        if listening is not None and os.getpid() == self._process:  # not in a process that a handler forked
             try:
-                listener, attempt = speaking
+                listener, attempt = listening
                 listener.say(attempt, record.levelno, record.name, self.format(record))
             except Exception:
                 self.handleError(record)
@@ -40,9 +40,9 @@ class Capture(logging.Handler):
         """Install the handler, once for all workers of the process."""
         self._users += 1
         self._process = os.getpid()
-        self.put_back()
+        self.reinstall()
 
-    def put_back(self) -> None:
+    def reinstall(self) -> None:
         """Install the handler again: a program that reconfigures logging removes all handlers."""
         if self._users and self not in logging.root.handlers:
             logging.root.addHandler(self)

@@ -39,8 +39,8 @@ def _one_line(line: dict[str, object]) -> str:
     try:
         text = msgspec.json.encode(line, enc_hook=str).decode()
     except Exception:
-        told = {str(name): ascii(value) for name, value in line.items()}
-        text = msgspec.json.encode(told).decode()
+        safe = {str(name): ascii(value) for name, value in line.items()}
+        text = msgspec.json.encode(safe).decode()
     return text
 
 

@@ -31,95 +31,99 @@ class Meters:
     def __init__(self) -> None:
         self.metrics = Metrics()
         self._offset: float | None = None
-        self._of_runs(self.metrics)
-        self._of_leases(self.metrics)
-        self._of_planning(self.metrics)
-        self._of_loops(self.metrics)
-        self._of_levels(self.metrics)
+        self._add_runs(self.metrics)
+        self._add_leases(self.metrics)
+        self._add_planning(self.metrics)
+        self._add_loops(self.metrics)
+        self._add_gauges(self.metrics)
 
-    def _of_runs(self, made: Metrics) -> None:
-        self.enqueued = made.counter("rota_runs_enqueued_total", "Runs that were enqueued through this process.")()
-        runs = made.counter("rota_runs_total", "Runs whose end this process wrote, by their final state.", "status")
+    def _add_runs(self, metrics: Metrics) -> None:
+        self.enqueued = metrics.counter("rota_runs_enqueued_total", "Runs that were enqueued through this process.")()
+        runs = metrics.counter("rota_runs_total", "Runs whose end this process wrote, by their final state.", "status")
         self.runs = {state: runs(state.value) for state in sorted(FINAL_STATES)}
-        attempts = made.counter("rota_attempts_total", "Attempts of this worker, by their outcome.", "outcome")
+        attempts = metrics.counter("rota_attempts_total", "Attempts of this worker, by their outcome.", "outcome")
         self._attempts = {outcome: attempts(outcome.value) for outcome in _REPORTED}
-        durations = made.histogram(
+        durations = metrics.histogram(
             "rota_run_duration_seconds",
-            "How long handlers took, by the outcome of the attempt.",
+            "Duration of handlers, by the outcome of the attempt.",
             "outcome",
             bounds=_SHORT,
             unit=_MICRO,
             finer=_FINER,
         )
         self._durations = {outcome: durations(outcome.value) for outcome in _REPORTED}
-        self.lag = made.histogram(
+        self.lag = metrics.histogram(
             "rota_run_lag_seconds",
-            "From when a run was due until this worker had claimed it.",
+            "Time from when a run was due until this worker claimed it.",
             bounds=_SHORT,
             unit=_MICRO,
             finer=_FINER,
         )()
-        self.retries = made.counter("rota_task_failure_retry_total", "Failures and timeouts that are tried again.")()
-        self.handed_over = made.counter("rota_handed_over_total", "Runs handed over to somebody outside.")()
-        self.timeouts = made.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
-        self.cancels = made.counter("rota_cancel_requests_total", "Runs asked to stop through this process.")()
+        self.retries = metrics.counter("rota_task_failure_retry_total", "Failures and timeouts that are retried.")()
+        self.handed_over = metrics.counter("rota_handed_over_total", "Runs handed over to an external party.")()
+        self.timeouts = metrics.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
+        self.cancels = metrics.counter("rota_cancel_requests_total", "Cancel requests made through this process.")()
 
-    def _of_leases(self, made: Metrics) -> None:
-        claims = made.counter("rota_claims_total", "Times that this worker asked for runs, by what it got.", "result")
+    def _add_leases(self, metrics: Metrics) -> None:
+        claims = metrics.counter("rota_claims_total", "Claims of this worker, by their result.", "result")
         self._won, self._empty, self.claims_failed = claims("won"), claims("empty"), claims("failed")
-        self.claimed_runs = made.counter("rota_claimed_runs_total", "Runs that this worker has claimed.")()
-        self.refused = made.counter("rota_reports_refused_total", "Reports refused, because their fence was stale.")()
-        self.lost = made.counter("rota_leases_lost_total", "Leases that this worker lost while it held a run.")()
-        beats = made.counter("rota_heartbeats_total", "Renewals of this worker's leases.", "result")
+        self.claimed_runs = metrics.counter("rota_claimed_runs_total", "Runs that this worker has claimed.")()
+        self.refused = metrics.counter("rota_reports_refused_total", "Reports refused because their fence was stale.")()
+        self.lost = metrics.counter("rota_leases_lost_total", "Leases that this worker lost while it held a run.")()
+        beats = metrics.counter("rota_heartbeats_total", "Renewals of this worker's leases.", "result")
         self.beats_ok, self.beats_failed = beats("ok"), beats("failed")
-        reaped = made.counter("rota_leases_reaped_total", "Expired leases (stale locks) taken away.", "then")
+        reaped = metrics.counter("rota_leases_reaped_total", "Expired leases (stale locks) reclaimed.", "then")
         self._requeued, self._ended = reaped("queued"), reaped("ended")
         self.taken_away = 0
-        self.promoted = made.counter("rota_runs_promoted_total", "Runs that became due.")()
-        self.pruned = made.counter("rota_runs_pruned_total", "Finished runs deleted by retention.")()
+        self.promoted = metrics.counter("rota_runs_promoted_total", "Runs that became due.")()
+        self.pruned = metrics.counter("rota_runs_pruned_total", "Finished runs deleted by retention.")()
 
-    def _of_planning(self, made: Metrics) -> None:
-        decided = made.counter(
-            "rota_plan_times_total", "Plan times decided by this planner, by what became of them.", "outcome", "reason"
+    def _add_planning(self, metrics: Metrics) -> None:
+        decided = metrics.counter(
+            "rota_plan_times_total", "Plan times decided by this planner, by outcome.", "outcome", "reason"
         )
         self._ran, self._coalesced = decided("ran", ""), decided("coalesced", "")
         self._skipped = {kind: decided("skipped", kind) for kind in SKIPPED}
         self._missed = {kind: decided("missed", kind) for kind in (*MISSED, "other")}
-        self.lateness = made.histogram(
+        self.lateness = metrics.histogram(
             "rota_plan_lateness_seconds",
-            "From when a plan time was eligible until its run was planned.",
+            "Time from when a plan time was eligible until its run was planned.",
             bounds=_LONG,
             unit=_MICRO,
         )()
-        self._overlaps = made.counter("rota_task_overlap_skipped_total", "Plan times skipped by overlap policies.")()
-        self._full = made.counter("rota_concurrency_skipped_total", "Plan times skipped because a limit was full.")()
-        self.set_aside = made.counter("rota_schedules_set_aside_total", "Schedules that could not be planned.")()
-        self.provider_errors = made.counter("rota_scope_provider_errors_total", "Failures of scope providers.")()
+        self._overlaps = metrics.counter("rota_task_overlap_skipped_total", "Plan times skipped by overlap policies.")()
+        self._full = metrics.counter("rota_concurrency_skipped_total", "Plan times skipped because a limit was full.")()
+        self.set_aside = metrics.counter("rota_schedules_set_aside_total", "Schedules that could not be planned.")()
+        self.provider_errors = metrics.counter("rota_scope_provider_errors_total", "Failures of scope providers.")()
 
-    def _of_loops(self, made: Metrics) -> None:
-        self.loop_errors = made.counter("rota_loop_errors_total", "Steps of a loop that failed.", "loop")
+    def _add_loops(self, metrics: Metrics) -> None:
+        self.loop_errors = metrics.counter("rota_loop_errors_total", "Steps of a loop that failed.", "loop")
         for loop in _LOOPS:
             self.loop_errors(loop)
-        self.last_step = made.gauge(
-            "rota_loop_last_step_timestamp_seconds", "When a loop last did its work, Unix time.", "loop"
+        self.last_step = metrics.gauge(
+            "rota_loop_last_step_timestamp_seconds", "Unix time of a loop's last successful step.", "loop"
         )
 
-    def _of_levels(self, made: Metrics) -> None:
-        made.gauge("rota_build_info", "Which rota this is.", "version")(__version__).set(1)
-        self._up = made.gauge("rota_database_up", "Whether the database answered; without it, no gauges below.")
-        self._depth = made.gauge("rota_queue_runs", "Live runs.", "queue", "state")
-        self._age = made.gauge(
+    def _add_gauges(self, metrics: Metrics) -> None:
+        metrics.gauge("rota_build_info", "Version of rota.", "version")(__version__).set(1)
+        self._up = metrics.gauge(
+            "rota_database_up", "1 if the database answered; otherwise the gauges below are missing."
+        )
+        self._depth = metrics.gauge("rota_queue_runs", "Live runs.", "queue", "state")
+        self._age = metrics.gauge(
             "rota_queue_oldest_age_seconds",
-            "How long the oldest queued run is due, or the oldest running one was claimed.",
+            "Time since the oldest queued run became due, or the oldest running one was claimed.",
             "queue",
             "state",
         )
-        self._workers = made.gauge("rota_workers", "Workers, by whether they were heard of within a lease.", "state")
-        self._slots = made.gauge("rota_worker_slots", "Runs that the workers alive can execute at once.")
-        self._schedules = made.gauge("rota_schedules", "Schedules, by what planning does with them.", "state")
-        self._overdue = made.gauge("rota_schedules_overdue", "Schedules due for longer than 10 s and not planned.")
-        self._breached = made.gauge(
-            "rota_expectations_breached", "1 for each expectation that is not met.", "kind", "subject", "what"
+        self._workers = metrics.gauge(
+            "rota_workers", "Workers, by whether they sent a heartbeat within a lease.", "state"
+        )
+        self._slots = metrics.gauge("rota_worker_slots", "Runs that live workers can execute at once.")
+        self._schedules = metrics.gauge("rota_schedules", "Schedules, by their state.", "state")
+        self._overdue = metrics.gauge("rota_schedules_overdue", "Schedules due for longer than 10 s and not planned.")
+        self._breached = metrics.gauge(
+            "rota_expectations_breached", "1 for each breached expectation.", "kind", "subject", "what"
         )
 
     def learn_time(self, wall: int, steady: float) -> None:
@@ -147,11 +151,11 @@ class Meters:
         advanced = sum(outcome is _SUCCEEDED for outcome, _ in answer.settled)
         self.runs[RunState.SUCCEEDED].add(accepted - advanced)
         if len(done) < len(batch) or advanced:
-            self._others(batch, answer)
+            self._count_unsuccessful(batch, answer)
         for state in answer.in_vain:
             self.runs[state].add()
 
-    def _others(self, batch: Sequence[Report], answer: Reported) -> None:
+    def _count_unsuccessful(self, batch: Sequence[Report], answer: Reported) -> None:
         for report in batch:
             if report.wait is not None:
                 self.handed_over.add()
@@ -189,8 +193,8 @@ class Meters:
     def counted(self) -> Counted:
         """Return the totals of runs since the start, from which charts are made."""
         durations: dict[int, int] = {}
-        for of_outcome in self._durations.values():
-            for low, count in of_outcome.counted().items():
+        for histogram in self._durations.values():
+            for low, count in histogram.counted().items():
                 durations[low] = durations.get(low, 0) + count
         runs = {state.value: int(ended.value) for state, ended in self.runs.items() if ended.value}
         return Counted(runs=runs, durations=durations, lag=self.lag.counted())
@@ -223,5 +227,5 @@ class Meters:
         for state, count in levels.schedules.items():
             self._schedules(state).set(count)
         self._overdue().set(levels.overdue)
-        for kind, subject, what in levels.breached:
-            self._breached(kind, subject, what).set(1)
+        for kind, subject, expectation in levels.breached:
+            self._breached(kind, subject, expectation).set(1)

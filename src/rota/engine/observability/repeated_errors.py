@@ -19,33 +19,33 @@ class RepeatedErrors:
     An hour without a database must not fill the disk with logs.
     """
 
-    def __init__(self, log: logging.Logger, what: str, clock: Clock) -> None:
+    def __init__(self, log: logging.Logger, operation: str, clock: Clock) -> None:
         self._log = log
-        self._what = what
+        self._operation = operation
         self._clock = clock
         self._began_at: float | None = None
-        self._told: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
-    def tell(self, error: Exception, words: str = "") -> None:
+    def failed(self, error: Exception, words: str = "") -> None:
         """Log a warning, unless the same text was logged within the last minute; log a bug with its traceback."""
         words = words or str(error) or type(error).__name__
         now = self._clock.monotonic()
         if self._began_at is None:
             self._began_at = now
-        if now - self._told.get(words, -_QUIET) < _QUIET:
+        if now - self._logged_at.get(words, -_QUIET) < _QUIET:
             return
-        if len(self._told) >= _MOST:
-            self._told.clear()
-        self._told[words] = now
+        if len(self._logged_at) >= _MOST:
+            self._logged_at.clear()
+        self._logged_at[words] = now
         bug = not isinstance(error, RotaError | TimeoutError)
         level, trace = (logging.ERROR, error) if bug else (logging.WARNING, None)
-        self._log.log(level, "%s: %s; trying again", self._what, words, exc_info=trace)
+        self._log.log(level, "%s: %s; retrying", self._operation, words, exc_info=trace)
 
-    def over(self) -> None:
+    def recovered(self) -> None:
         """Log that the operation works again. Cheap if nothing was wrong."""
         if self._began_at is None:
             return
         lasted = timedelta(seconds=round(self._clock.monotonic() - self._began_at, 1))
         self._began_at = None
-        self._told.clear()
-        self._log.info("%s: works again, after %s", self._what, span(lasted))
+        self._logged_at.clear()
+        self._log.info("%s: recovered after %s", self._operation, span(lasted))

@@ -63,13 +63,13 @@ class ClaimPositions:
         self._weights = weights or {}
         self._owed: dict[str, float] = {}
         self._marks: dict[str, Watermark] = {}
-        self._hungry: dict[str, bool] = {}
-        self._dry: set[str] = set()
+        self._busy: dict[str, bool] = {}
+        self._exhausted: set[str] = set()
         self._turn = 0
         self._rescan_at = 0.0
         self._rescan_every = _RESCAN
 
-    def asks(self, wanted: int, now: float) -> tuple[QueueRequest, ...]:
+    def requests(self, wanted: int, now: float) -> tuple[QueueRequest, ...]:
         """Divide `wanted` runs among the queues and return one request for each.
 
         A request continues after the queue's watermark. A run of higher priority that was enqueued since is seen at the
@@ -77,18 +77,18 @@ class ClaimPositions:
         """
         if now >= self._rescan_at:
             self._marks.clear()
-            self._hungry.clear()
+            self._busy.clear()
         if not self._marks:
             self._rescan_at = now + self._rescan_every
         in_turn = self.queues[self._turn :] + self.queues[: self._turn]
         # The order rotates: with fewer free slots than queues, each queue gets its turn.
         self._turn = (self._turn + 1) % max(1, len(self.queues))
-        split = shares(wanted, in_turn, self._hungry, self._weights, self._owed)
+        split = shares(wanted, in_turn, self._busy, self._weights, self._owed)
         if self._weights:
-            self._owed = still_owed(split, busy_of(in_turn, self._hungry), self._weights, self._owed)
+            self._owed = still_owed(split, busy_of(in_turn, self._busy), self._weights, self._owed)
         return tuple(QueueRequest(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
-    def looks(self, free: int) -> tuple[QueueRequest, ...]:
+    def head_requests(self, free: int) -> tuple[QueueRequest, ...]:
         """Return requests for one run each, from the head of at most `free` queues, taking turns between queues."""
         if free <= 0:
             return ()
@@ -96,27 +96,29 @@ class ClaimPositions:
         self._turn = (self._turn + 1) % max(1, len(queues))
         return tuple(QueueRequest(queue, 1) for queue in queues[:free])
 
-    def learn(self, asks: tuple[QueueRequest, ...], claims: list[Claim], took: float) -> bool:
+    def learn(self, requests: tuple[QueueRequest, ...], claims: list[Claim], took: float) -> bool:
         """Move the watermarks past `claims`; return whether every queue was scanned from its head and is exhausted.
 
         `took` is the duration of the claim, in seconds.
         """
-        from_start = all(ask.after == START for ask in asks)
+        from_start = all(request.after == START for request in requests)
         short = True
-        for ask in asks:
-            found = claims if len(asks) == 1 else [claim for claim in claims if claim.queue == ask.queue]
-            scanned = ask.after == START
-            self._hungry[ask.queue] = bool(found) or not scanned
-            (self._dry.add if scanned and len(found) < ask.wanted else self._dry.discard)(ask.queue)
-            short = short and len(found) < ask.wanted
-            if found:
-                last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in found))
-                self._marks[ask.queue] = max(last, ask.after)
+        for request in requests:
+            queue_claims = claims if len(requests) == 1 else [claim for claim in claims if claim.queue == request.queue]
+            scanned = request.after == START
+            self._busy[request.queue] = bool(queue_claims) or not scanned
+            (self._exhausted.add if scanned and len(queue_claims) < request.wanted else self._exhausted.discard)(
+                request.queue
+            )
+            short = short and len(queue_claims) < request.wanted
+            if queue_claims:
+                last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in queue_claims))
+                self._marks[request.queue] = max(last, request.after)
         if from_start:  # passing over many runs that other workers must take is expensive: rescan less often
             self._rescan_every = max(_RESCAN, 10 * took)
         if short:
             self._marks.clear()
-        exhausted = len(self._dry) == len(self.queues)
+        exhausted = len(self._exhausted) == len(self.queues)
         if exhausted:
-            self._dry.clear()
+            self._exhausted.clear()
         return exhausted

@@ -17,17 +17,17 @@ from rota.engine.handlers.attempt import Attempt, Reports
 from rota.engine.handlers.call import Calls
 from rota.engine.handlers.current_run import worker_context
 from rota.engine.handlers.note_buffer import NoteBuffer
-from rota.engine.jobs.http_client import HttpClient, outlet
+from rota.engine.jobs.http_client import HttpClient, worker_client
 from rota.engine.observability.attempt_observers import watched
 from rota.registry.jobs import Handler
 from rota.store import Store
 from rota.values.json import Limits
 
-_LONGEST_COURTESY = 5.0  # seconds that a cancelled handler has to stop by itself
-_LAST_WORDS = 1.0  # seconds that an interrupted handler has to return before it is abandoned
+_LONGEST_COOPERATION = 5.0  # seconds that a cancelled handler has to stop by itself
+_ABANDON_AFTER = 1.0  # seconds that an interrupted handler has to return before it is abandoned
 
 
-class Employer(Protocol):
+class ExecutorHost(Protocol):
     """The worker on whose behalf attempts run."""
 
     def ended(self, attempt: Attempt, report: Report | None) -> None:
@@ -50,22 +50,22 @@ class Executor:
         config: Config,
         note_buffer: NoteBuffer,
         reports: Reports,
-        employer: Employer,
+        host: ExecutorHost,
     ) -> None:
         self.active: dict[str, Attempt] = {}
         self.success = reports.succeeded
         self._clock = store.clock
         self._reports = reports
-        self._employer = employer
+        self._host = host
         self._calls = Calls(store, info, Limits(config.max_payload), note_buffer, self)
         self._call = watched(self._calls.call, store, config)
-        self._outlet = HttpClient(networks_of(config.http_allow), config.max_payload)
+        self._http_client = HttpClient(networks_of(config.http_allow), config.max_payload)
         self._context = worker_context(info.id)
-        self._context.run(outlet.set, self._outlet)
+        self._context.run(worker_client.set, self._http_client)
         self._loop = asyncio.get_running_loop()
         self.grow: Callable[[WorkerInfo], None] = self._calls.grow
-        self.freed: Callable[[], None] = employer.freed
-        self.renew: Callable[[], None] = employer.renew
+        self.freed: Callable[[], None] = host.freed
+        self.renew: Callable[[], None] = host.renew
 
     @property
     def slots_taken(self) -> int:
@@ -102,12 +102,15 @@ class Executor:
 
     def _finish(self, attempt: Attempt, report: Report | None) -> None:
         attempt.cancel_timers()
-        if attempt.reported:  # an abandoned handler came back at last
+        # Race between a report and a cancel, timeout or lost lease: whichever finishes the attempt first decides, and
+        # exactly one report is sent. An abandoned handler that returns later ends up here, too.
+        if attempt.reported:
             return
         attempt.reported = True
+        # After a lost lease the same worker may have claimed the run again: that attempt must stay.
         if self.active.get(attempt.claim.run_id) is attempt:
             del self.active[attempt.claim.run_id]
-        self._employer.ended(attempt, None if attempt.finished else report)
+        self._host.ended(attempt, None if attempt.finished else report)
 
     def _interrupt(self, attempt: Attempt, outcome: Outcome) -> None:
         """Stop an attempt now, by the strongest means that its isolation offers. Abandon it if it does not stop."""
@@ -148,13 +151,14 @@ class Executor:
             return
         attempt.cancelled = True
         self._calls.tell(attempt)
-        attempt.after(_courtesy(attempt), self._interrupt_cancelled)
+        attempt.after(_cooperation_time(attempt), self._interrupt_cancelled)
 
     def unshielded(self, attempt: Attempt) -> None:
         if attempt.cancelled and not attempt.shields:
-            attempt.after(_courtesy(attempt), self._interrupt_cancelled)
+            attempt.after(_cooperation_time(attempt), self._interrupt_cancelled)
 
     def _interrupt_cancelled(self, attempt: Attempt) -> None:
+        # A shielded step runs to its end; `unshielded` starts the timer again when the last one is over.
         if self._calls.can_interrupt(attempt) and not attempt.shields:
             self._interrupt(attempt, Outcome.CANCELLED)
 
@@ -172,16 +176,16 @@ class Executor:
         await self.wait(grace)
         for attempt in list(self.active.values()):
             self._interrupt(attempt, Outcome.HANDED_BACK)
-        await self.wait(_LAST_WORDS)
+        await self.wait(_ABANDON_AFTER)
         for attempt in list(self.active.values()):
             self._abandon(attempt)
 
     async def close(self) -> None:
         await self._calls.close()
-        await self._outlet.close()
+        await self._http_client.close()
 
 
-def _courtesy(attempt: Attempt) -> float:
+def _cooperation_time(attempt: Attempt) -> float:
     cooperative = attempt.handler.payload.wants_context is not None
     grace = attempt.handler.definition.cancel.grace.total_seconds()
-    return min(grace / 3, _LONGEST_COURTESY) if cooperative else 0
+    return min(grace / 3, _LONGEST_COOPERATION) if cooperative else 0

@@ -44,6 +44,7 @@ class Heartbeat:
 
     async def step(self) -> Beat:
         """Renew a snapshot of `held` and return the answer."""
+        # The event loop's thread changes `held` meanwhile: renew a copy, and let the answer name the fences it is for.
         began_at, held = self._store.clock.monotonic(), dict(self._held)
         extended = await self._store.extend(self._worker, list(held.items()), in_micros(self._lease))
         return Beat(began_at, held, extended)
@@ -107,8 +108,8 @@ class HeartbeatThread:
     async def beat(self, deliver: Answer) -> None:
         """Send heartbeats on the running event loop until stopped."""
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
-        store = self._parent.twin()
-        complaints = RepeatedErrors(log, "heartbeat", store.clock)
+        store = self._parent.twin()  # connections belong to an event loop, and this thread has its own
+        errors = RepeatedErrors(log, "heartbeat", store.clock)
         while not self._stopping:
             rest = self._interval
             try:
@@ -116,11 +117,11 @@ class HeartbeatThread:
                 async with asyncio.timeout(self._interval):
                     deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
                 self._meters.beats_ok.add()
-                complaints.over()
+                errors.recovered()
             except Exception as error:
                 self._meters.beats_failed.add()
-                rest = min(1.0, self._interval / 3)
-                complaints.tell(error, str(error) or f"no answer within {self._interval:g}s")
+                rest = min(1.0, self._interval / 3)  # retry sooner than the interval: the lease keeps running out
+                errors.failed(error, str(error) or f"no answer within {self._interval:g}s")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._now.wait(), rest)
             self._now.clear()

@@ -40,7 +40,7 @@ class KnownJobs:
         self.known: dict[str, int] = {}
         self._list()
 
-    def also(self, jobs: Mapping[str, int]) -> None:
+    def add(self, jobs: Mapping[str, int]) -> None:
         """Add built-in jobs that no code declares."""
         self._more.update(jobs)
         self._list()
@@ -82,11 +82,11 @@ class KnownJobs:
             if definition.kind not in self._left_alone and definition.name not in self._registry:
                 self._handlers.setdefault(definition.name, {})[definition.version] = handler_of(definition)
         except (msgspec.DecodeError, RotaError) as error:
-            log.warning("a job is left to other workers: %s", error)
+            log.warning("skipping a data job that this worker cannot run: %s", error)
 
     def _leave_http(self) -> None:
         self._left_alone.add("http")
-        log.warning("HTTP jobs are left to other workers: aiohttp is not installed (pip install 'rota[http]')")
+        log.warning("skipping HTTP jobs: aiohttp is not installed (pip install 'rota[http]')")
 
     def _list(self) -> None:
         own = {name: version for name, version in self._registry.known().items() if self._runs(name)}

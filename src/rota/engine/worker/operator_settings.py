@@ -14,9 +14,9 @@ from rota.errors import Invalid
 
 log = logging.getLogger("rota.worker")
 
-_SAID = {
+_LOG_LINES = {
     WorkerState.WORKING: "asked to work",
-    WorkerState.DRAINING: "asked to drain: nothing more is claimed, what runs may end",
+    WorkerState.DRAINING: "asked to drain: claiming nothing more, running handlers may finish",
     WorkerState.STOPPING: "asked to stop",
 }
 
@@ -32,11 +32,11 @@ class OperatorSettings:
         self._started_as = info
         self._started_with = config
         self._stopping = False
-        self._heard: str | None = None
+        self._applied: str | None = None
         self._settings = WorkerSettings()
         self.config = config
         self.info = msgspec.structs.replace(info, pace=_pace(config))
-        self.lookout = ClaimPositions(list(info.queues), info.weights)
+        self.positions = ClaimPositions(list(info.queues), info.weights)
 
     @property
     def may_claim(self) -> bool:
@@ -51,39 +51,39 @@ class OperatorSettings:
         self._stopping = True
         self.info = msgspec.structs.replace(self.info, state=WorkerState.STOPPING)
 
-    def also(self, queue: str, jobs: Iterable[str]) -> None:
+    def add_queue(self, queue: str, jobs: Iterable[str]) -> None:
         """Add a queue and its jobs as if the worker had been started with them.
 
         Queues set by an operator stay as they are.
         """
         self._started_as = _with(self._started_as, (queue,), jobs)
         self.info = _with(self.info, (queue,) if self._settings.queues is None else (), jobs)
-        self.lookout = ClaimPositions(list(self.info.queues), self.info.weights)
+        self.positions = ClaimPositions(list(self.info.queues), self.info.weights)
 
-    def know(self, jobs: tuple[str, ...]) -> WorkerInfo:
+    def set_jobs(self, jobs: tuple[str, ...]) -> WorkerInfo:
         """Replace the jobs that the worker can run; return the new info."""
         self.info = msgspec.structs.replace(self.info, jobs=jobs)
         return self.info
 
-    def hear(self, asked: str | None) -> bool:
+    def update(self, text: str | None) -> bool:
         """Apply the operators' requests that a heartbeat brought; return whether they were new.
 
         Each heartbeat brings all of them, so a lost answer needs no repetition.
         """
-        if asked is None or asked == self._heard:
+        if text is None or text == self._applied:
             return False
-        self._heard = asked
+        self._applied = text
         try:
-            self._apply(read_asked(asked), asked)
+            self._apply(read_asked(text), text)
         except (Invalid, msgspec.DecodeError) as error:  # written by a newer rota, or impossible with our lease
-            log.warning("what is asked of this worker cannot be done: %s", error)
+            log.warning("cannot apply the settings that an operator requested: %s", error)
             return False
         return True
 
-    def _apply(self, wanted: OperatorRequest, text: str) -> None:
-        settings, before = wanted.settings, self.info
-        given = {"concurrency": settings.slots, "heartbeat": settings.heartbeat, "poll": settings.poll}
-        changes = {name: value for name, value in given.items() if value is not None}
+    def _apply(self, request: OperatorRequest, text: str) -> None:
+        settings, before = request.settings, self.info
+        values = {"concurrency": settings.slots, "heartbeat": settings.heartbeat, "poll": settings.poll}
+        changes = {name: value for name, value in values.items() if value is not None}
         self.config = msgspec.structs.replace(self._started_with, **changes)
         queues = settings.queues
         self.info = msgspec.structs.replace(
@@ -92,16 +92,16 @@ class OperatorSettings:
             weights=self._started_as.weights if queues is None else uneven(queues),
             slots=self.config.concurrency,
             pace=_pace(self.config),
-            state=WorkerState.STOPPING if self._stopping else wanted.state,
+            state=WorkerState.STOPPING if self._stopping else request.state,
             asked=text,
         )
         if (self.info.queues, self.info.weights) != (before.queues, before.weights):
-            self.lookout = ClaimPositions(list(self.info.queues), self.info.weights)
+            self.positions = ClaimPositions(list(self.info.queues), self.info.weights)
         if self.info.state is not before.state:
-            log.info("%s", _SAID[self.info.state])
+            log.info("%s", _LOG_LINES[self.info.state])
         if settings != self._settings:
             self._settings = settings
-            log.info("asked for other settings: %s", msgspec.json.encode(settings).decode())
+            log.info("settings changed by an operator: %s", msgspec.json.encode(settings).decode())
 
 
 def _with(info: WorkerInfo, queues: tuple[str, ...], jobs: Iterable[str]) -> WorkerInfo:

@@ -66,7 +66,7 @@ class Reporter:
         await self._prepare()
         try:
             reported = await self._store.report(batch)
-        except DeadlineExceeded:
+        except DeadlineExceeded:  # perhaps too much for one statement: halve the batch
             self._size = max(1, len(batch) // 2)
             raise
         except Invalid as error:
@@ -75,6 +75,7 @@ class Reporter:
             self._size = 1  # one bad report fails the whole batch: send each on its own to find it
             raise
         self._size = min(_BATCH, 2 * self._size)
+        # Reports added during the transaction stand behind the batch, so its length still marks it.
         del self.pending[: len(batch)]
         self._meters.reported(batch, reported)
         for report in reported.refused:
@@ -99,7 +100,7 @@ class Reporter:
             self._unprepared += 1
             if self._unprepared < _TRIES:
                 raise
-            log.warning("reporting before all is written that was said before: %s", error)
+            log.warning("reporting although not all notes are written: %s", error)
         self._unprepared = 0
 
     async def _do_before(self, before: Callable[[], Awaitable[object]]) -> None:
@@ -107,7 +108,7 @@ class Reporter:
             async with asyncio.timeout(_PATIENCE):
                 await before()
         except TimeoutError:
-            raise DeadlineExceeded("what is said before reports", _PATIENCE) from None
+            raise DeadlineExceeded("writing notes before a report", _PATIENCE) from None
 
     def _next_batch(self) -> list[Report]:
         """Return the next reports, limited in number and in bytes of results."""
@@ -125,7 +126,7 @@ class Reporter:
                 await self.step()
             except Exception as error:
                 expected = isinstance(error, RotaError)
-                log.warning("cannot report %d results yet: %s", len(self.pending), error, exc_info=not expected)
+                log.warning("cannot send %d reports yet: %s", len(self.pending), error, exc_info=not expected)
                 await asyncio.sleep(_REST_AFTER_TROUBLE)
             if not self.pending:
                 self._wake.clear()

@@ -43,18 +43,18 @@ class RestrictedClaims:
             self.waits = self.more = self.missed = False
             return []
         request = RestrictedRequest(info.id, info.name, info.queues, jobs, self._lease, max(0, slots), solo, self.met)
-        found = await self._store.claim_restricted(request)
-        self.waits = found.waiting and slots <= 0
-        self.more = found.waiting and slots > 0
-        self.missed = found.missed
-        return found.claims
+        answer = await self._store.claim_restricted(request)
+        self.waits = answer.waiting and slots <= 0
+        self.more = answer.waiting and slots > 0
+        self.missed = answer.missed
+        return answer.claims
 
     async def _learn(self, info: WorkerInfo) -> None:
         """Work out which requirements this worker meets, if new ones appeared.
 
         A requirement never changes under its id, so comparing ids is enough.
         """
-        known = await self._store.known_requirements()
-        if self._ids != known.keys():
-            self._ids = frozenset(known)
-            self.met = met_by(info, known)
+        requirements = await self._store.known_requirements()
+        if self._ids != requirements.keys():
+            self._ids = frozenset(requirements)
+            self.met = met_by(info, requirements)

@@ -46,19 +46,21 @@ class Suspects:
             return []
         self._look_at = now + _LOOK_EVERY
         claims = await self._store.claim(ClaimRequest(self._worker_id, asks, self._known, self._lease, SUSPECTS))
-        others = [claim for claim in claims if claim.suspect][1:]
-        if others:  # hand them back before the first begins: it may kill this process
-            await self._store.report([Report(o.run_id, o.fence, Outcome.HANDED_BACK, began=False) for o in others])
-        return self.noted([claim for claim in claims if claim not in others])
+        surplus = [claim for claim in claims if claim.suspect][1:]
+        if surplus:  # hand them back before the first begins: it may kill this process
+            await self._store.report(
+                [Report(claim.run_id, claim.fence, Outcome.HANDED_BACK, began=False) for claim in surplus]
+            )
+        return self.remember([claim for claim in claims if claim not in surplus])
 
-    def noted(self, claims: Sequence[Claim]) -> list[Claim]:
+    def remember(self, claims: Sequence[Claim]) -> list[Claim]:
         """Remember the suspect among `claims`, if any; return the claims."""
         for claim in claims:
             if claim.suspect:
                 self._held = (claim.run_id, claim.fence)
         return list(claims)
 
-    def let_go(self, run_id: str, fence: int) -> bool:
+    def release(self, run_id: str, fence: int) -> bool:
         """Forget the suspect if it is this one, and look for the next at once; return whether it was."""
         if self._held != (run_id, fence):
             return False

@@ -58,14 +58,14 @@ class Worker:
     ) -> None:
         self.held: dict[str, int] = {}
         self._store = store
-        self._orders = OperatorSettings(info, config)
+        self._operator_settings = OperatorSettings(info, config)
         self._jobs = KnownJobs(store, registry, config)
         self._known = self._jobs.known
-        self.info, self._config = self._orders.know(tuple(self._known)), config
+        self.info, self._config = self._operator_settings.set_jobs(tuple(self._known)), config
         self.asked_to_stop: Callable[[], None] = lambda: None
         self.rate_shut: Callable[[], None] = lambda: None
         self._clock = store.clock
-        self._complaints = RepeatedErrors(log, "claiming", self._clock)
+        self._errors = RepeatedErrors(log, "claiming", self._clock)
         self._solo_every = solo_every(self._jobs.definitions())
         self._buffer = Buffer()
         self._rate = Rate()
@@ -84,7 +84,7 @@ class Worker:
         self._meters = meters or Meters()
         self._note_buffer = NoteBuffer(store, config.log_limit, self._refused)
         self._reporter = Reporter(
-            store, lambda told: self._release(told.run_id, told.fence), self._meters, self._note_buffer.flush
+            store, lambda report: self._release(report.run_id, report.fence), self._meters, self._note_buffer.flush
         )
         self._heartbeat = heartbeat(store, self.info, self.held, config.lease, config.heartbeat, self._meters)
         self.renew = self._heartbeat.renew_now
@@ -94,11 +94,11 @@ class Worker:
         self._unlisten: Callable[[], None] = lambda: None
         self._low_water = 0
         self._more = True
-        self._taken: list[str] | None = None
+        self._drained: list[str] | None = None
 
     async def start(self) -> None:
         """Start the loops; return once the worker is claiming. It survives an outage of the database."""
-        self._heartbeat.start(self.heard)
+        self._heartbeat.start(self.on_heartbeat)
         self._unlisten = self._store.listen(self._hinted)
         capture.install()
         loops = (self._claiming(), self._reporter.run(), self._note_buffer.run())
@@ -109,8 +109,8 @@ class Worker:
         if self._stopping:
             return
         self._stopping = True
-        self._orders.stop()
-        self._obey()
+        self._operator_settings.stop()
+        self._apply_settings()
         limit = self._config.shutdown_grace if grace is None else grace
         await self._executor.end(limit.total_seconds())
         await self._wait_for_claim()
@@ -125,7 +125,7 @@ class Worker:
     async def drain_once(self) -> list[str]:
         """Claim, wait for the handlers and report, without the loops; return the ids of the runs claimed."""
         claimed: list[str] = []
-        self._taken = claimed
+        self._drained = claimed
         while not await self.step() and not claimed:
             pass
         while self.active:
@@ -156,13 +156,13 @@ class Worker:
 
     async def _claiming(self) -> None:
         while not self._stopping:
-            self._wake.clear()
+            self._wake.clear()  # before claiming: a wake meanwhile must lead to another claim
             try:
                 await self._look_for_cancels()
                 rest = await self.step()
-                self._complaints.over()
+                self._errors.recovered()
             except Exception as error:
-                self._complaints.tell(error)
+                self._errors.failed(error)
                 self._meters.claims_failed.add()
                 self._doubt_until = self._clock.monotonic() + _DOUBT
                 rest = _TROUBLE
@@ -190,10 +190,10 @@ class Worker:
     async def step(self) -> float:
         """Claim once along each path that is due; return how many seconds to rest unless woken."""
         await self._hand_back_unknown()
-        if not self._orders.may_claim:
+        if not self._operator_settings.may_claim:
             return self._config.poll.total_seconds()
         self._fill()
-        now, lookout = self._clock.monotonic(), self._orders.lookout
+        now, positions = self._clock.monotonic(), self._operator_settings.positions
         if self._jobs.due(now) and await self._jobs.refresh(now):
             self._learn_jobs()
         self._rate.measure(now)
@@ -208,10 +208,10 @@ class Worker:
         if wanted <= 0:
             self._more = True
             return self._config.poll.total_seconds()
-        asks = lookout.asks(wanted, now)
-        request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), int(solo))
+        requests = positions.requests(wanted, now)
+        request = ClaimRequest(self.info.id, requests, self._known, in_micros(self._config.lease), int(solo))
         claims = await self._store.claim(request)
-        exhausted = lookout.learn(asks, claims, self._clock.monotonic() - now)
+        exhausted = positions.learn(requests, claims, self._clock.monotonic() - now)
         if exhausted and not solo:
             self._solo_at = now  # nothing else is left: claim solo runs in the next step
         self._more = not (exhausted and solo)
@@ -226,21 +226,21 @@ class Worker:
     def _learn_jobs(self) -> None:
         """Publish the jobs known now with the next heartbeat."""
         self._solo_every = solo_every(self._jobs.definitions())
-        self.info = self._orders.know(tuple(self._known))
+        self.info = self._operator_settings.set_jobs(tuple(self._known))
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=False)
 
     async def _claim_suspect(self, now: float) -> None:
-        asks = self._orders.lookout.looks(0 if self._buffer else self._free())
-        self._accept(await self._suspects.claim(asks, now), now)
-        if asks and self._free() <= 0:  # this claim took solo runs, too
+        requests = self._operator_settings.positions.head_requests(0 if self._buffer else self._free())
+        self._accept(await self._suspects.claim(requests, now), now)
+        if requests and self._free() <= 0:  # this claim took solo runs, too
             self._solo_at = max(self._solo_at, now + self._solo_every)
 
     async def _claim_restricted(self, now: float) -> None:
         """Claim runs that not every worker may take. As for limited runs, the buffer is drained for them."""
         slots = 0 if self._buffer else self._free()
         if slots > 0 or self._buffer:
-            found = await self._restricted.claim(self.info, self._known, slots, self._suspects.level, now)
-            self._accept(self._suspects.noted(found), now)
+            claims = await self._restricted.claim(self.info, self._known, slots, self._suspects.level, now)
+            self._accept(self._suspects.remember(claims), now)
 
     async def _claim_limited(self, now: float) -> bool:
         """Claim runs under limits into free slots; with a filled buffer only look. Return whether more wait."""
@@ -251,18 +251,18 @@ class Worker:
         lease = in_micros(self._config.lease)
         solo, met, info = self._suspects.level, self._restricted.met, self.info
         request = LimitedRequest(info.id, info.name, info.queues, self._known, lease, slots, solo, met)
-        found = await self._store.claim_limited(request)
-        shut = found.shut
+        answer = await self._store.claim_limited(request)
+        shut = answer.shut
         for _ in range(_LIMITED_LOOKS):  # a claim may only shut exhausted limits and bring no run
-            if found.claims or not found.waiting or not slots:
+            if answer.claims or not answer.waiting or not slots:
                 break
-            found = await self._store.claim_limited(request)
-            shut |= found.shut
+            answer = await self._store.claim_limited(request)
+            shut |= answer.shut
         if shut:
             self.rate_shut()
-        self._accept(self._suspects.noted(found.claims), now)
-        self._limited_waits = found.waiting and not slots
-        return found.waiting and slots > 0
+        self._accept(self._suspects.remember(answer.claims), now)
+        self._limited_waits = answer.waiting and not slots
+        return answer.waiting and slots > 0
 
     def _appetite(self, now: float) -> tuple[int, bool]:
         """Return how many runs to claim and whether they may be solo."""
@@ -283,18 +283,18 @@ class Worker:
 
     def _accept(self, claims: list[Claim], now: float) -> None:
         self._meters.claimed(claims, self._clock.monotonic())
-        capture.put_back()
+        capture.reinstall()
         for claim in claims:
             # Race: the old lease expired and this worker claimed the run again before a heartbeat reported the loss.
             if claim.run_id in self.held:
                 self._lost(claim.run_id)
             self.held[claim.run_id] = claim.fence
-        if self._taken is not None:  # for `drain_once`: a run may have ended before it could look at `held`
-            self._taken.extend(claim.run_id for claim in claims)
+        if self._drained is not None:  # for `drain_once`: a run may have ended before it could look at `held`
+            self._drained.extend(claim.run_id for claim in claims)
         if claims:
             self._renewed_at = min(self._renewed_at, now) if self._buffer else now
             self._buffer.extend(claims)
-        if not self._orders.may_claim:
+        if not self._operator_settings.may_claim:
             self._hand_back_buffer()
         self._fill()
 
@@ -337,7 +337,7 @@ class Worker:
                 log.warning("%s", describe(attempt, report), extra=RunFields(attempt.claim))
         self.freed()
 
-    def heard(self, beat: Beat) -> None:
+    def on_heartbeat(self, beat: Beat) -> None:
         """Apply the answer of a heartbeat: losses, cancels and operators' requests."""
         # A claim made since the snapshot was not renewed by this beat.
         if all(beat.held.get(claim.run_id) == claim.fence for claim in self._buffer):
@@ -347,26 +347,26 @@ class Worker:
                 self._lost(run_id)
         for run_id in sorted(beat.extended.cancelling):
             self._cancel_if_held(run_id, beat.held[run_id])
-        if self._orders.hear(beat.extended.asked):
-            self._obey()
+        if self._operator_settings.update(beat.extended.asked):
+            self._apply_settings()
 
-    def _obey(self) -> None:
+    def _apply_settings(self) -> None:
         """Apply changed settings. Active attempts go on; the buffer is handed back if nothing may be claimed."""
-        self.info, self._config = self._orders.info, self._orders.config
+        self.info, self._config = self._operator_settings.info, self._operator_settings.config
         at_once = bool(self.active) or not self._stopping  # an idle worker is gone before anybody could see it stop
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=at_once)
         self._executor.grow(self.info)
         self._wake.set()
-        if not self._orders.may_claim:
+        if not self._operator_settings.may_claim:
             self._hand_back_buffer()
-        if self._orders.asked_to_stop:
+        if self._operator_settings.asked_to_stop:
             self.asked_to_stop()
 
-    def serve(self, queue: str, known: Mapping[str, int]) -> None:
+    def serve(self, queue: str, jobs: Mapping[str, int]) -> None:
         """Take runs from this queue, too, from now on."""
-        self._jobs.also(known)
-        self._orders.also(queue, known)
-        self._obey()
+        self._jobs.add(jobs)
+        self._operator_settings.add_queue(queue, jobs)
+        self._apply_settings()
 
     def _lost(self, run_id: str) -> None:
         attempt = self.active.get(run_id)
@@ -391,6 +391,6 @@ class Worker:
     def _release(self, run_id: str, fence: int) -> None:
         if self.held.get(run_id) == fence:
             del self.held[run_id]
-            if self._suspects.let_go(run_id, fence):
+            if self._suspects.release(run_id, fence):
                 self._solo_at = 0.0
                 self._wake.set()

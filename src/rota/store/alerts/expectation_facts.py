@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from rota.core.alerts.expectations import End, Expectations, Facts, Since
+from rota.core.runs.admission import Hold
 from rota.core.runs.claim import LAST_ID
 from rota.core.states import RunState
 from rota.store.alerts.expectations import StoredExpectation, Subject
@@ -233,7 +234,7 @@ def _live_facts(schedule: _Schedule, runs: Iterable[_OpenRun], since: int, now: 
     if schedule.overdue_since is not None:
         waiting[schedule.id] = live[schedule.id] = Since(schedule.overdue_since)
     for run in runs:
-        if run.hold == 3 or run.run_at > now:  # it waits for other runs, or for its time
+        if run.hold == Hold.BLOCKED or run.run_at > now:  # it waits for other runs, or for its time
             continue
         id, released_at = str(run.run_id), run.released_at or 0
         _keep_earliest(live, schedule.id, Since(max(run.run_at, released_at), id))

@@ -54,13 +54,10 @@ async def heed_schedule(tx: Tx, schedule: str, job: str | None = None) -> None:
         await tx.fetch("heed_schedules", [(name, schedule) for name in names])
 
 
-async def tell(
-    tx: Tx, heard: Sequence[tuple[Signal, Sequence[str]]], new_id: Callable[[], str], queues: set[str]
-) -> int:
+async def tell(tx: Tx, heard: Sequence[tuple[Signal, Sequence[str]]], new_id: Callable[[], str]) -> int:
     """Enqueue a delivery run for each notification that matches a signal.
 
-    `heard` pairs each signal with the names of the notifications that listened. Return the number of runs; their queues
-    are added to `queues`.
+    `heard` pairs each signal with the names of the notifications that listened. Return the number of runs.
     """
     if not any(names for _, names in heard):
         return 0
@@ -81,8 +78,7 @@ async def tell(
             deliveries.append(new_run(enabled[name].job, id, payload, {"tags": [name]}))
     await tx.fetch("tell", [(*key, window.since, window.told, window.held) for key, window in sorted(windows.items())])
     if deliveries:
-        await enqueue.enqueue(tx, deliveries, hints=queues)
-        queues.update(run.queue for run in deliveries)
+        await enqueue.enqueue(tx, deliveries)
     return len(deliveries)
 
 

@@ -59,23 +59,19 @@ class SignalStore:
         With `limit` 1, a signal that cannot be processed raises `Undeliverable`.
         """
         taken: list[Signal] = []
-        queues: set[str] = set()
 
         async def body(tx: Tx) -> Delivered:
-            queues.clear()
             taken[:] = [_signal(row) for row in await tx.fetch("take_signals", [(no,) for no in besides], limit=limit)]
-            return await _deliver(tx, taken, self._new_id, queues)
+            return await _deliver(tx, taken, self._new_id)
 
         try:
-            delivered = await self._database.transact(body)
+            return await self._database.transact(body)
         except Unavailable:
             raise
         except Exception as error:
             if limit > 1 or not taken:
                 raise
             raise Undeliverable(taken[0]) from error
-        self._database.notify(queues)
-        return delivered
 
     async def drop(self, signal: Signal, trouble: str) -> None:
         """Delete a signal that can never be processed, and note it, so that it no longer blocks the others."""
@@ -94,13 +90,13 @@ class SignalStore:
         await self._database.transact(lambda tx: tx.fetch("signal", **facts, details=details))
 
 
-async def _deliver(tx: Tx, taken: Sequence[Signal], new_id: Callable[[], str], queues: set[str]) -> Delivered:
+async def _deliver(tx: Tx, taken: Sequence[Signal], new_id: Callable[[], str]) -> Delivered:
     if not taken:
         return Delivered(0)
     heard = await _heard(tx, taken)
-    done = await job_triggers.follow(tx, [(signal, ids) for signal, ids, _ in heard], new_id, queues)
+    done = await job_triggers.follow(tx, [(signal, ids) for signal, ids, _ in heard], new_id)
     matches = [(signal, names) for signal, _, names in heard[:done]]
-    notified = await notifications.tell(tx, matches, new_id, queues)
+    notified = await notifications.tell(tx, matches, new_id)
     await tx.fetch("drop_signals", [(signal.no,) for signal in taken[:done]])
     return Delivered(done, notified)
 

@@ -33,7 +33,7 @@ class Columns(Sequence[Row]):
         return self.after(0)
 
     def after(self, first: int) -> Iterator[Row]:
-        """From that row on."""
+        """Iterate over the rows from that one on."""
         left = self._count - first
         columns = [column[first:] if len(column) > 1 else repeat(column[0], left) for column in self.columns]
         return zip(*columns, strict=True)

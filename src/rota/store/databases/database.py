@@ -32,6 +32,14 @@ class Tx(Protocol):
 
     dialect: Dialect
     hot: HotForms
+    woken: set[str | None]
+    """Queues that `wake` named since the transaction began; its database tells their listeners after the commit."""
+
+    def wake(self, *queues: str | None) -> None:
+        """Hint, once this transaction is committed, that these queues may have work; None: any queue.
+
+        After a rollback nobody is told. A body that is run again begins with nobody to tell.
+        """
 
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]: ...
 
@@ -49,21 +57,19 @@ class AlreadyThere(Conflict):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """`ids` of runs whose lease was current; `followed`, those of them that others wait for.
-
-    `told`: somebody listens to some of them, and the messenger has something to do.
-    """
+    """`ids` of runs whose lease was current; `followed`, those of them that others wait for."""
 
     ids: set[str]
     followed: list[str]
-    told: bool = False
 
 
 class HotForms(Protocol):
     """The operations that have a form of their own on each database, because they bound its speed."""
 
     async def enqueue(self, runs: Sequence[NewRun]) -> int:
-        """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
+        """Insert runs, and return when they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is
+        taken.
+        """
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         """Schedules that are due, locked, as they are after that; the longest due first. Of each the number and mark of
@@ -71,20 +77,21 @@ class HotForms(Protocol):
         """
 
     async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
-        """How far schedules are planned now that had an ordinary fire. `rowids` as `lock_due` told them."""
+        """Advance schedules that had an ordinary fire. `rowids` as `lock_due` told them."""
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Runs of schedules. None when all are new; otherwise the ids of those whose plan time had no run yet."""
 
     async def claim(self, request: ClaimRequest) -> list[Claim]: ...
 
-    async def complete(self, reports: Sequence[Report]) -> Completed: ...
+    async def complete(self, reports: Sequence[Report]) -> Completed:
+        """End runs that succeeded, drop their leases, and write the signals of those that somebody listens to."""
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         """Limits to see to, locked, least recently served first."""
 
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
-        """Of each limit up to so many runs, locked, in their order: key and run."""
+        """Lock, of each limit, up to so many runs, in their order: key and run."""
 
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]: ...
 
@@ -104,10 +111,10 @@ class Session(Protocol):
     connection: Any
 
     async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        """In the database's own notation: `$1` on PostgreSQL, `?` on SQLite."""
+        """Execute a statement in the database's own notation: `$1` on PostgreSQL, `?` on SQLite."""
 
     async def within(self, work: Work[T]) -> T:
-        """Statements of ours, in the same transaction."""
+        """Run statements of ours in the same transaction. Whom they wake is told when the session is committed."""
 
 
 class Database(Protocol):
@@ -117,7 +124,7 @@ class Database(Protocol):
     """Hints of other processes do not get here: what they leave is found by looking."""
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
-        """Run `work` in a transaction; again, from the start, when the database asks for it.
+        """Run `work` in a transaction; again, from the start, when the database asks for it. Tell whom it woke.
 
         Unless told that it is not `repeatable`, also when the connection broke and nobody knows whether it committed.
         `deadline` replaces that of every call, for what may take longer.
@@ -150,7 +157,7 @@ class Database(Protocol):
         """Returns how to stop listening. Hints arrive on the caller's event loop."""
 
     def twin(self) -> Database:
-        """The same database for another thread's event loop."""
+        """Return the same database for another thread's event loop."""
 
     async def close(self) -> None: ...
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rota.core.runs.run import NewRun
 from rota.errors import Invalid, Unavailable
-from rota.store.databases.statements import POSTGRES, SQLITE, Dialect, blocks
+from rota.store.databases.statements import POSTGRES, SQLITE, Dialect, blocks, translate
 from rota.store.runs.enqueue import ready_row
 from rota.values.clock import HostClock
 
@@ -66,7 +66,7 @@ def _under_limits(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, 
 
 def _block(dialect: Dialect, name: str) -> str:
     lines = blocks(dialect.name)[name].strip().rstrip(";").splitlines()
-    return "\n".join(line for line in lines if not line.startswith("--"))
+    return translate("\n".join(line for line in lines if not line.startswith("--")), dialect)
 
 
 def _bound(text: str, values: dict[str, Any], style: str) -> tuple[str, Any]:

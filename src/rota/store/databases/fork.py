@@ -1,4 +1,4 @@
-"""What is done around a fork to whatever a process has open."""
+"""Close before a fork, and open after it, whatever a process has open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _closed_for_fork: list[Forkable] = []
 
 
 def close_at_forks(one: Forkable) -> None:
-    """Whoever calls this holds the lock."""
+    """Close it before forks. The caller holds the lock."""
     _all_open.add(one)
 
 

@@ -23,19 +23,15 @@ T = TypeVar("T")
 _LONGEST = 8.0  # others wait for ten seconds before they say that the file is locked
 
 
-async def seal(tx: Tx, lease: tuple[str, int], report: Report | None, notes: Notes | None) -> set[str]:
-    """Under the run's current fence or not at all: its success, or only that the lease is still there.
+async def seal(tx: Tx, lease: tuple[str, int], report: Report | None, notes: Notes | None) -> None:
+    """Write the run's success, or only require that the lease is still there, under its current fence.
 
-    Returns the queues where something may begin because of it.
+    With another fence nothing is committed: `LeaseLost`.
     """
     if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):
         raise LeaseLost(*lease)
-    if report is None:
-        return set()
-    reported = await reports.report(tx, [report])
-    if reported.refused:
+    if report is not None and (await reports.report(tx, [report])).refused:
         raise LeaseLost(*lease)
-    return reported.queues
 
 
 class SqliteSession:
@@ -77,7 +73,7 @@ class SqliteSession:
         self._tx.control("begin immediate")
 
     def commit(self) -> None:
-        """Whoever left the block relies on it from here on: it must be where others will find it."""
+        """Commit. Whoever left the block relies on it from here on: it must be where others will find it."""
         self._tx.control("commit")
         try:
             self._tx.require_same_file()
@@ -92,7 +88,7 @@ class SqliteSession:
         self._thread.submit(self.close)
 
     def close(self) -> None:
-        """What is not committed is rolled back. In its thread; a second time does nothing."""
+        """Close, and roll back what is not committed. In its thread; a second time does nothing."""
         if not self._is_closed:
             self._is_closed = True
             self._tx.roll_back()
@@ -101,8 +97,13 @@ class SqliteSession:
 
 
 @contextlib.asynccontextmanager
-async def sqlite_session(connect: Callable[[], SqliteTx]) -> AsyncIterator[SqliteSession]:
-    """Nobody else can write meanwhile: after a while it is given up."""
+async def sqlite_session(
+    connect: Callable[[], SqliteTx], tell: Callable[[set[str | None]], None]
+) -> AsyncIterator[SqliteSession]:
+    """Open a transaction on a connection of its own, commit it at the end, and `tell` whom it woke.
+
+    Nobody else can write meanwhile: after a while it is given up.
+    """
     loop = asyncio.get_running_loop()
     with _thread() as thread:
         tx = await _opened(thread, connect)
@@ -115,6 +116,8 @@ async def sqlite_session(connect: Callable[[], SqliteTx]) -> AsyncIterator[Sqlit
                 await session.do(session.commit)
             finally:
                 limit.cancel()
+            if tx.woken:
+                tell(tx.woken)
         finally:
             await asyncio.shield(session.do(session.close))
 

@@ -11,8 +11,8 @@ What stays the planner's choice is which index, and which table first. So where 
 
     1 = (select 1 … limit 1)    instead of `exists` beside an `or` or in a `case`: that may become a hash of the whole
                                 table, which no setting forbids
-    hold + 0 = 3                of rows that are given by their ids: `hold = 3` has an index, which looks short as long
-                                as nobody has counted what is in it
+    hold + 0 = {blocked}        of rows that are given by their ids: without the sum, an index on it looks short as
+                                long as nobody has counted what is in it
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def walk_indexes(tx: Tx, *, in_order: bool = False) -> None:
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What a look found that goes through a table in turn, a bite at a time. `last`: where the next one goes on; None:
+    """Result of a look that goes through a table in turn, a bite at a time. `last`: where the next one goes on; None:
     it has come to the end, and the next one begins anew."""
 
     found: list[Row]
@@ -58,4 +58,8 @@ def turn(rows: Sequence[Row], limit: int, found: Iterable[Row]) -> Turn:
 
 
 def last_of(rows: Sequence[Row], limit: int) -> str | None:
-    return str(rows[-1][0]) if len(rows) == limit else None
+    """Return the key that the last row begins with, if there may be more rows."""
+    if len(rows) < limit:
+        return None
+    key, *_ = rows[-1]
+    return str(key)

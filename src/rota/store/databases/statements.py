@@ -7,6 +7,7 @@ The files are shared; what differs between the databases is a handful of tokens:
     {many id id, no int}     the same for thousands of them, in a statement that has no other bound value
     {for_update t}           row locks, where the database has them
     {keyed} {hot_ready} ...  how a table is stored
+    {open} {limited_later}   what keeps a run, as a number of `rota_ready.hold` (`rota.core.runs.admission`)
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from functools import cache
 from importlib import resources
 
 import msgspec
+
+from rota.core.runs.admission import HOLD_TOKENS
 
 RUN_COLUMNS = (
     "id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts, "
@@ -68,7 +71,7 @@ class Migration(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True, eq=False):
-    """All that the compiler has to know of a database. There are two, and each is itself."""
+    """Facts that the compiler has to know of a database. There are two, and each is itself."""
 
     name: str
     tokens: dict[str, str]
@@ -139,6 +142,7 @@ POSTGRES = Dialect(
         "schedule_says": SCHEDULE_SAYS,
         "cursor_facts": CURSOR_FACTS,
         "schedule_row": f"{SCHEDULE_SAYS}, has_lanes, {CURSOR_FACTS}",
+        **HOLD_TOKENS,
     },
     rows=_rows_from_arrays,
     numbered=True,
@@ -179,6 +183,7 @@ SQLITE = Dialect(
         "schedule_says": SCHEDULE_SAYS,
         "cursor_facts": CURSOR_FACTS,
         "schedule_row": f"{SCHEDULE_SAYS}, has_lanes, {CURSOR_FACTS}",
+        **HOLD_TOKENS,
     },
     rows=_rows_from_json,
     many=_rows_from_values,
@@ -203,17 +208,17 @@ def blocks(dialect_name: str) -> dict[str, str]:
 
 @cache
 def migrations(dialect: Dialect) -> tuple[Migration, ...]:
-    """In order. What only one database has to do is in a file of its own beside the shared."""
+    """Return all migrations in order. What only one database has to do is in a file of its own beside the shared."""
     folder = resources.files("rota.store") / "sql" / "migrations"
     scripts = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")}
     shared = sorted(name for name in scripts if name.count(".") == 1)
     own = {name: scripts.get(f"{name[:-4]}.{dialect.name}.sql", "") for name in shared}
-    return tuple(_migration(name, scripts[name], _translate(scripts[name] + own[name], dialect)) for name in shared)
+    return tuple(_migration(name, scripts[name], translate(scripts[name] + own[name], dialect)) for name in shared)
 
 
 @cache
 def schema_version() -> int:
-    """Of this program: the newest that it knows."""
+    """Return the newest schema that this program knows."""
     return migrations(SQLITE)[-1].version
 
 
@@ -224,7 +229,7 @@ def _migration(file: str, text: str, script: str) -> Migration:
 
 @cache
 def compile_statement(name: str, dialect: Dialect, *, manual_clock: bool) -> Statement:
-    """With a manual clock, `:now` is a bound value on every database."""
+    """Compile a statement. With a manual clock, `:now` is a bound value on every database."""
     text = "\n".join(line for line in blocks(dialect.name)[name].splitlines() if not line.strip().startswith("--"))
     return compile_sql(name, text.strip().rstrip(";"), dialect, manual_clock=manual_clock)
 
@@ -237,7 +242,7 @@ def compile_sql(name: str, text: str, dialect: Dialect, *, manual_clock: bool) -
         one_by_one = dialect.many if rows.group(1) == "many" else None
         columns = () if one_by_one else tuple(column for column, _ in pairs)
         text = text[: rows.start()] + (one_by_one or dialect.rows)(pairs) + text[rows.end() :]
-    text = _translate(text, dialect)
+    text = translate(text, dialect)
     if dialect.now and not manual_clock:
         text = re.sub(r"(?<![:\w]):now\b", dialect.now, text)
     parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
@@ -247,7 +252,9 @@ def compile_sql(name: str, text: str, dialect: Dialect, *, manual_clock: bool) -
     return Statement(name, text, parameters, columns)
 
 
-def _translate(text: str, dialect: Dialect) -> str:
+def translate(text: str, dialect: Dialect) -> str:
+    """Replace the tokens, but for rows and bound values, by what this database wants."""
+
     def token(match: re.Match[str]) -> str:
         of = f" of {match.group(2)}" if match.group(2) else ""
         return dialect.tokens[match.group(1)].format(of)

@@ -25,7 +25,7 @@ class Server:
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
 
     async def drop(self, url: str) -> None:
-        """Whoever is connected to it is cut off. Only those made here are ever dropped."""
+        """Drop a database. Whoever is connected to it is cut off. Only those made here are ever dropped."""
         assert _name(url).startswith(_PREFIX), "not one of ours"
         await self._execute(f'drop database if exists "{_name(url)}" with (force)')
 

@@ -1,4 +1,4 @@
-"""What is done by those who are no workers of ours: each act under the fence of its run, wherever that is."""
+"""Acts of external parties: each act under the fence of its run, wherever that is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SAID_BY_THEM = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
 
 
 class ExternalReport(msgspec.Struct, frozen=True):
-    """What somebody says of a run that is in their hands; `retry` and `after` of a failure."""
+    """Report of an external party on its run; `retry` and `after` of a failure."""
 
     outcome: Outcome
     result: str | None = None
@@ -60,7 +60,7 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """What is said of a step; `result` is JSON."""
+    """Report on a step; `result` is JSON."""
 
     id: str
     state: StepState
@@ -73,7 +73,7 @@ class ExternalStore:
         self._database = database
 
     async def external_jobs(self) -> dict[str, int]:
-        """All that there are, with their newest version."""
+        """Return all external jobs with their newest version."""
         rows = await self._database.read(lambda tx: tx.fetch("external_jobs"))
         return {str(name): int(version) for name, version in rows}
 
@@ -91,7 +91,7 @@ class ExternalStore:
         return await self._database.transact(body)
 
     async def assigned(self, held: Sequence[tuple[str, int]]) -> tuple[dict[str, int], dict[str, Results]]:
-        """Of leases just taken: until when each lasts, and what the steps gave that were done before."""
+        """Return of leases just taken: until when each lasts, and what the steps gave that were done before."""
 
         async def body(tx: Tx) -> tuple[dict[str, int], dict[str, Results]]:
             until = {str(id): at for id, at in await tx.fetch("leases_until", held)}
@@ -109,7 +109,7 @@ class ExternalStore:
     async def progress(
         self, run_id: str, fence: int, lease: int, done: int | None, summary: str | None
     ) -> HeartbeatAnswer:
-        """What is not said stays as it was said."""
+        """Write progress. What is not given stays as it was."""
 
         async def body(tx: Tx) -> HeartbeatAnswer:
             pulse = await _beat(tx, run_id, fence, lease)
@@ -126,28 +126,26 @@ class ExternalStore:
     async def step(self, run_id: str, fence: int, given: StepReport) -> StepState:
         """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
 
-        async def body(tx: Tx) -> tuple[StepState, set[str]]:
+        async def body(tx: Tx) -> StepState:
             held = await handover.lock(tx, run_id, fence)
             opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=run_id)}
             word = msgspec.structs.replace(given, id=within(held.part if held else None, given.id))
             _, was, by, _ = opened.get(word.id, _NOT_OPENED)
             if was == StepState.SUCCEEDED and (held is not None or (by == fence and word.state == was)):
-                return StepState.SUCCEEDED, set()
+                return StepState.SUCCEEDED
             if held is None:
                 raise await _stale(tx, run_id, fence)
             definition_of(held.definition.steps, given.id)
             if word.id not in opened and len(opened) >= MOST_STEPS:
                 raise Invalid(f"a run has at most {MOST_STEPS} steps")
             if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
-                _, reported = await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, word.result))
-                return StepState.SUCCEEDED, reported.queues
+                await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, word.result))
+                return StepState.SUCCEEDED
             note = _step_note(held, word, opened, await _stored(tx, run_id, word.error))
             await notes.write(tx, Notes(steps=(note,)))
-            return word.state, set()
+            return word.state
 
-        state, queues = await self._database.transact(body)
-        self._database.notify(queues)
-        return state
+        return await self._database.transact(body)
 
     async def say(self, run_id: str, fence: int, lines: str, no: int | None, limit: int) -> None:
         """Under a number of its own, so that lines said again with it are not there twice. Old ones make room."""
@@ -182,10 +180,7 @@ class ExternalStore:
             report, reported = await _end(tx, held, ending)
             return Ended(_state_after(report, reported), report, reported)
 
-        ended = await self._database.transact(body)
-        if ended.reported is not None:
-            self._database.notify(ended.reported.queues)
-        return ended
+        return await self._database.transact(body)
 
 
 async def _lock(tx: Tx, run_id: str, fence: int) -> HeldRun:
@@ -196,8 +191,9 @@ async def _lock(tx: Tx, run_id: str, fence: int) -> HeldRun:
 
 
 async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
-    rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
-    return LeaseLost(run_id, fence, rows[0][2]) if rows else UnknownRun(run_id)
+    for _, _, state, _, _ in await tx.fetch("recorded_end", id=run_id, fence=fence):
+        return LeaseLost(run_id, fence, state)
+    return UnknownRun(run_id)
 
 
 async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
@@ -232,15 +228,15 @@ def _step_note(
 
 
 async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
-    """With its fingerprint, made of what those may see who are not shown the secrets of the run."""
+    """Encode an error with its fingerprint, made of what those may see who are not shown the secrets of the run."""
     if error is None:
         return None
-    payload = str((await tx.fetch("payload_of_run", id=run_id))[0][0])
-    return stored_error(error, telling=without_secrets(error.message, payload))
+    ((payload,),) = await tx.fetch("payload_of_run", id=run_id)
+    return stored_error(error, telling=without_secrets(error.message, str(payload)))
 
 
 async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, Reported]:
-    """As the end of any lease; of a step that was waited for, its end, and the run is queued again."""
+    """End it as any lease ends; of a step that was waited for, its end, and the run is queued again."""
     lease = held.lease
     if held.waits:
         await handover.lease_again(tx, held)
@@ -266,11 +262,11 @@ def _state_after(report: Report, reported: Reported) -> RunState:
 
 
 async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunState:
-    """What was recorded under this fence. A step's end is a success that put its run off."""
+    """Return what was recorded under this fence. A step's end is a success that put its run off."""
     rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
     if not rows:
         raise UnknownRun(run_id)
-    outcome, left_as, state, last_fence, went_on = rows[0]
+    ((outcome, left_as, state, last_fence, went_on),) = rows
     if outcome is None and state == RunState.SUCCEEDED and last_fence == fence:
         outcome, left_as = Outcome.SUCCEEDED, RunState.SUCCEEDED
     if went_on and outcome == Outcome.SNOOZED:

@@ -19,8 +19,6 @@ from rota.store.databases.database import Row, Tx
 from rota.store.ledger import audit
 from rota.values.durations import format_duration, in_micros
 
-_LEASE_FACTS = 9
-
 
 class HeldRun(msgspec.Struct, frozen=True):
     """A run in somebody's hands, its row locked. `busy`: for how long (µs); `waits`: no lease, it was handed over.
@@ -38,7 +36,7 @@ class HeldRun(msgspec.Struct, frozen=True):
     part: str | None
 
     def rest_before_retry(self, after: timedelta | None = None) -> int | None:
-        """By the policy of the run, or else of its job. In microseconds; None: it is not tried again."""
+        """Return the rest (µs) by the policy of the run, or else of its job; None: it is not tried again."""
         own = msgspec.json.decode(self.overrides, type=Overrides).retry if self.overrides else None
         policy: RetryPolicy = own or self.definition.retry
         lease = self.lease
@@ -48,7 +46,9 @@ class HeldRun(msgspec.Struct, frozen=True):
 
 
 async def unless_done(tx: Tx, report: Report) -> Report:
-    """Somebody quick may have ended the step before its handler said that it waits for it: then it goes on at once."""
+    """Drop the wait of a report if somebody quick has ended the step before its handler said that it waits for it: then
+    it goes on at once.
+    """
     step = report.wait.step if report.wait is not None else None
     if step is None or not any(
         id == step and state == StepState.SUCCEEDED
@@ -82,7 +82,7 @@ def _row(lease: Lease, report: Report, wait: Wait) -> Row:
 
 
 async def handed_over_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str, int]]:
-    """Those of them that say again what was done."""
+    """Return those of these reports that say again what was done."""
     told = [(report.run_id, report.fence) for report in reports if report.wait is not None]
     return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", told)} if told else set()
 
@@ -96,7 +96,7 @@ async def lock(tx: Tx, run_id: str, fence: int) -> HeldRun | None:
 
 
 async def lease_again(tx: Tx, held: HeldRun) -> None:
-    """For the rest of this transaction, in which it ends as any lease does."""
+    """Lease a run for the rest of this transaction, in which it ends as any lease does."""
     await tx.fetch("lease_again", id=held.lease.run_id, fence=held.lease.fence)
     await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence)])
 
@@ -106,7 +106,7 @@ async def take_overdue(tx: Tx, limit: int) -> list[tuple[Lease, Report]]:
     rows = await tx.fetch("lock_overdue", limit=limit)
     if not rows:
         return []
-    taken = [(_held(row[:-2], waits=True), timedelta(microseconds=row[-2]), bool(row[-1])) for row in rows]
+    taken = [(_held(row, waits=True), timedelta(microseconds=span), bool(stopped)) for *row, span, stopped in rows]
     await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence) for held, _, _ in taken])
     return [(held.lease, _overdue(held, limit, stopped=stopped)) for held, limit, stopped in taken]
 
@@ -136,7 +136,7 @@ def _error(kind: str, message: str, code: str) -> str:
 
 
 def _held(row: Row, *, waits: bool) -> HeldRun:
-    lease = Lease(str(row[0]), *row[1:_LEASE_FACTS])
-    job, overrides, definition, busy, step, part = row[_LEASE_FACTS:]
+    run_id, *facts, job, overrides, definition, busy, step, part = row
+    lease = Lease(str(run_id), *facts)
     known = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
     return HeldRun(lease, job, overrides, known, max(0, int(busy)), step, waits, part)

@@ -23,7 +23,6 @@ from rota.store.runs import enqueue
 from rota.store.schedules import change, schedules_of_job
 from rota.store.schedules.schedule_operations import PLANNER
 from rota.store.workers import restrict
-from rota.store.workers.replicas import CONDUCTOR
 from rota.values.durations import in_micros
 
 CODE = "code"
@@ -119,24 +118,22 @@ class DataJobStore:
 
         Idempotent: whatever an earlier, equal request has created is kept.
         """
-        schedule_id, queues, hints = self._new_id(), set[str](), set[str | None]()
+        schedule_id = self._new_id()
 
         async def body(tx: Tx) -> MadeJob:
             made = await _added(tx, definition, owner)
             if schedule is not None:  # its cursor before the limits and runs that a new version touches
                 await _scheduled(tx, schedule_id, schedule, actor)
+                tx.wake(PLANNER)
             if made.new:
-                await _declare(tx, made.job, actor, "added", queues)
+                await _declare(tx, made.job, actor, "added")
             if run is None:
                 return made
             new = run(made.job)
-            (answer,) = await enqueue.enqueue_again(tx, [new], hints=hints)
-            hints.update({enqueue.where_of(new), CONDUCTOR} if new.eligibility else {enqueue.where_of(new)})
+            (answer,) = await enqueue.enqueue_again(tx, [new])
             return msgspec.structs.replace(made, run=answer)
 
-        made = await self._database.transact(body)
-        self._database.notify({*queues, *hints, *({PLANNER} if schedule is not None else ())})
-        return made
+        return await self._database.transact(body)
 
     async def get(self, name: str) -> JobDefinition:
         """Return the newest definition, with its secrets."""
@@ -160,13 +157,10 @@ class DataJobStore:
                 return definition
             made = await _insert(tx, definition, versions, newest.owner)
             if made is not None:
-                await _declare(tx, made, actor, "changed", queues)
+                await _declare(tx, made, actor, "changed")
             return made
 
-        queues: set[str] = set()
-        made = await self._database.transact(body)
-        self._database.notify(queues)
-        return made
+        return await self._database.transact(body)
 
     async def delete(self, name: str, actor: str | None, *, force: bool) -> list[str]:
         """Drop a job together with its own schedule. Idempotent.
@@ -253,9 +247,9 @@ async def _insert(tx: Tx, definition: JobDefinition, versions: list[_Version], o
     return made if await tx.fetch("add_data_job", **facts, definition=text) else None
 
 
-async def _declare(tx: Tx, made: JobDefinition, actor: str | None, event: str, queues: set[str]) -> None:
-    """Apply what follows from a new version. Add the queues where runs may begin because of it to `queues`."""
+async def _declare(tx: Tx, made: JobDefinition, actor: str | None, event: str) -> None:
+    """Apply what follows from a new version, and wake the queues where runs may begin because of it."""
     await admit.declare(tx, made)
-    queues |= await restrict.declare(tx, made)
+    await restrict.declare(tx, made)
     await expectations.declare_job(tx, made)
     await audit.note(tx, "job", made.name, event, actor, {"kind": made.kind, "version": made.version})

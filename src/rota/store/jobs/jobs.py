@@ -241,7 +241,7 @@ async def stats(tx: Tx, job: str) -> JobStats:
     return stats_of(job, tally, live.running_since, next_at(live))
 
 
-async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqueue.Hints) -> Enqueued | None:
+async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> Enqueued | None:
     """Enqueue a retry of the job's newest run. Return None, and do nothing, if it is not the newest any more.
 
     Two retries of the same run wait for each other at the old run's row: the second finds the retry of the first.
@@ -257,7 +257,7 @@ async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqu
         newest, _ = await newest_run(tx, run.job) or (None, None)
         if newest is None or newest != run.retry_of:
             return None
-    (answer,) = await enqueue.enqueue_again(tx, [run], hints=hints)
+    (answer,) = await enqueue.enqueue_again(tx, [run])
     return answer
 
 

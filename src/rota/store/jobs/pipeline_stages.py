@@ -35,10 +35,11 @@ class _Lease(NamedTuple):
     cancel_at: int | None
 
 
-async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> set[str]:
-    """Like `begin`, for runs that were made from a model. Return the queues where they wait."""
+async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> None:
+    """Like `begin`, for runs that were made from a model; wake the queues where they wait."""
     plans = {id: model.pipeline for id, model in runs if model is not None and model.pipeline is not None}
-    return await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items()}) if plans else set()
+    if plans:
+        await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items()})
 
 
 async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
@@ -55,10 +56,10 @@ async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
     await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items() if plan is not None})
 
 
-async def place(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> set[str]:
-    """Let waiting runs wait for this part. Return their queues."""
+async def place(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> None:
+    """Let waiting runs wait for this part; wake their queues."""
     await _put(tx, parts)
-    return {queue for (queue,) in await tx.fetch("ready_for_parts", [(id,) for id in sorted(parts)])}
+    tx.wake(*[queue for (queue,) in await tx.fetch("ready_for_parts", [(id,) for id in sorted(parts)])])
 
 
 async def go_on(tx: Tx, run_id: str) -> None:

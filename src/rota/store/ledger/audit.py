@@ -9,6 +9,7 @@ import msgspec
 
 from rota.core.ledger import audit
 from rota.core.ledger.audit import CLIENT, CONDUCTOR, MESSENGER, PLANNER, Event, Note, Revised, RunFacts, Tried
+from rota.core.runs.admission import is_queued
 from rota.core.schedules.job_triggers import cause_of
 from rota.core.states import Outcome, RunState
 from rota.errors import UnknownRun, UnknownSchedule
@@ -51,7 +52,7 @@ async def note_runs(tx: Tx, event: str, rows: Iterable[tuple[str, str | None, in
 
 def waiting_state(hold: int) -> RunState:
     """Return the state of a run in `rota_ready` from its hold."""
-    return RunState.QUEUED if hold in (0, 2, 6) else RunState.SCHEDULED
+    return RunState.QUEUED if is_queued(hold) else RunState.SCHEDULED
 
 
 def _text(details: Details) -> str | None:

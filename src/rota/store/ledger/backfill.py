@@ -21,6 +21,7 @@ from rota.core.ledger.backfill import (
 )
 from rota.core.ledger.verify import BACKFILL, History, Range
 from rota.core.limits.limits import Gate, LimitedRun
+from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
 from rota.core.runs.run import NewRun
 from rota.errors import Invalid, JobDisabled, UnknownJob
@@ -38,7 +39,6 @@ from rota.values.instants import instant
 from rota.values.scope import Scope
 
 _MORE_THAN_ALL = 2**31 - 1
-_LIMITED, _IN_TURN = 2, 3
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -55,8 +55,8 @@ class Order(msgspec.Struct, frozen=True):
     actor: str | None = None
 
 
-async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[Backfill, set[str]]:
-    """Create the missing runs. Return the result, and the queues that may have something to claim now."""
+async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> Backfill:
+    """Create the missing runs, and return what was done."""
     if row.definition.follows is not None:
         raise Invalid(f"schedule {row.name!r} follows its own runs: it has no plan times in the past")
     if row.definition.awaited is not None:
@@ -72,15 +72,14 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     choice = await _choice(tx, row, order, plan_times, scopes, ranges)
     if len(choice.missing) > MOST_RUNS:
         raise _too_many(len(choice.missing))
-    queues: set[str] = set()
-    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id, queues)
+    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
     if made:
         await _cut(tx, history, ranges, list(made.values()))
     rested = row.revision if row.revision != before else None
     if made or rested:
         await _note(tx, row, order, len(made), rested)
     chosen = choice.missing if order.dry_run else list(made.values())
-    result = Backfill(
+    return Backfill(
         schedule=row.name,
         count=len(chosen),
         retried=sum(1 for missing in chosen if missing.instead_of is not None),
@@ -92,7 +91,6 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
         plan_times=tuple(instant(at) for at in list(dict.fromkeys(missing.plan_time for missing in chosen))[:SAMPLE]),
         dry_run=order.dry_run,
     )
-    return result, queues
 
 
 async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
@@ -198,7 +196,6 @@ async def _make(
     order: Order,
     missing: Sequence[MissingPlanTime],
     new_id: NewId,
-    queues: set[str],
 ) -> dict[str, MissingPlanTime]:
     """Insert the runs. Return them by id, without those that a unique key of another run makes unnecessary."""
     assert pattern.model is not None
@@ -221,10 +218,13 @@ async def _make(
     if runs:
         await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
         waiting = await waits.follow(tx, _turns(list(runs), order.concurrency)) if conducts else set()
-        ready = [(id, _IN_TURN if id in waiting else _LIMITED, _limit_key(gated[id])) for id in runs]
+        ready = [
+            (id, hold_of(Admission.BLOCKED if id in waiting else Admission.LIMITED, due=True), _limit_key(gated[id]))
+            for id in runs
+        ]
         await tx.fetch("insert_backfilled_ready", ready)
-        queues.add(shape.queue)
-        await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs], queues)
+        tx.wake(shape.queue)
+        await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs])
     return {id: place for id, (place, _) in runs.items()}
 
 

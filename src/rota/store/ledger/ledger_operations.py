@@ -37,16 +37,14 @@ class LedgerStore:
 
     async def backfill(self, name: str, order: backfill.Order) -> Backfill:
         """Backfill a schedule. Repeated after an unknown outcome, it finds its runs and returns the first answer."""
-        answers: list[tuple[Backfill, set[str]]] = []
+        answers: list[Backfill] = []
 
-        async def body(tx: Tx) -> tuple[Backfill, set[str]]:
+        async def body(tx: Tx) -> Backfill:
             row = await change.locked(tx, name)
-            for done, queues in answers[-1:]:  # this is a repetition: its first try may have committed
-                if await backfill.is_done(tx, done):
-                    return done, queues
-            answers.append(await backfill.backfill(tx, row, order, self._new_id))
+            if not answers or not await backfill.is_done(tx, answers[-1]):
+                answers.append(await backfill.backfill(tx, row, order, self._new_id))
+            else:
+                tx.wake(None)  # the transaction that made them did not come to tell
             return answers[-1]
 
-        done, queues = await self._database.transact(body)
-        self._database.notify(queues)
-        return done
+        return await self._database.transact(body)

@@ -68,14 +68,16 @@ async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ())
 
 
 async def _giving_way(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
-    """As it looks now. Under the lock it may be others: these are stopped if nobody has them at that moment."""
+    """List runs that would have to give way as it looks now. Under the lock it may be others: these are stopped if
+    nobody has them at that moment.
+    """
     coming = Counter(gate for run in runs for gate in run.gates if gate.when_full == "cancel_oldest")
     live = await _live(tx, coming) if coming else {}
     found: list[str] = []
     for gate, count in coming.items():
         over = live.get(gate.key, 0) + count - gate.max
         if over > 0:
-            found += [str(row[0]) for row in await tx.fetch("oldest_under", key=gate.key, count=over)]
+            found += [str(id) for (id,) in await tx.fetch("oldest_under", key=gate.key, count=over)]
     return found
 
 
@@ -155,7 +157,7 @@ async def _stop(
     live: dict[str, int],
 ) -> list[str]:
     """The oldest give way: first those that are there, which it returns, then those that came with this very call."""
-    there = [str(row[0]) for row in await tx.fetch("oldest_under", key=key, count=count)]
+    there = [str(id) for (id,) in await tx.fetch("oldest_under", key=key, count=count)]
     for run_id in there:
         await cancel.give_way(tx, run_id, SUPERSEDED, POLICY)
     live[key] -= len(there)
@@ -175,14 +177,14 @@ async def install(tx: Tx, runs: Iterable[LimitedRun]) -> None:
 
 
 async def place(tx: Tx, runs: Iterable[LimitedRun]) -> None:
-    """They count from now on; that somebody waits, their limits do not know before `open_for`."""
+    """Put runs under their limits: they count from now on. The limits learn of it with `open_for`."""
     gates = [(run.id, gate.key, place, gate.max, gate.period) for run in runs for place, gate in enumerate(run.gates)]
     if gates:
         await tx.fetch("insert_gates", gates)
 
 
 async def open_for(tx: Tx, runs: Iterable[LimitedRun]) -> None:
-    """Once in a transaction: the limits are locked in the order of keys."""
+    """Open the limits of these runs. Once in a transaction: the limits are locked in the order of keys."""
     await open_gates(tx, [(place, run.claimed_as, gate) for run in runs for place, gate in enumerate(run.gates)])
 
 

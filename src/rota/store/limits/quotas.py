@@ -9,10 +9,12 @@ import msgspec
 
 from rota.core.limits.limits import UNLIMITED, Gate, LimitedRun, is_quota
 from rota.core.limits.quotas import Quota, QuotaOf, described, prefixes, scope_of_key
+from rota.core.runs.admission import Hold
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.run import NewRun
 from rota.core.workers.requirements import CONDUCTS
 from rota.store.databases.database import Database, Row, Tx
+from rota.store.databases.pinned_plans import last_of
 from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.values.durations import in_micros
@@ -22,6 +24,8 @@ Under = Mapping[Scope, tuple[Gate, ...]]
 """What the runs of these scopes are under; the others are under no quota."""
 
 _BITE = 500
+_UNDER_LIMITS = (Hold.LIMITED, Hold.LIMITED_LATER)
+_UNDER_NONE = (Hold.OPEN, Hold.OPEN_LATER, Hold.RESTRICTED, Hold.RESTRICTED_LATER)
 _KNOWN_FOR = 1.0
 _STRAGGLERS = in_micros(timedelta(seconds=5))
 
@@ -38,7 +42,7 @@ def _quota(text: str) -> Quota:
 
 
 async def gated(tx: Tx, runs: Sequence[NewRun]) -> Sequence[NewRun]:
-    """The same runs, under the quotas of their scopes, too."""
+    """Return the same runs, under the quotas of their scopes, too."""
     found = await under(tx, {_scope(run) for run in runs})
     if not found:
         return runs
@@ -71,8 +75,9 @@ class QuotaStore:
         self._any = False
 
     async def concern(self, runs: Iterable[NewRun]) -> bool:
-        """Whether a quota may have a say in these. That there are none at all is known from a look not long ago; what
-        is enqueued meanwhile comes under the first one when it is settled a second time."""
+        """Return whether a quota may have a say in these runs. That there are none at all is known from a look not long
+        ago; what is enqueued meanwhile comes under the first one when it is settled a second time.
+        """
         if all(run.scope_kind == GLOBAL.kind for run in runs):
             return False
         now = self._database.clock.monotonic()
@@ -86,7 +91,9 @@ class QuotaStore:
         return [described(kind, id, _quota(text), owner) for kind, id, text, owner in rows]
 
     async def update(self, kind: str, id: str, quota: Quota, owner: str) -> None:
-        """In force for all its runs when this returns, but for those that are being enqueued at this moment."""
+        """Set a quota. It is in force for all its runs when this returns, but for those that are being enqueued at this
+        moment.
+        """
         values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
         self._looked_at = float("-inf")
 
@@ -100,7 +107,7 @@ class QuotaStore:
             await self._settle(kind, id)
 
     async def delete(self, kind: str, id: str, actor: str | None = None) -> bool:
-        """Whether there was one."""
+        """Drop a quota; return whether there was one."""
 
         async def body(tx: Tx) -> tuple[bool, bool]:
             dropped = bool(await tx.fetch("drop_quota", kind=kind, id=id))
@@ -114,7 +121,7 @@ class QuotaStore:
         return dropped
 
     async def settle_changed(self) -> None:
-        """Once more, some seconds after each change: for those that were being enqueued then, and should whoever
+        """Settle once more, some seconds after each change: for those that were being enqueued then, and should whoever
         changed it have died halfway."""
         changed = await self._database.read(lambda tx: tx.fetch("unsettled_quotas", age=_STRAGGLERS))
         for kind, id, changed_at in changed:
@@ -124,7 +131,9 @@ class QuotaStore:
             await self._database.transact(lambda tx, values=values: tx.fetch("quota_gone", **values))  # type: ignore[misc]
 
     async def _settle(self, kind: str, id: str) -> None:
-        """In bites: all live runs of that scope, or of that kind of scopes, come under what is in force for them."""
+        """Settle in bites: all live runs of that scope, or of that kind of scopes, come under what is in force for
+        them.
+        """
         after: str | None = NIL_ID
         while after is not None:
             after = await self._database.transact(lambda tx, after=after: _settle_runs(tx, kind, id, after))  # type: ignore[misc]
@@ -135,7 +144,7 @@ class QuotaStore:
 
 
 async def _is_unsettled(tx: Tx, kind: str, id: str) -> bool:
-    """Whoever changed it may have died before its runs came under it, or may be asking again."""
+    """Return whether its runs are not under it yet: whoever changed it may have died before, or may be asking again."""
     return bool(await tx.fetch("unsettled_quota", kind=kind, id=id))
 
 
@@ -166,7 +175,7 @@ async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """How a run that is ready is found now."""
+    """Columns by which a ready run is found now."""
 
     hold: int
     limit_key: str | None
@@ -178,7 +187,7 @@ class _Found(msgspec.Struct, frozen=True):
 
     def differs(self, gates: Sequence[Gate]) -> bool:
         key = self.key(gates)
-        return self.limit_key != key or self.hold in ((2, 4) if key is None else (0, 1, 6, 7))
+        return self.limit_key != key or self.hold in (_UNDER_LIMITS if key is None else _UNDER_NONE)
 
 
 def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: _Found | None) -> bool:
@@ -188,7 +197,7 @@ def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: _Found | None) 
 
 
 def _limits(gate: Gate) -> tuple[str, int, int | None]:
-    """What is kept of it beside its run: who counts under it depends on all of that."""
+    """Return what is kept of a gate beside its run: who counts under it depends on all of that."""
     return gate.key, gate.max, gate.period
 
 
@@ -215,7 +224,7 @@ async def _settle_limits(tx: Tx, kind: str, id: str, after: str) -> str | None:
     """The limits that are there already allow what is in force now; returns where to go on."""
     first, second = prefixes(kind, id)
     rows = await tx.fetch("limits_of_quotas", first=first, second=second, after=after, limit=_BITE)
-    scopes = {row[0]: scope_of_key(row[0], kind) for row in rows}
+    scopes = {key: scope_of_key(key, kind) for key, _, _ in rows}
     wanted = await under(tx, {scope for scope in scopes.values() if scope is not None})
     for key, _, _ in rows:
         scope = scopes[key]
@@ -223,4 +232,4 @@ async def _settle_limits(tx: Tx, kind: str, id: str, after: str) -> str | None:
         if gate is not None:
             await tx.fetch("change_max", key=key, prefix=None, max=gate.max, period=gate.period)
         await tx.fetch("unblock_limits", key=key, count=UNLIMITED)
-    return rows[-1][0] if len(rows) >= _BITE else None
+    return last_of(rows, _BITE)

@@ -13,7 +13,7 @@ _MORE_THAN_FREE = 500
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """What the row of a limit says: so many at once, or so many within a period (µs)."""
+    """Row of a limit: so many at once, or so many within a period (µs)."""
 
     max: int
     period: int | None = None
@@ -28,12 +28,12 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def allowed(rows: Sequence[Row]) -> dict[str, Allowed]:
-    """From rows that begin with a key, a maximum and a period."""
-    return {row[0]: Allowed(int(row[1]), row[2]) for row in rows}
+    """Return what limits allow, from rows of a key, a maximum and a period."""
+    return {key: Allowed(int(most), period) for key, most, period in rows}
 
 
 async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
-    """Those of the limits that are rates. What began counts for one period, whichever way it lies from now: no span of
+    """Count the rates among these limits. What began counts for one period, whichever way it lies from now: no span of
     that length has more than the maximum, also if the clock was set back by less.
 
     After a clock was set back by more, what is further ahead than that is taken to have begun just now.
@@ -51,51 +51,59 @@ async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
 
 async def _bring_back(tx: Tx, key: str, now: int, period: int) -> None:
     ahead = await tx.fetch("begun_ahead", key=key, now_at=now, period=period)
-    await tx.fetch("put_begun", key=key, at=now, count=sum(row[0] for row in ahead))
+    await tx.fetch("put_begun", key=key, at=now, count=sum(count for (count,) in ahead))
 
 
 async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted], run_id: str) -> None:
-    """So many have begun under each limit, together with this run. What counts no more goes, some of it with each
-    claim; but not before a second period is over, during which the clock may be set back."""
+    """Note that so many have begun under each limit, together with this run. What counts no more goes, some of it with
+    each claim; but not before a second period is over, during which the clock may be set back.
+    """
     rows = [(key, run_id, counted[key].at, count) for key, count in sorted(begun.items()) if key in counted]
     if rows:
         await tx.fetch("note_begun", rows)
-        await tx.fetch("forget_begun", [row[:1] for row in rows], limit=len(rows) + _MORE_THAN_FREE)
+        await tx.fetch("forget_begun", [(key,) for key, *_ in rows], limit=len(rows) + _MORE_THAN_FREE)
 
 
 async def opening(tx: Tx, full: Mapping[str, Counted]) -> dict[str, int]:
-    """When each of these has a place again: the first that counts then counts no more."""
+    """Return when each of these has a place again: the first that counts then counts no more."""
     rows = [(key, one.at - one.period) for key, one in sorted(full.items())]
     first = {key: int(at) for key, at in await tx.fetch("first_begun", rows)} if rows else {}
     return {key: first.get(key, one.at) + one.period for key, one in full.items()}
 
 
-async def open_due(tx: Tx, limit: int) -> set[str]:
-    """Rates that have a place again: who waits under them may go on. Returns their queues.
+async def open_due(tx: Tx, limit: int) -> bool:
+    """Open rates that have a place again, so that who waits under them may go on; return whether any queue was woken.
 
     Of those that they block, as many as there are places; if more are left, they are seen to at the next such time.
     """
-    found = {row[0]: row for row in await tx.fetch("due_rates", limit=limit)}
-    counted = await count(tx, allowed(list(found.values())))
-    keys = [(key,) for key in found]
+    due = await tx.fetch("due_rates", limit=limit)
+    counted = await count(tx, allowed([(key, most, period) for key, most, period, _ in due]))
+    shut = {key: int(how) for key, _, _, how in due}
+    keys = [(key,) for key in shut]
     again = {key: one for key, one in counted.items() if one.free <= 0}
     if keys:
         await tx.fetch("open_rates", keys)
     for key, one in counted.items():
         if one.free > 0:
-            keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=one.free)]
+            keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=one.free)]
             if await tx.fetch("any_blocked", key=key):
                 again[key] = one
     if again:
         at = await opening(tx, again)
-        rows = [(key, _shut(int(found[key][3]), one), None, 0, at[key]) for key, one in sorted(again.items())]
+        rows = [(key, _shut(shut[key], one), None, 0, at[key]) for key, one in sorted(again.items())]
         await tx.fetch("shut_limits", rows)
-    return {queue for pair in await _queues(tx, keys) for queue in pair if queue is not None}
+    return await wake_queues_under(tx, keys) if keys else False
 
 
 def _shut(shut: int, one: Counted) -> int | None:
     return SHUT_FOR_A_WHILE if shut == SHUT_FOR_A_WHILE and one.free <= 0 else None
 
 
-async def _queues(tx: Tx, keys: Sequence[Row]) -> Sequence[Row]:
-    return await tx.fetch("queues_under", keys) if keys else []
+async def wake_queues_under(tx: Tx, keys: Sequence[Row]) -> bool:
+    """Wake the first and the last queue of the runs that wait under each of these limits; False if none waits.
+
+    A limit has mostly one queue; whoever of a third one is not hinted to finds its runs by polling.
+    """
+    queues = {queue for pair in await tx.fetch("queues_under", keys) for queue in pair if queue is not None}
+    tx.wake(*queues)
+    return bool(queues)

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 
 import msgspec
 
 from rota.core.limits.limits import Candidate, SlotGrant, hand_out
-from rota.core.runs.claim import NIL_ID, SUSPECTS, Claim, LimitedRequest, WaitingRun
+from rota.core.runs.claim import SUSPECTS, Claim, LimitedRequest, WaitingRun
 from rota.store.databases.database import Row, Tx
-from rota.store.databases.pinned_plans import last_of, walk_indexes
 from rota.store.limits import rates
 from rota.store.limits.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
-from rota.store.runs import waits
 from rota.store.workers import replicas
-from rota.values.durations import in_micros
 
 _OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
-_WHATEVER = -1
 _MORE_KEYS = 16
-_BITE = 500
-_LIMITS = 1_000  # at a time: a run may wait for the look at one of them
-_REMEMBERED = 10_000
-_UNUSED = in_micros(timedelta(minutes=1))
 
 
 class LimitedClaims(msgspec.Struct, frozen=True):
-    """What a look for limited runs brought; `waiting`: there was one, or a limit to see to.
+    """Result of a claim of limited runs; `waiting`: there was one, or a limit to see to.
 
     `shut`: a rate is, until its time comes. `emptied`: limits that it shut because nobody waits under them, as far as
     it could see: an enqueue may have been under way.
@@ -72,8 +63,9 @@ async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
 
 
 async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, Allowed]:
-    """Those that nobody has. One may be missing: dropped, being unused, while an enqueue under it was not yet to be
-    seen. Nobody but a claim would ever notice."""
+    """Lock those of these limits that nobody has. One may be missing: dropped, being unused, while an enqueue under it
+    was not yet to be seen. Nobody but a claim would ever notice.
+    """
     rows = [(key,) for key in sorted(keys)]
     locked = await tx.fetch("lock_free_limits", rows)
     if len(locked) < len(rows):
@@ -118,7 +110,7 @@ async def _candidates(
 
 
 def _one_suspect(found: Sequence[WaitingRun]) -> list[tuple[str, str]]:
-    """All that are beyond suspicion, and the first that is not."""
+    """Return all runs that are beyond suspicion, and the first that is not."""
     first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
     return [(one.key, one.run_id) for one in found if one.solo != SUSPECTS or one.run_id == first]
 
@@ -129,7 +121,7 @@ async def _leave_open_or_shut(
     """`opening`: when rates without a free place have one again. Those under which nobody waits."""
     served = {candidate.key for candidate in handed.taken}
     bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
-    left = {row[0] for row in await tx.fetch("waiting_under", bare)} if bare else set()
+    left = {key for (key,) in await tx.fetch("waiting_under", bare)} if bare else set()
     emptied = [key for (key,) in bare if key not in left]
     rows: list[Row] = [
         *((key, _shut(key, opening), None, int(key in served), opening.get(key)) for key in handed.full),
@@ -139,8 +131,15 @@ async def _leave_open_or_shut(
         *((key, None, None, 0, at) for key, at in opening.items() if key not in handed.full),
     ]
     if rows:
-        await tx.fetch("shut_limits", sorted(rows, key=lambda row: str(row[0])))
+        # In the order of keys, as everybody locks limits: two claims must not deadlock.
+        await tx.fetch("shut_limits", sorted(rows, key=_key_of))
     return emptied
+
+
+def _key_of(row: Row) -> str:
+    """Return the limit that a row begins with."""
+    key, *_ = row
+    return str(key)
 
 
 def _shut(key: str, opening: dict[str, int]) -> int:
@@ -153,113 +152,25 @@ async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str,
     freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
     left = list(await tx.fetch("leave_gates", again)) if again else []
     # Nothing ends under a rate; but one that is tried again waits under it, and it may not know of anybody who does.
-    freed = [row for row in freed if row[2] is None]
-    return [row[:2] for row in (*freed, *left) if row[2] is None or row[1] == 0]
+    places: list[Row] = [(key, place) for key, place, period in freed if period is None]
+    return places + [(key, place) for key, place, period in left if period is None or place == 0]
 
 
-async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
-    """Others may take these slots; returns their queues. Once in a transaction: the locks are taken in order.
+async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
+    """Let others take these slots. Once in a transaction: the locks are taken in the order of keys.
 
     Locked before it is opened: a claim that counts these slots at this moment would shut it afterwards.
     """
     if not freed:
-        return set()
+        return
     places: dict[str, int] = {}
     for key, place in freed:
         places[key] = min(place, places.get(key, place))
     keys = [(key,) for key in sorted(places)]
     most = allowed(await tx.fetch("lock_limits", keys))
     await tx.fetch("open_limits", [(key, places[key]) for (key,) in keys])
-    blocking = {str(row[0]): most[row[0]] for row in await tx.fetch("blocking_limits", keys) if row[0] in most}
+    blocking = {key: most[key] for (key,) in await tx.fetch("blocking_limits", keys) if key in most}
     for key, count in (await _free(tx, blocking, {})).items() if blocking else ():
         if count > 0:
-            keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=count)]
-    queues = await tx.fetch("queues_under", keys)
-    return {queue for pair in queues for queue in pair if queue is not None}
-
-
-class SweepPosition(msgspec.Struct, frozen=True):
-    """How far a look for what is astray has come, in each of the tables that it goes through."""
-
-    gates: str = NIL_ID
-    limits: str = ""
-    awaited: str = NIL_ID
-    waiting: str = NIL_ID
-
-
-START = SweepPosition()
-
-
-class Strays(msgspec.Struct, frozen=True):
-    """What fell between two transactions, or was left by somebody who did not know of it.
-
-    `looked_to`: very many may wait, so they are looked at in turn; the next look goes on from there.
-    """
-
-    ended: list[str]
-    again: list[tuple[str, int]]
-    forgotten: list[Row]
-    unused: list[Row]
-    awaited: dict[str, str | None]
-    idle: list[str]
-    looked_to: SweepPosition
-
-    def __bool__(self) -> bool:
-        return any((self.ended, self.again, self.forgotten, self.unused, self.awaited, self.idle))
-
-
-class ShutLimits:
-    """Limits that this process has shut because nobody waited. An enqueue that was not yet seen would wait until it is
-    their turn; so they are looked at next, and once more in case it was slow to commit."""
-
-    def __init__(self) -> None:
-        self._new: set[str] = set()
-        self._seen: set[str] = set()
-
-    def add(self, keys: Iterable[str]) -> None:
-        if len(self._new) < _REMEMBERED:  # where nobody looks, they do not pile up
-            self._new.update(keys)
-
-    def next(self) -> list[Row]:
-        keys = sorted(self._new | self._seen)
-        self._new, self._seen = set(), self._new
-        return [(key,) for key in keys]
-
-
-async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Row] = ()) -> Strays:
-    await walk_indexes(tx)
-    met = {row[0] for row in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
-    held = await tx.fetch("stale_gates", limit=_BITE)
-    gates = await tx.fetch("gates_after", after=after.gates, limit=_BITE)
-    limits = await tx.fetch("limits_after", after=after.limits, limit=_LIMITS, idle=_UNUSED)
-    awaited = await tx.fetch("awaited_after", after=after.awaited, limit=_BITE)
-    waiting = await tx.fetch("waiting_after", after=after.waiting, limit=_BITE)
-    over = {str(id) for id, _, live in held if not live} | {str(id) for id, live in gates if not live}
-    return Strays(
-        ended=sorted(over),
-        again=sorted({(str(id), fence) for id, fence, live in held if live}),
-        forgotten=[(key,) for key in sorted(met | {key for key, forgotten, _ in limits if forgotten})],
-        unused=[(key,) for key, _, unused in limits if unused],
-        awaited={str(id): state for id, state, ended in awaited if ended},
-        idle=[str(id) for id, awaits in waiting if not awaits],
-        looked_to=SweepPosition(
-            last_of(gates, _BITE) or START.gates,
-            last_of(limits, _LIMITS) or START.limits,
-            last_of(awaited, _BITE) or START.awaited,
-            last_of(waiting, _BITE) or START.waiting,
-        ),
-    )
-
-
-async def tidy(tx: Tx, found: Strays) -> set[str]:
-    """Put right what is astray; returns the queues where runs may go on."""
-    freed = await leave(tx, ended=found.ended, again=found.again)
-    queues = await open_limits(tx, [*freed, *((row[0], _WHATEVER) for row in found.forgotten)])
-    if found.awaited:
-        queues |= await waits.release(tx, found.awaited)
-    if found.idle:
-        queues |= await waits.go_on(tx, found.idle)
-    if found.unused:  # last: whoever waits for a limit that goes does not wait for all that
-        await tx.fetch("forget_begun", found.unused, limit=_BITE * _BITE)
-        await tx.fetch("drop_limits", found.unused)
-    return queues
+            keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=count)]
+    await rates.wake_queues_under(tx, keys)

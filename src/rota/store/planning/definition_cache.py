@@ -1,4 +1,4 @@
-"""What schedules say, kept in memory: under one mark it is the same for ever, and planning reads it once."""
+"""In-memory cache of schedule definitions, keyed by mark: id, number of changes, and time of the last."""
 
 from __future__ import annotations
 
@@ -20,16 +20,12 @@ NOTHING_SAID: Said = {}
 
 
 class CachedDefinition(msgspec.Struct, frozen=True, gc=False):
+    """Definition of a schedule under one mark; `said` in the order of `ScheduleRow`, with its name and text."""
+
     mark: Mark
     said: Row
-
-    @property
-    def name(self) -> str:
-        return str(self.said[2])
-
-    @property
-    def text(self) -> str:
-        return str(self.said[3])
+    name: str
+    text: str
 
 
 Read = Mapping[int, CachedDefinition]
@@ -38,7 +34,7 @@ NOTHING_READ: Read = {}
 
 
 class DefinitionCache(dict[Mark, Row]):
-    """Those that were read last. Only what was committed is kept: else another change could get the same mark."""
+    """Definitions that were read last. Only what was committed is kept: else another change could get the same mark."""
 
     def keep(self, sayings: Iterable[CachedDefinition]) -> None:
         self.update((one.mark, one.said) for one in sayings)
@@ -48,31 +44,32 @@ class DefinitionCache(dict[Mark, Row]):
 
 
 def known_of(marked: Sequence[Row], known: Said) -> list[Row | None]:
-    """What those rows say whose mark is known. Asked once: meanwhile others may be kept in its place."""
-    return [known.get(row[1:4]) for row in marked]
+    """Return the definitions of rows whose mark is known. Once: meanwhile others may be kept in their place."""
+    return [known.get((id, times, at)) for _, id, times, at, *_ in marked]
 
 
 async def read_unknown(tx: Tx, marked: Sequence[Row], said: Sequence[Row | None]) -> Read:
-    """Of rows that begin with the number of a cursor and a mark."""
-    unknown = [(row[0],) for row, one in zip(marked, said, strict=True) if one is None]
-    return {row[3]: _saying(row) for row in await tx.fetch("say", unknown)} if unknown else NOTHING_READ
+    """Read the definitions that are not known, of rows that begin with the number of a cursor and a mark."""
+    unknown = [(no,) for (no, *_), one in zip(marked, said, strict=True) if one is None]
+    return dict(map(_saying, await tx.fetch("say", unknown))) if unknown else NOTHING_READ
 
 
 def schedule_rows(marked: Sequence[Row], said: Sequence[Row | None], read: Read) -> list[ScheduleRow]:
     """The mark is followed by what planning writes. A cursor whose schedule is gone is nothing to plan."""
     rows: list[ScheduleRow] = []
-    for row, one in zip(marked, said, strict=True):
+    for (no, _, _, _, *planned), one in zip(marked, said, strict=True):
         if one is not None:
-            rows.append(ScheduleRow(*one, *row[4:]))
-        elif row[0] in read:
-            rows.append(ScheduleRow(*read[row[0]].said, *row[4:]))
+            rows.append(ScheduleRow(*one, *planned))
+        elif no in read:
+            rows.append(ScheduleRow(*read[no].said, *planned))
     return rows
 
 
-def _saying(row: Row) -> CachedDefinition:
+def _saying(row: Row) -> tuple[int, CachedDefinition]:
+    """Return the number of a schedule's cursor, and its definition."""
     id, said_times, said_at, no, _, name, text, *others = row
     said = (no, id, name, _shared(text), *others)
-    return CachedDefinition((id, said_times, said_at), said)
+    return no, CachedDefinition((id, said_times, said_at), said, str(name), str(text))
 
 
 @lru_cache(maxsize=_MOST)

@@ -43,8 +43,8 @@ class Look(msgspec.Struct, frozen=True):
 
 
 async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
-    """Those of them whose scopes are needed now."""
-    return [row[0] for row in await tx.fetch("due_providers", [(name,) for name in providers])]
+    """Return those of these providers whose scopes are needed now."""
+    return [name for (name,) in await tx.fetch("due_providers", [(name,) for name in providers])]
 
 
 async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, known: Said = NOTHING_SAID) -> Planning:
@@ -52,7 +52,7 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, know
     found, read = await lock_due(tx, limit, providers, known)
     rows = _affordable(found, providers)
     if not rows:
-        return Planning(0, 0, set())
+        return Planning(0, 0)
     asleep = [row for row in rows if not row.active]
     ready = [row for row in rows if row.active] if asleep else rows
     planning = await plan_rows(tx, ready, new_id, providers)
@@ -64,7 +64,7 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, know
 async def lock_due(
     tx: Tx, limit: int, providers: Providers, known: Said = NOTHING_SAID
 ) -> tuple[list[ScheduleRow], Read]:
-    """With what was not known of them."""
+    """Lock schedules that are due; return them with the definitions that were not known."""
     names = [(name,) for name in providers]
     found = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
     said = known_of(found, known)
@@ -72,20 +72,23 @@ async def lock_due(
     rows = schedule_rows(found, said, read)
     if len(rows) < len(found):  # deleted ones that are due all the same would be met again and again
         there = {row.cursor_no for row in rows}
-        await tx.fetch("put_off", [(row[0], None) for row in found if row[0] not in there])
+        await tx.fetch("put_off", [(no, None) for no, *_ in found if no not in there])
     return rows, read
 
 
 async def read_ahead(tx: Tx, after: Position, until: int, limit: int, known: Said) -> tuple[Read, Position | None]:
-    """What those say that will be due until then, and how far that is; None: there are no more."""
+    """Read the definitions of those that will be due until then, and how far that is; None: there are no more."""
     coming = await tx.fetch("coming", after_at=after[0], after_no=after[1], until=until, limit=limit)
     read = await read_unknown(tx, coming, known_of(coming, known))
     patterns = await patterns_of(tx, [saying.text for saying in read.values()])
-    plans = {row[0]: row[5] for row in coming}
+    plans = {no: next_plan for no, _, _, _, _, next_plan in coming}
     for (no, saying), pattern in zip(read.items(), patterns, strict=True):
         if isinstance(pattern, RunTemplate):
             rehearse(pattern, saying.name, plans[no])
-    return read, (coming[-1][4], coming[-1][0]) if len(coming) == limit else None
+    if len(coming) < limit:
+        return read, None
+    last_no, _, _, _, last_at, _ = coming[-1]
+    return read, (last_at, last_no)
 
 
 async def foresee(tx: Tx, after: Position, until: int, limit: int) -> None:
@@ -142,9 +145,8 @@ async def wake_followers(tx: Tx, limit: int) -> int:
 
 
 async def knows_zones(tx: Tx) -> bool:
-    """Whether every plan was made with time zone data as new as this program's."""
-    found = await tx.fetch("get_setting", name=_ZONES)
-    return bool(found) and str(found[0][0]) >= tzdata_version()
+    """Return whether every plan was made with time zone data as new as this program's."""
+    return any(str(known) >= tzdata_version() for (known,) in await tx.fetch("get_setting", name=_ZONES))
 
 
 async def look_again_at_zones(tx: Tx, after: str) -> str | None:
@@ -153,6 +155,7 @@ async def look_again_at_zones(tx: Tx, after: str) -> str | None:
     if locked:
         await tx.fetch("look_again_at_zones", [(no,) for no, _ in locked], tzdata=tzdata_version())
     if len(locked) == _BITE:
-        return str(locked[-1][1])
+        _, last_id = locked[-1]
+        return str(last_id)
     await tx.fetch("save_setting", name=_ZONES, value=tzdata_version())
     return None

@@ -1,4 +1,6 @@
-"""FastFire fires, from the row of a schedule to those of its run: no policy, limit or other run has a say in them."""
+"""Fast path of planning, from the row of a schedule to those of its run: no policy, limit or other run has a say in
+them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class FastFire(msgspec.Struct, frozen=True, gc=False):
 def ordinary_fires(
     known: Sequence[DueSchedule], lanes: AllLanes, under: Under, now: int
 ) -> tuple[list[FastFire], list[DueSchedule]]:
-    """Those of a batch that are ordinary, and the others, of which everything has to be asked."""
+    """Split a batch into ordinary fires and the others, of which everything has to be asked."""
     tzdata, fires, others = tzdata_version(), list[FastFire](), list[DueSchedule]()
     decided: Decided = {}
     for one in known:
@@ -78,9 +80,7 @@ def rehearse(pattern: RunTemplate, name: str, plan_time: int | None) -> None:
             ordinary(definition, pattern.times or definition.times(name), plan_time, plan_time)
 
 
-async def make_ordinary(
-    tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str], queues: set[str]
-) -> Tally:
+async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str]) -> Tally:
     ids = [new_id() for _ in fires]
     ats = [_eligible(one) for one in fires]
     plans = [one.fire.plan_time for one in fires]
@@ -98,7 +98,7 @@ async def make_ordinary(
         )
     if fires:
         places = [one.pattern.place for one in fires]
-        queues |= {place[0] for place in places}
+        tx.wake(*{queue for queue, *_ in places})
         await tx.fetch("insert_planned_ready", plain_ready(ids, places, now, ats))
     tally.ran, tally.lateness = len(fires), [max(0, now - at) for at in ats]
     return tally

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,9 +22,37 @@ _FAILED_ATTEMPTS = ("failed", "timed_out", "lost")
 Scopes = Mapping[str, tuple[Scope, ...]]
 
 
+class LaneRun(NamedTuple):
+    """A run of a lane as `lane_runs` and `open_runs` return it, in the order of their columns.
+
+    `there`: None if the run was pruned. `is_awaited`: another run waits for its turn. `claimed_by`: not None while
+    somebody has it. `ready_fence`: while nobody has. `open_plan`: of the schedule's only open run, which no row of its
+    lanes names. `gave_up_after`: how the last attempt of a cancelled run had ended.
+    """
+
+    schedule_id: object
+    scope_kind: str
+    scope_id: str
+    run_id: object
+    there: object
+    state: str | None
+    attempt: int
+    finished_at: int
+    cancelled_by: str | None
+    is_awaited: int
+    claimed_by: object
+    ready_fence: int | None
+    open_plan: int | None
+    gave_up_after: str | None
+
+    @property
+    def is_live(self) -> bool:
+        return self.there is not None and self.state is None
+
+
 class Lanes(msgspec.Struct, gc=False):
-    """Of one schedule, and of scopes that it is not planned for now. `before` is what the table holds; `open_plan` the
-    schedule's, if the run there is not final yet.
+    """Lanes of one schedule, and of scopes that it is not planned for now. `before` is what the table holds;
+    `open_plan` the schedule's, if the run there is not final yet.
     """
 
     lanes: dict[Scope, Lane]
@@ -34,8 +63,8 @@ class Lanes(msgspec.Struct, gc=False):
 
 
 class AllLanes:
-    """Of a batch. Schedules that are well share theirs: nobody changes what was read. `ended`: when the runs ended that
-    were not final when planning last looked.
+    """Lanes of a batch. Schedules that are well share theirs: nobody changes what was read. `ended`: when the runs
+    ended that were not final when planning last looked.
     """
 
     def __init__(self, scopes: Scopes) -> None:
@@ -45,7 +74,7 @@ class AllLanes:
         self.ended: dict[str, int] = {}
 
     def are_well(self, id: str) -> bool:
-        """Nothing is in the way of this schedule, nor is there anything to note of its past."""
+        """Return whether nothing is in the way of this schedule, nor is there anything to note of its past."""
         return id not in self._own
 
     def of(self, id: str) -> Lanes:
@@ -68,13 +97,12 @@ async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -
         lanes, scope = found.own(str(id)), Scope(kind, name)
         lane = lanes.before[scope] = Lane((), bool(failed), failures, attempt, finished_at, skips)
         (lanes.lanes if scope in lanes.lanes else lanes.others)[scope] = lane
-    runs: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in await tx.fetch("lane_runs", ids) if ids else ():
-        runs[str(row[0]), row[1], row[2]].append(row)
-    for row in await _open_runs(tx, schedules):
-        runs[str(row[0]), row[1], row[2]].append(row)
-    for (id, kind, name), rows in runs.items():
-        _digest(found.own(id), Scope(kind, name), rows, found.ended)
+    runs: dict[tuple[str, str, str], list[LaneRun]] = defaultdict(list)
+    tracked = await tx.fetch("lane_runs", ids) if ids else ()
+    for run in map(LaneRun._make, (*tracked, *await _open_runs(tx, schedules))):
+        runs[str(run.schedule_id), run.scope_kind, run.scope_id].append(run)
+    for (id, kind, name), some in runs.items():
+        _digest(found.own(id), Scope(kind, name), some, found.ended)
     return found
 
 
@@ -88,36 +116,35 @@ async def _open_runs(tx: Tx, schedules: Sequence[ScheduleRow]) -> Sequence[Row]:
     return await tx.fetch("open_runs", wanted) if wanted else ()
 
 
-def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row], ends: dict[str, int]) -> None:
+def _digest(lanes: Lanes, scope: Scope, runs: Sequence[LaneRun], ends: dict[str, int]) -> None:
     """Runs that have ended tell how the lane fares, in the order of their ends; the others are live."""
-    live, over = [], []
-    for row in rows:
-        open_plan = row[12]
-        if row[4] is not None and row[5] is None:
-            claimed = row[10] is not None
-            live.append(LiveRun(str(row[3]), claimed or has_begun(row[11] or 0), claimed, bool(row[9])))
-            lanes.open_plan = lanes.open_plan if open_plan is None else open_plan
+    live, ended = [], []
+    for run in runs:
+        if run.is_live:
+            claimed = run.claimed_by is not None
+            began = claimed or has_begun(run.ready_fence or 0)
+            live.append(LiveRun(str(run.run_id), began, claimed, bool(run.is_awaited)))
+            lanes.open_plan = lanes.open_plan if run.open_plan is None else run.open_plan
         else:
-            over.append(row)
-            if open_plan is None:
-                lanes.digested.append(row[:4])
+            ended += [run] if run.state is not None else []
+            if run.open_plan is None:
+                lanes.digested.append((run.schedule_id, run.scope_kind, run.scope_id, run.run_id))
     place = lanes.lanes if scope in lanes.lanes else lanes.others
     lane = place.get(scope, WELL)
     if live:
         lane = msgspec.structs.replace(lane, live=tuple(sorted(live, key=lambda run: run.id)))
-    ended = [row for row in over if row[5] is not None]
     if len(ended) > 1:
-        ended.sort(key=lambda row: (row[7], str(row[3])))
-    for row in ended:
-        _, _, _, run_id, _, state, attempt, finished_at, by, *_, gave_up_after = row
-        ends[str(run_id)] = finished_at
-        if state == "succeeded" and not lane.failures and not lane.failed and not lane.skips:
+        ended.sort(key=lambda run: (run.finished_at, str(run.run_id)))
+    for run in ended:
+        ends[str(run.run_id)] = run.finished_at
+        if run.state == "succeeded" and not lane.failures and not lane.failed and not lane.skips:
             continue  # well before, and well now
-        if state != "skipped":
+        if run.state != "skipped":
             # One that gave way while it waited for its retry has failed: nobody will know whether a retry had helped.
-            neutral = state == "cancelled" and is_policy(by) and gave_up_after not in _FAILED_ATTEMPTS
-            failed = state in _FAILURES and not neutral
-            lane = lane.ended(failed=failed, neutral=neutral, attempt=attempt, finished_at=finished_at)
+            policy = run.state == "cancelled" and is_policy(run.cancelled_by)
+            neutral = policy and run.gave_up_after not in _FAILED_ATTEMPTS
+            failed = run.state in _FAILURES and not neutral
+            lane = lane.ended(failed=failed, neutral=neutral, attempt=run.attempt, finished_at=run.finished_at)
     place[scope] = lane
 
 

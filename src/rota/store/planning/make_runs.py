@@ -14,11 +14,11 @@ from rota.core.jobs.payload_template import check_template, filled
 from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.planning.overlap_and_failure import Create, Skip
 from rota.core.planning.tick import PLAIN, Planned, ScheduleState, Tick
+from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.runs.run import NewRun
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import RotaError, UnreadableSchedule
-from rota.store.alerts import emit_signal
 from rota.store.databases.columns import Column, Columns, column, columns_of
 from rota.store.databases.database import Row, Tx
 from rota.store.jobs import pipeline_stages
@@ -27,6 +27,7 @@ from rota.store.limits.admit import Admitted
 from rota.store.limits.quotas import Under
 from rota.store.planning.lanes import Lanes
 from rota.store.runs import cancel, enqueue, waits
+from rota.store.runs.end import EndedRuns, end
 from rota.store.schedules.schedule_row import ScheduleRow, decoded
 from rota.store.workers import requirements
 from rota.store.workers.replicas import CONDUCTOR
@@ -36,12 +37,11 @@ from rota.values.scope import Scope
 OVERLAP = f"{POLICY}overlap"
 _LIVE = (None, None, None, None, None)
 
-
 Place = tuple[str, int, int, str, int]
 
 
 class RunTemplate(msgspec.Struct, frozen=True, gc=False):
-    """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why.
+    """Facts that a schedule's runs have in common; `model` is None when the job takes no runs, and `reason` says why.
 
     Thousands of them are remembered, so it is nothing that the collector of garbage has to go through, and what every
     fire asks for was computed before.
@@ -70,18 +70,18 @@ class RunTemplate(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def decides(self) -> bool:
-        """Whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
+        """Return whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
         mine = () if self.definition.limit is None else (self.definition.limit,)
         full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
         return full or self.keyed
 
     @property
     def is_checked(self) -> bool:
-        """Whether its runs are under a limit or hold keys."""
+        """Return whether its runs are under a limit or hold keys."""
         return self.limited or self.keyed
 
     def facts(self, scope: Scope, payload: str, attempts: int | None = None) -> Row:
-        """Of the row of a run, what comes after its id."""
+        """Return what comes after the id in the row of a run."""
         return _facts(self.job, self.model, scope, payload, attempts)
 
     def payload_for(self, name: str, scope: Scope, plan_time: int) -> str:
@@ -192,44 +192,41 @@ async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[RunTemplate | str]:
     return [found[text] for text in texts]
 
 
-async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:
-    """Everything that the decisions say; `queues` gets those where there may be something to claim now.
-
-    Returns those that are live runs now: their lanes have to know.
-    """
+async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> list[Pair]:
+    """Do everything that the decisions say; return those that are live runs now: their lanes have to know."""
     gates: dict[str, tuple[Gate, ...]] = {}
     behind: list[tuple[str, str]] = []
     if under or any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
         limited = [(work, one) for work, one in pairs if work.pattern.limited or one.scope in under]
         gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
-        pairs = await _admitted(tx, _without_each_other(pairs), gates, queues)
+        pairs = await _admitted(tx, _without_each_other(pairs), gates)
         behind = _behind(pairs)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
-    made = [pair for pair in pairs if there is None or pair[1].run_id in there]
-    creates = [pair for pair in made if creates_run(pair[1])]
+    made = [(work, one) for work, one in pairs if there is None or one.run_id in there]
+    creates = [(work, one) for work, one in made if creates_run(one)]
     if len(creates) < len(made):
-        await emit_signal.telling(tx, [one.run_id for _, one in made if not creates_run(one)], queues)
+        skipped = [one.run_id for _, one in made if not creates_run(one)]
+        await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
     if not creates:
         return []
     waiting = await waits.follow(tx, behind) if behind else set()
-    queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
+    tx.wake(*{work.pattern.model.queue for work, _ in creates if work.pattern.model})
     ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
     await tx.fetch("insert_planned_ready", ready)
     models = [(one.run_id, work.pattern.model) for work, one in creates]
     gated = [_gated(work, one, gates[one.run_id]) for work, one in creates if one.run_id in gates]
-    await put_in_place(tx, models, gated, queues)
+    await put_in_place(tx, models, gated)
     return creates
 
 
-async def put_in_place(
-    tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[LimitedRun], queues: set[str]
-) -> None:
+async def put_in_place(tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[LimitedRun]) -> None:
     """New runs, made after a model, that are ready: who does them, as several or in parts, and under which limits."""
     staffed = [(id, model.eligibility) for id, model in runs if model is not None and model.eligibility]
     if staffed:
         await requirements.assign(tx, staffed)
-        queues |= {CONDUCTOR for _, eligibility in staffed if eligibility.conducts}
-    queues |= await pipeline_stages.begin_like(tx, runs)
+        if any(eligibility.conducts for _, eligibility in staffed):
+            tx.wake(CONDUCTOR)
+    await pipeline_stages.begin_like(tx, runs)
     if under_limits := [run for run in gated if run.gates]:
         await admit.install(tx, under_limits)
 
@@ -256,25 +253,22 @@ def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> 
     return LimitedRun(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
 
 
-async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]], queues: set[str]) -> list[Pair]:
-    """What a limit, or a key that another run holds, does not let be, is skipped; and nobody makes way for it."""
+async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
+    """Skip what a limit, or a key that another run holds, does not let be; and nobody makes way for it."""
     creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
     gated = [_gated(work, one, gates[one.run_id]) for work, one in pairs if gates.get(one.run_id)]
     decided = [run for run in gated if run.decided]
     displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
     await _lock(tx, pairs, decided)  # before the keys, as whoever enqueues does
-    keyed = [
-        _keyed_run(work, one, gates.get(one.run_id, ()))
-        for work, one in pairs
-        if work.pattern.keyed and one.run_id in creates
-    ]
+    with_keys = [(work, one) for work, one in pairs if work.pattern.keyed and one.run_id in creates]
+    keyed = [_keyed_run(work, one, gates.get(one.run_id, ())) for work, one in with_keys]
     keys = enqueue.Keys(tx, keyed, displaced)
     await keys.lock()
 
     async def unless(run_id: str) -> str | None:
         reason = await keys.take(run_id)
         for other in displaced.get(run_id, ()) if reason is None else ():
-            await cancel.supersede(tx, other, _superseded(run_id), OVERLAP, queues)
+            await cancel.supersede(tx, other, _superseded(run_id), OVERLAP)
         return reason
 
     answers = await admit.admit(tx, decided, refuse=False, locked=True, displaced=displaced, unless=unless)
@@ -288,7 +282,9 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
 
 
 def _keyed_run(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
-    """With all that a run which it replaces gets of it; the model's limits are those of no payload and no scope."""
+    """Build a keyed run with all that a run which it replaces gets of it; the model's limits are those of no payload
+    and no scope.
+    """
     model, job = work.pattern.model, work.pattern.job
     assert model is not None
     payload = _payload(work, planned)
@@ -313,7 +309,7 @@ async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[LimitedRun]) ->
 
 
 def _behind(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
-    """Who waits for whom. One that was claimed meanwhile was not ended, but asked to stop: it is waited for, too."""
+    """List who waits for whom. One that was claimed meanwhile was asked to stop, not ended: it is waited for, too."""
     creates = [(one.run_id, one.decision) for _, one in pairs if isinstance(one.decision, Create)]
     return [(run_id, other) for run_id, create in creates for other in (*create.supersedes, *create.after)]
 
@@ -323,7 +319,7 @@ def _superseded(by: str) -> str:
 
 
 def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
-    """Of plan times decided together, one may make another needless before it ever was a run.
+    """Drop plan times that another one, decided together with them, makes needless before they ever were runs.
 
     Whatever that one was to end, or to wait for, falls to the one that takes its place.
     """
@@ -368,13 +364,13 @@ def _run_row(work: PlannedSchedule, planned: Planned, now: int) -> Row:
 
 
 def plain_runs(ids: Column, facts: Sequence[Row], now: int, ats: Column, schedules: Column, plans: Column) -> Columns:
-    """The same rows for plan times that cover no other; `facts` as their patterns tell."""
+    """Build the same rows for plan times that cover no other; `facts` as their patterns tell."""
     nothing = [(None,)] * (2 + len(_LIVE))
     return Columns(len(ids), [ids, *columns_of(facts), (now,), column(ats), schedules, column(plans), *nothing])
 
 
 def plain_facts(row: ScheduleRow, pattern: RunTemplate, plan_time: int) -> Row:
-    """With the one scope of its schedule."""
+    """Return the facts of a run with the one scope of its schedule."""
     if not pattern.templated:
         return pattern.usual_facts
     (scope,) = pattern.definition.lanes
@@ -388,16 +384,16 @@ def _payload(work: PlannedSchedule, planned: Planned) -> str:
 def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
     decision, at = planned.decision, planned.eligible_at
     assert isinstance(decision, Create)
-    due = at <= now
-    hold = (2 if due else 4) if gates else (0 if due else 1)
-    hold = 3 if planned.run_id in waiting else hold
+    admission = Admission.BLOCKED if planned.run_id in waiting else Admission.LIMITED if gates else Admission.OPEN
+    hold = hold_of(admission, due=at <= now)
     queue, rank, solo, job, version = work.pattern.place
     key = gates[0].key if gates else None
     return planned.run_id, queue, rank, at, hold, solo, decision.attempt - 1, job, version, key
 
 
 def plain_ready(ids: Column, places: Sequence[Row], now: int, ats: Column) -> Columns:
-    """The same for runs that nothing but their time holds back."""
+    """Build the same rows for runs that nothing but their time holds back."""
     queue, rank, solo, job, version = columns_of(places)
-    holds = column([0 if at <= now else 1 for at in ats])
+    due, later = (hold_of(Admission.OPEN, due=is_due) for is_due in (True, False))
+    holds = column([due if at <= now else later for at in ats])
     return Columns(len(ids), [ids, queue, rank, column(ats), holds, solo, (0,), job, version, (None,)])

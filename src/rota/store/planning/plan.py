@@ -1,4 +1,4 @@
-"""From schedules to runs: locked rows in, decided by core, everything they change written in the same transaction."""
+"""Plan schedules into runs: locked rows in, decided by core, everything they change written in the same transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rota.store.planning.lanes import Lanes, changed_lanes, read_lanes
 from rota.store.planning.make_runs import Pair, PlannedSchedule, RunTemplate, lane_run, make_runs, patterns_of
 from rota.store.planning.scope_spans import newcomers_of, note_spans
 from rota.store.schedules.schedule_row import ScheduleRow
-from rota.values.scope import Scope
+from rota.values.scope import GLOBAL, Scope
 
 MOST_RUNS = 5_000
 """That one planning transaction makes: more would not be done before its deadline."""
@@ -35,18 +35,17 @@ NewId = Callable[[], str]
 
 
 class Planning(msgspec.Struct, frozen=True):
-    """What a planning transaction did: schedules looked at, runs made, where they wait, what was decided, and what had
-    to be read of what schedules say.
+    """Result of a planning transaction: schedules looked at, runs made, what was decided, and the definitions that had
+    to be read.
     """
 
     schedules: int
     runs: int
-    queues: set[str]
     tally: Tally = msgspec.field(default_factory=Tally)
     read: Read = NOTHING_READ
 
 
-NOTHING = Planning(0, 0, set())
+NOTHING = Planning(0, 0)
 
 
 async def plan_rows(
@@ -66,8 +65,9 @@ async def plan_rows(
     rows = [one.row for one in patterns]
     scopes = {one.row.id: _scopes_of(one, providers) for one in patterns}
     lanes = await read_lanes(tx, rows, scopes)
-    newcomers = await newcomers_of(tx, rows, scopes)
-    under = await quotas.under(tx, (scope for named in set(scopes.values()) for scope in named))
+    newcomers = await newcomers_of(tx, rows, scopes) if providers else {}
+    named = {scope for scopes_of_one in set(scopes.values()) for scope in scopes_of_one}
+    under: Under = await quotas.under(tx, named) if named - {GLOBAL} else {}
     simply = not settle and catch_up is None
     fires, others = ordinary_fires(patterns, lanes, under, int(now)) if simply else ([], patterns)
     works, runs = [], len(fires)
@@ -99,13 +99,12 @@ async def plan_rows(
     planning = await _apply(tx, works, int(now), providers, under) if works else NOTHING
     if not fires:
         return planning
-    queues = set(planning.queues)
-    tally = await make_ordinary(tx, fires, int(now), new_id, queues)
-    return Planning(len(works) + len(fires), runs, queues, planning.tally.plus(tally))
+    tally = await make_ordinary(tx, fires, int(now), new_id)
+    return Planning(len(works) + len(fires), runs, planning.tally.plus(tally))
 
 
 async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[DueSchedule], list[Row]]:
-    """With what their runs are like; and trouble to note of those of which that cannot be told."""
+    """Return rows with what their runs are like, and trouble to note of those of which that cannot be told."""
     patterns, troubled = list[DueSchedule](), list[Row]()
     for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
         if isinstance(pattern, RunTemplate):
@@ -141,7 +140,9 @@ def _under(standing: ScheduleState, catch_up: CatchUp | None, scopes: int, *, on
 def _up_to_date(
     row: ScheduleRow, pattern: RunTemplate, lanes: Lanes, ended: Mapping[str, int], now: int
 ) -> ScheduleState:
-    """With the plan time that the end of the awaited run names, and with the zones as they are known now."""
+    """Return the state with the plan time that the end of the awaited run names, and with the zones as they are known
+    now.
+    """
     standing = ScheduleState(row.id, row.name, pattern.definition, row.cursor_at, row.next_plan, row.fired)
     if pattern.definition.follows is not None:
         if row.awaits is None:
@@ -156,8 +157,7 @@ def _up_to_date(
 
 async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: Providers, under: Under) -> Planning:
     runs = [(work, planned) for work in works for planned in work.tick.planned]
-    queues: set[str] = set()
-    made = await make_runs(tx, runs, now, queues, under) if runs else []
+    made = await make_runs(tx, runs, now, under) if runs else []
     opened = {work.row.cursor_no: planned.plan_time for work, planned in made if _is_alone(work)}
     others = [lane_run(work, planned) for work, planned in made if work.row.cursor_no not in opened]
     if others:
@@ -167,7 +167,7 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
     ]
     if missed:
         await tx.fetch("insert_ranges", missed)
-        await tell_missed(tx, [(work.row, gap) for work in works for gap in work.tick.missed], queues)
+        await tell_missed(tx, [(work.row, gap) for work in works for gap in work.tick.missed])
     digested = [row for work in works for row in work.lanes.digested]
     if digested:
         await tx.fetch("digest_lane_runs", digested)
@@ -180,11 +180,11 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
     for work in works:
         if work.row.tzdata != tzdata or work.tick.next_plan is None:
             await _note_changes(tx, work)
-    return Planning(len(works), len(runs), queues, _tally(works, made, now, under))
+    return Planning(len(works), len(runs), _tally(works, made, now, under))
 
 
 def _tally(works: Sequence[PlannedSchedule], made: Sequence[Pair], now: int, under: Under) -> Tally:
-    """What a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
+    """Tally a batch: what a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
     tally, there = Tally(), {planned.run_id for _, planned in made}
     for work in works:
         tally.missed_in(work.tick.missed)
@@ -206,7 +206,7 @@ def _superseded(work: PlannedSchedule, run_id: str) -> bool:
 
 
 def _is_alone(work: PlannedSchedule) -> bool:
-    """Whether the plan time of its new run is enough to find it again: another one has no such place."""
+    """Return whether the plan time of its new run is enough to find it again: another one has no such place."""
     return len(work.tick.planned) == 1 and work.lanes.open_plan is None and work.row.provider is None
 
 
@@ -224,7 +224,7 @@ def _advanced(work: PlannedSchedule, opened: Mapping[int, int], tzdata: str) -> 
 
 
 async def _note_changes(tx: Tx, work: PlannedSchedule) -> None:
-    """What planning itself changes about a schedule is a revision like any other."""
+    """Note what planning itself changes about a schedule: a revision like any other."""
     row, revision, tzdata = work.row, work.row.revision, tzdata_version()
     if row.tzdata != tzdata and is_zoned(row.definition.rule):
         revision += 1

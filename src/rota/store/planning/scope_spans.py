@@ -1,4 +1,4 @@
-"""Which scopes a provider named, and from when to when."""
+"""Scopes that a provider named, and from when to when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to live runs from outside: cancelled by people, superseded by policies."""
+"""Cancel live runs: asked for by people, or superseded by policies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
 from rota.core.states import RunState, end_unclaimed_as
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
-from rota.store.alerts.emit_signal import telling
 from rota.store.databases.database import Tx
 from rota.store.ledger import audit
-from rota.store.runs import waits
+from rota.store.runs.end import EndedRuns, end
 from rota.store.workers import replicas
 from rota.values.actor import is_policy
 from rota.values.durations import in_micros
@@ -29,37 +28,32 @@ _IN_HANDS = (
 _PLACES = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
 
 
-async def cancel(
-    tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None = None
-) -> RunState:
-    """Unclaimed: ended at once. Claimed: its worker is asked to stop, and has its grace to do so.
-
-    `queues` gets those where runs go on that waited for it.
-    """
+async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> RunState:
+    """End an unclaimed run at once; ask the worker of a claimed one to stop, which has its grace to do so."""
     await _reserve_awaited(tx, run_id)
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
         facts = await tx.fetch("cancel_facts", id=run_id)
         if not facts:
             raise UnknownRun(run_id)
-        job, state, definition = facts[0]
+        ((job, state, definition),) = facts
         if state == RunState.CANCELLED:
             return RunState.CANCELLED  # repeated after an unknown outcome, or by somebody else: it is what was wanted
         if state is not None:
             raise RunIsFinal(run_id, state, "cancelled")
-        if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues):
+        if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor):
             return RunState.CANCELLED
         policy = cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
         if await _ask_to_stop(tx, run_id, reason, actor, in_micros(policy.grace)):
             return RunState.CANCELLING
-        if await replicas.cancel_conducted(tx, run_id, reason, actor, queues):
+        if await replicas.cancel_conducted(tx, run_id, reason, actor):
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
 
 async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | None, grace: int) -> bool:
-    """Whoever has it, a worker or somebody outside; False: nobody has."""
+    """Ask whoever has the run, a worker or an external party, to stop; return False if nobody has it."""
     for state, lock, ask in _IN_HANDS:
         for asked_at, fence in await tx.fetch(lock, id=run_id):
             if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
@@ -72,40 +66,41 @@ async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | Non
     return False
 
 
-async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str]) -> bool:
+async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str) -> bool:
     """A run that only one worker may have, which is gone for good. False: somebody has it by now."""
-    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor, queues) is not None
+    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor) is not None
 
 
-async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
-    """As `cancel`, of a run that nobody has; False: it is final, or somebody has it by now."""
+async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
+    """Cancel a run that nobody has; return False if it is final, or somebody has it by now."""
     await _reserve_awaited(tx, run_id)
-    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues) is not None
+    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor) is not None
 
 
-async def supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
-    """As `cancel`, but what has not begun has been skipped. None: it is final, or cannot be stopped."""
+async def supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
+    """Like `cancel`, but a run that has not begun is skipped. None: it is final, or cannot be stopped."""
     await _reserve_awaited(tx, run_id)
-    return await _supersede(tx, run_id, reason, actor, queues)
+    return await _supersede(tx, run_id, reason, actor)
 
 
-async def give_way(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
-    """As `supersede`, by whoever holds a limit, and so must not wait for a run: its end would wait for that limit.
+async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
+    """Like `supersede`, but never wait for a run: the caller holds a limit lock that the run's end also needs
+    (deadlock).
 
     One that somebody else has at this moment, and that was not reserved before, is left alone.
     """
-    awaited = [(str(row[0]),) for row in await tx.fetch("awaited_by", id=run_id)]
+    awaited = [(str(id),) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
         return None
     for place in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
         if await tx.fetch(place, id=run_id):
-            return await _supersede(tx, run_id, reason, actor, queues)
+            return await _supersede(tx, run_id, reason, actor)
     return None
 
 
 async def _reserve_awaited(tx: Tx, run_id: str) -> None:
-    """What it waits for, others come to wait for in its place."""
-    awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
+    """Reserve what the run waits for: others come to wait for that in its place."""
+    awaited = [str(id) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited:
         await reserve(tx, [run_id, *awaited])
 
@@ -119,7 +114,7 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     wanted = missing = sorted(set(run_ids))
     for place in _PLACES:
         if missing:
-            there = {str(row[0]) for row in await tx.fetch(place, [(id,) for id in missing])}
+            there = {str(id) for (id,) in await tx.fetch(place, [(id,) for id in missing])}
             missing = [id for id in missing if id not in there]
     # One that was claimed after the leases were looked at. Whoever reports it would have its lease, and meet us over
     # its run or a limit; but with what is ready in hand, a lease must not be waited for.
@@ -129,23 +124,25 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
         await tx.fetch("lock_runs", [(id,) for id in wanted])
 
 
-async def _supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None) -> RunState | None:
-    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor, queues):
+async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
+    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor):
         return ended
     try:
-        return await cancel(tx, run_id, reason, actor, queues)
+        return await cancel(tx, run_id, reason, actor)
     except (NotCancellable, RunIsFinal, UnknownRun):
         return None
 
 
 async def _end_unclaimed(
-    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None, queues: set[str] | None
+    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None
 ) -> RunState | None:
-    """How it has ended now: as `wanted`, unless it has begun and was to be skipped. None: somebody has it."""
+    """End a run that nobody has; return how: as `wanted`, unless it has begun and was to be skipped. None: somebody has
+    it.
+    """
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
         return None
-    attempt, fence, hold = ready[0]
+    ((attempt, fence, hold),) = ready
     state = end_unclaimed_as(wanted, fence)
     if state is RunState.SKIPPED:  # one that its schedule retries sets out from a later attempt, but has had none
         attempt = 0
@@ -154,13 +151,8 @@ async def _end_unclaimed(
     await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
     what = "superseded" if state is RunState.SKIPPED else state.value
     change = {"from": audit.waiting_state(hold), "to": state, "reason": reason}
-    await audit.note(tx, "run", run_id, what, actor, change, fence=fence + 1)
-    await tx.fetch("drop_gates", [(run_id,)])
-    await waits.bequeath(tx, run_id)
-    released = await waits.release(tx, {run_id: state.value})
-    await telling(tx, [run_id], released)
-    if queues is not None:
-        queues |= released
+    notes = {what: [(run_id, actor, fence + 1, change)]}
+    await end(tx, EndedRuns({run_id: state.value}, unclaimed=True, notes=notes))
     return state
 
 

@@ -11,7 +11,7 @@ from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import RunState
 from rota.errors import UnknownRun
 from rota.store.databases.database import Database, Row, Tx
-from rota.store.runs import waits
+from rota.store.runs.end import release
 
 MOST_CHILDREN = 1_000
 
@@ -36,11 +36,11 @@ async def lock(tx: Tx, run_ids: Iterable[str]) -> dict[str, str | None]:
     return states
 
 
-async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) -> set[str]:
+async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) -> None:
     """Let the runs that were made wait for what they follow; what has ended already counts at once.
 
     One that a key led to another run is not there, and waits for nothing; whoever follows it follows that other run.
-    Returns whom to hint to: some may have ended with it, for what they need did not go well.
+    Some may end with it, for what they need did not go well.
     """
     instead = {run.id: answer.id for run, answer in zip(runs, answers, strict=True)}
     made = [run for run, answer in zip(runs, answers, strict=True) if answer.created]
@@ -48,11 +48,12 @@ async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) ->
     if any(id != other for id, other in instead.items()):
         _refuse_rings(made, edges)
     if not edges:
-        return set()
+        return
     states = await lock(tx, {after for _, after, _ in edges})  # as of now: a limit may have ended one to let these in
     await tx.fetch("insert_followed", _numbered(edges))
     open_ends = [edge for edge in edges if states[edge[1]] is None or not is_met(edge[2], states[edge[1]])]
-    return await _wait(tx, open_ends, states) if open_ends else set()
+    if open_ends:
+        await _wait(tx, open_ends, states)
 
 
 def _edges(run: NewRun, instead: Mapping[str, str]) -> list[Edge]:
@@ -83,13 +84,13 @@ def _numbered(edges: Sequence[Edge]) -> list[Row]:
     return rows
 
 
-async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None]) -> set[str]:
+async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None]) -> None:
     await tx.fetch("insert_needs", sorted(edges))
     await tx.fetch("hold_for_runs", [(run,) for run in sorted({run for run, _, _ in edges})])
     live = sorted({after for _, after, _ in edges if states[after] is None})
     if live:
         await tx.fetch("mark_followed", [(after,) for after in live])
-    return await waits.release(tx, {after: state for _, after, _ in edges if (state := states[after]) is not None})
+    await release(tx, {after: state for _, after, _ in edges if (state := states[after]) is not None})
 
 
 class DependencyStore:
@@ -105,7 +106,7 @@ class DependencyStore:
         return await self._database.read(body)
 
     async def children(self, run_id: str) -> list[RelatedRun]:
-        """Who follows it, the oldest first."""
+        """List the runs that follow it, the oldest first."""
 
         async def body(tx: Tx) -> list[RelatedRun]:
             return [_related(row) for row in await tx.fetch("children", id=run_id, limit=MOST_CHILDREN)]

@@ -11,10 +11,10 @@ from rota.core.jobs.pipelines import is_pipeline
 from rota.core.jobs.unique import KeyHold, OnConflict
 from rota.core.ledger.audit import REPLACED, RETRIED
 from rota.core.limits.limits import LimitedRun, is_quota
+from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
-from rota.store.alerts import emit_signal
 from rota.store.databases.database import AlreadyThere, Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger import audit
@@ -22,29 +22,38 @@ from rota.store.limits import admit
 from rota.store.limits.admit import Admitted, Displaced, Refused, Skipped
 from rota.store.limits.quotas import gated as under_quotas
 from rota.store.runs import dependencies
+from rota.store.runs.end import EndedRuns, end
 from rota.store.workers import replicas, requirements
-
-Hints = set[str] | set[str | None]
-"""Queues where something may be claimed; None: in any."""
-
-
-def where_of(run: NewRun) -> str | None:
-    """Parts of a pipeline may be of any queue."""
-    return None if is_pipeline(run.overrides) else run.queue
 
 
 class AfterEnqueue(msgspec.Struct):
-    """To be done at the end: limits of runs that came under them are opened, and whoever is to be told is hinted."""
+    """Runs whose limits are to be opened at the end, all at once."""
 
     placed: list[LimitedRun] = []
-    hints: set[str] = set()
 
 
-async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None) -> list[Enqueued]:
-    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none.
+_HOLDS = {
+    (limited, due): hold_of(Admission.LIMITED if limited else Admission.OPEN, due=due)
+    for limited in (False, True)
+    for due in (False, True)
+}
+"""Looked up in a table, because rows are made by the thousand."""
 
-    `hints` gets those who are to be told of runs that ended with it: a limit or a dependency may do that.
-    """
+
+async def enqueue_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    """Enqueue runs that nothing but their time concerns: no key, limit, dependency, requirement, or pipeline."""
+    tx.wake(*{run.queue for run in runs})
+    return await _insert_rows(tx, runs)
+
+
+async def _insert_rows(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    now = await tx.hot.enqueue(runs)
+    return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
+
+
+async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
+    """Enqueue runs, in the order given; `AlreadyThere` if that was done before. Without `quotas`, there are none."""
+    wake(tx, runs)
     await hold_jobs(tx, runs)
     if quotas:
         runs = await under_quotas(tx, runs)
@@ -58,11 +67,16 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints:
     left = AfterEnqueue()
     answers = await (_enqueue_keyed(tx, runs, keyed, left) if keyed else _insert(tx, runs, left))
     if any(run.after for run in runs):
-        left.hints |= await dependencies.attach(tx, runs, answers)
+        await dependencies.attach(tx, runs, answers)
     await admit.open_for(tx, left.placed)
-    if hints is not None:
-        hints.update(left.hints)
     return answers
+
+
+def wake(tx: Tx, runs: Sequence[NewRun]) -> None:
+    """Wake the queues of these runs. Parts of a pipeline may be of any queue; the conductor begins replicas."""
+    tx.wake(*{None if is_pipeline(run.overrides) else run.queue for run in runs})
+    if any(run.eligibility and run.eligibility.conducts for run in runs):
+        tx.wake(replicas.CONDUCTOR)
 
 
 async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
@@ -73,7 +87,7 @@ async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
     wanted = sorted({run.job for run in runs if run.droppable})
     if not wanted:
         return
-    there = {row[0] for row in await tx.fetch("hold_jobs", [(name,) for name in wanted])}
+    there = {name for (name,) in await tx.fetch("hold_jobs", [(name,) for name in wanted])}
     for name in wanted:
         if name not in there:
             raise UnknownJob(name)
@@ -88,7 +102,7 @@ async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun]
 
 
 async def _insert(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
-    """What is to be done at the end, and all at once, is `left`."""
+    """Insert runs; what is to be done at the end, all at once, is added to `left`."""
     if any(run.gates for run in runs):
         return await _insert_gated(tx, runs, left)
     return await _insert_plain(tx, runs)
@@ -112,9 +126,10 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> l
     answers = await _insert_plain(tx, runs)
     for run_id, reason in skipped.items():
         await tx.fetch("drop_ready", id=run_id)
-        end = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
-        await tx.fetch("end_unclaimed", id=run_id, **end)
-    await emit_signal.telling(tx, list(skipped), left.hints)
+        facts = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
+        await tx.fetch("end_unclaimed", id=run_id, **facts)
+    if skipped:
+        await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
     there = [run for run in gated if run.id not in skipped]
     await admit.place(tx, there)
     left.placed += there
@@ -128,7 +143,7 @@ def _gated(run: NewRun) -> LimitedRun:
 async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if not runs:
         return []
-    now = await tx.hot.enqueue(runs)
+    answers = await _insert_rows(tx, runs)
     retries = [(run.id,) for run in runs if run.retry_of]
     if retries:
         await tx.fetch("inherit_plans", retries)
@@ -140,16 +155,15 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if staffed:
         await requirements.assign(tx, staffed)
     await pipeline_stages.begin(tx, runs)
-    return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
+    return answers
 
 
-async def enqueue_again(
-    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None
-) -> list[Enqueued]:
-    """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
+async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
+    """Enqueue runs after an unknown outcome: what is there gets the first answer, whatever became of it since."""
+    wake(tx, runs)  # also of those that are there: whoever made them may have died before they told
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
     there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
-    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas, hints=hints)
+    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas)
     return [there.get(run.id) or rest.pop(0) for run in runs]
 
 
@@ -161,7 +175,8 @@ async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
             wanted.setdefault(hold.key, (run.id, hold))
     # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
     rows = [(key, *_held(run_id, hold).values()) for key, (run_id, hold) in sorted(wanted.items())]
-    return {key: wanted[key][0] for (key,) in await tx.fetch("lock_keys", rows)}
+    first = {key: run_id for key, (run_id, _) in wanted.items()}
+    return {key: first[key] for (key,) in await tx.fetch("lock_keys", rows)}
 
 
 def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
@@ -169,8 +184,9 @@ def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """Who is there when a run takes its keys, though the database does not say so: `coming` are about to be inserted,
-    `needless` will never be, and `displaced` make way for it."""
+    """Runs that count when a run takes its keys, though the database does not say so: `coming` are about to be
+    inserted, `needless` will never be, and `displaced` make way for it.
+    """
 
     coming: Collection[str] = ()
     needless: Collection[str] = ()
@@ -243,7 +259,7 @@ class Keys:
 
 
 async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
-    """For runs that somebody else inserts: those that another run's key makes needless, and why."""
+    """Take the keys of runs that the caller inserts; return those that another run's key makes needless, and why."""
     keys = Keys(tx, runs, {})
     await keys.lock()
     reasons = {run.id: reason for run in runs if (reason := await keys.take(run.id)) is not None}
@@ -252,13 +268,13 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
 
 
 async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, beside: Beside) -> Enqueued | None:
-    """None when the key is now held for `run`; otherwise what the caller gets instead."""
+    """Take a key for `run`: None if it holds the key now, otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
     if not found:  # another run of this call had it, and freed it
         await tx.fetch("hold_key", key=hold.key, **_held(run.id, hold))
         return None
-    holder, held_until, once, fingerprint, state, exists, now = found[0]
+    ((holder, held_until, once, fingerprint, state, exists, now),) = found
     holder = str(holder)
     if holder == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
@@ -277,7 +293,7 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, besi
 
 
 async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
-    """Whether the key of a run that makes way goes to the one that comes instead.
+    """Return whether the key of a run that makes way goes to the one that comes instead.
 
     Not what is to be done once, and is being done: asked to stop, it may still succeed.
     """
@@ -294,7 +310,8 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Af
             raise DuplicateRun(run.job, holder)
         case OnConflict.REPLACE if left is not None:
             for was in await tx.fetch("lock_ready", id=holder):
-                if not has_begun(was[0]):  # else it stays as it is, as one that somebody has: its attempts were its own
+                fence, _, _ = was
+                if not has_begun(fence):  # else it stays as it is, as one that somebody has: its attempts were its own
                     await _replace(tx, run, holder, was, left)
         case OnConflict.EXISTING | OnConflict.REPLACE:
             pass
@@ -343,20 +360,14 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: AfterEnqueu
     )
 
 
-def hold_of(early: bool, limited: bool) -> int:
-    """What holds a run back that waits for no other: its time, its limits."""
-    if limited:
-        return 4 if early else 2
-    return 1 if early else 0
-
-
 def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
+    """Return the row of a run that waits for no other; its requirements are assigned afterwards."""
     return (
         run.id,
         run.queue,
         -run.priority,
         due,
-        hold_of(due > now, bool(run.gates)),
+        _HOLDS[bool(run.gates), due <= now],
         int(run.on_lost == "fail"),
         run.job,
         run.job_version,

@@ -1,4 +1,4 @@
-"""Which runs a filter means, as a condition on `rota_run_now`."""
+"""Filters of runs as conditions on `rota_run_now`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _anywhere(condition: str, *tables: str) -> str:
 
 
 _LIVE_CONDITIONS = {
-    RunState.SCHEDULED: "hold in (1, 3, 4, 5, 7)",
-    RunState.QUEUED: "hold in (0, 2, 6)",
+    RunState.SCHEDULED: "hold in ({open_later}, {blocked}, {limited_later}, {parent}, {restricted_later})",
+    RunState.QUEUED: "hold in ({open}, {limited}, {restricted})",
     RunState.RUNNING: "id in (select run_id from rota_lease where cancel_at is null)",
     RunState.CANCELLING: _anywhere("cancel_at is not null", "rota_lease", "rota_outside", "rota_conduct"),
     RunState.WAITING: _anywhere("cancel_at is null", "rota_outside", "rota_conduct"),

@@ -13,7 +13,7 @@ async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
     """The runs that it made the first time, in their order; none: it is new. Another one under its key is refused."""
     made: list[str] = []
     while found := await tx.fetch("key_holder", key=_part(request, len(made))):
-        run_id, held_until, _, fingerprint, _, _, now = found[0]
+        ((run_id, held_until, _, fingerprint, _, _, now),) = found
         if held_until <= now:
             break
         if fingerprint != request.fingerprint:
@@ -23,7 +23,7 @@ async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
 
 
 async def remember(tx: Tx, request: KeyHold, run_ids: Sequence[str]) -> None:
-    """What it has made, in the transaction that made it."""
+    """Remember what a request has made, in the transaction that made it."""
     held = {"period": request.period, "once": 0, "fingerprint": request.fingerprint}
     parts = {_part(request, place): run_id for place, run_id in enumerate(run_ids)}
     rows = [(key, run_id, *held.values()) for key, run_id in parts.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from rota.core.jobs.job import Retention
@@ -24,8 +25,47 @@ _AUDITED = timedelta(days=400)
 """A year, and time to look back on it."""
 
 
+class _DroppedRun(NamedTuple):
+    """A run as `drop_runs` returns it, in the order of its columns."""
+
+    job: str
+    state: str
+    created_at: int
+    started_at: int | None
+    finished_at: int
+    schedule_id: object
+    scope_kind: str
+    scope_id: str
+    plan_time: int | None
+    covers_from: int | None
+    missed_count: int | None
+    final_state: str
+    reason: str | None
+    backfilled: int
+    retry_of: object
+    id: object
+
+    @property
+    def planned(self) -> Row:
+        """Columns that the ledger keeps of it."""
+        return (
+            self.schedule_id, self.scope_kind, self.scope_id, self.plan_time, self.covers_from, self.missed_count,
+            self.final_state, self.reason, self.backfilled, self.retry_of,
+        )  # fmt: skip
+
+    @property
+    def counted(self) -> Row:
+        """Columns that statistics keep of it."""
+        return self.job, self.state, self.created_at, self.started_at, self.finished_at, self.id
+
+    @property
+    def skip(self) -> Row:
+        """Columns by which it is found among the skips of its schedule."""
+        return self.schedule_id, self.scope_kind, self.scope_id, self.id
+
+
 async def jobs_with_runs(tx: Tx) -> list[str]:
-    return [row[0] for row in await tx.fetch("jobs_with_runs")]
+    return [job for (job,) in await tx.fetch("jobs_with_runs")]
 
 
 async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
@@ -36,7 +76,8 @@ async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
     keep_for = in_micros(retention.keep_for)
     ((now,),) = await tx.fetch("now")
     # Nothing finished before it was made: of all the runs of the job, only those made that long ago are looked at.
-    bound = min(str(newest[0][0]), last_id_of(int(now) - keep_for))
+    ((newest_id,),) = newest
+    bound = min(str(newest_id), last_id_of(int(now) - keep_for))
     return await tx.fetch("prunable", job=job, newest=bound, keep_for=keep_for, limit=_BITE)
 
 
@@ -48,18 +89,18 @@ def last_id_of(micros: int) -> str:
 def drop_runs(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
         locked = await tx.fetch("lock_prunable", rows)
-        old: list[Row] = [(row[0],) for row in locked]
-        conducted = [(row[0],) for row in locked if (row[1] or "").startswith(CONDUCTS)]
+        old: list[Row] = [(id,) for id, _ in locked]
+        conducted = [(id,) for id, need in locked if (need or "").startswith(CONDUCTS)]
         if conducted:  # what they conducted goes with them
-            old += [(row[0],) for row in await tx.fetch("runs_of_parents", conducted)]
+            old += [(id,) for (id,) in await tx.fetch("runs_of_parents", conducted)]
             await tx.fetch("drop_replicas_of", conducted)
         if old:
             for drop in _BELONGINGS:
                 await tx.fetch(drop, old)
-            dropped = await tx.fetch("drop_runs", old)
-            await compact.fold_runs(tx, [row[5:15] for row in dropped])
-            await statistics.fold(tx, [(*row[:5], row[15]) for row in dropped])
-            skips = [(*row[5:8], row[15]) for row in dropped if row[1] == "skipped" and row[5] is not None]
+            dropped = [_DroppedRun._make(row) for row in await tx.fetch("drop_runs", old)]
+            await compact.fold_runs(tx, [run.planned for run in dropped])
+            await statistics.fold(tx, [run.counted for run in dropped])
+            skips = [run.skip for run in dropped if run.state == "skipped" and run.schedule_id is not None]
             if skips:
                 await tx.fetch("forget_skips", skips)
         return len(old)
@@ -70,7 +111,7 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
 async def stale_keys(tx: Tx, after: str) -> Turn:
     """Keys that nobody holds any more, as far as one bite goes."""
     rows = await tx.fetch("keys_after", after=after, limit=_BITE)
-    return turn(rows, _BITE, [row[:2] for row in rows if row[2]])
+    return turn(rows, _BITE, [(key, run_id) for key, run_id, is_stale in rows if is_stale])
 
 
 def drop_keys(rows: Sequence[Row]) -> Work[int]:

@@ -80,19 +80,19 @@ async def _find_run(tx: Tx, part: str, within: Scope | None, newest: list[str]) 
 async def _newest(tx: Tx, within: Scope | None) -> list[str]:
     if within is not None:
         return await _beginning_with(tx, "", within, _NEWEST)
-    return [str(row[0]) for row in await tx.fetch("newest_ids")]
+    return [str(id) for (id,) in await tx.fetch("newest_ids")]
 
 
 async def _beginning_with(tx: Tx, digits: str, within: Scope | None, most: int) -> list[str]:
     low, high = (_uuid(digits.ljust(32, filler)) for filler in "0f")
     if within is None:
-        return [str(row[0]) for row in await tx.fetch("runs_by_prefix", low=low, high=high)]
+        return [str(id) for (id,) in await tx.fetch("runs_by_prefix", low=low, high=high)]
     own = {"scope_kind": within.kind, "scope_id": within.id, "looked_at": _LOOKED_AT, "most": most}
-    return sorted(str(row[0]) for row in await tx.fetch("own_runs_by_prefix", low=low, high=high, **own))
+    return sorted(str(id) for (id,) in await tx.fetch("own_runs_by_prefix", low=low, high=high, **own))
 
 
 async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
-    """The same for many; whole ids are looked for together."""
+    """Find many runs by parts of their ids; whole ids are looked for together."""
     whole = [part for part in parts if is_whole(part)]
     there = set(whole) if within is None else await of_scope(tx, whole, within)
     for part in whole:
@@ -104,10 +104,10 @@ async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -
 
 
 async def of_scope(tx: Tx, run_ids: Sequence[str], scope: Scope) -> set[str]:
-    """Which of them are runs of this scope."""
+    """Return which of these are runs of the scope."""
     sql = "select id from rota_run where {among_ids} and scope_kind = :kind and scope_id = :scope"
     rows = await tx.fetch_sql(sql, ids=",".join(run_ids), kind=scope.kind, scope=scope.id) if run_ids else []
-    return {str(row[0]) for row in rows}
+    return {str(id) for (id,) in rows}
 
 
 def _uuid(digits: str) -> str:
@@ -115,7 +115,7 @@ def _uuid(digits: str) -> str:
 
 
 async def runs_by_id(tx: Tx, run_ids: Sequence[str]) -> list[Run]:
-    """Those that are still there, newest first."""
+    """Return those of these runs that are still there, newest first."""
     sql = "select {run_columns} from rota_run_now where {among_ids}"
     found = [run_of(row) for row in await tx.fetch_sql(sql, ids=",".join(run_ids))]
     return sorted(found, key=lambda run: run.id, reverse=True)
@@ -126,12 +126,13 @@ async def attempts(tx: Tx, run_id: str) -> list[Attempt]:
 
 
 async def job(tx: Tx, name: str) -> JobDefinition | None:
-    rows = await tx.fetch("newest_job", name=name)
-    return msgspec.json.decode(rows[0][0], type=JobDefinition) if rows else None
+    for (definition,) in await tx.fetch("newest_job", name=name):
+        return msgspec.json.decode(definition, type=JobDefinition)
+    return None
 
 
 async def jobs(tx: Tx) -> list[JobDefinition]:
-    return [msgspec.json.decode(row[0], type=JobDefinition) for row in await tx.fetch("newest_jobs")]
+    return [msgspec.json.decode(text, type=JobDefinition) for (text,) in await tx.fetch("newest_jobs")]
 
 
 async def queue_counts(tx: Tx) -> list[tuple[str, int, int, int]]:

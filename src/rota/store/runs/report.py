@@ -11,24 +11,22 @@ from rota.core.runs.outcome import End, Lease, Report, Requeue, after_report, is
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import REPLICA
-from rota.store.alerts.emit_signal import MESSENGER, telling
 from rota.store.databases.database import Completed, Row, Tx
 from rota.store.external import handover
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
-from rota.store.runs import waits
+from rota.store.runs.end import Aftermath, EndedRuns, end
 from rota.store.workers import replicas
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """`refused`: reports whose fence was not current. `queues`: where runs wait again, or may go on because of it.
+    """Result of reports. `refused`: those whose fence was not current.
 
     `settled`: attempts that were not the success of their runs, and how these ended with them, if they did. `in_vain`:
     how runs ended that needed one of these to go well.
     """
 
     refused: list[Report]
-    queues: set[str]
     settled: list[tuple[Outcome, RunState | None]] = []
     in_vain: list[RunState] = []
 
@@ -36,7 +34,6 @@ class Reported(msgspec.Struct, frozen=True):
 class Reaped(msgspec.Struct, frozen=True):
     requeued: int
     ended: int
-    queues: set[str]
     states: list[RunState] = []
 
 
@@ -49,15 +46,16 @@ class _Ending(msgspec.Struct, frozen=True):
 async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     freed: list[Row] = []
     told = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
-    queues = {queue for one in told for queue in one.queues}
-    settled = [end for one in told for end in one.settled]
-    queues |= await slots.open_limits(tx, freed)
+    settled = [attempt for one in told for attempt in one.settled]
+    await slots.open_limits(tx, freed)
     in_vain = [state for one in told for state in one.in_vain]
-    return Reported([stale for one in told for stale in one.refused], queues, settled, in_vain)
+    return Reported([stale for one in told for stale in one.refused], settled, in_vain)
 
 
 def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
-    """What is said of one run more than once, said in turn: the first counts, the others meet what it left behind."""
+    """Split reports so that each run occurs once in a turn: the first report of it counts, the others meet what it left
+    behind.
+    """
     while reports:
         turn = {report.run_id: report for report in reversed(reports)}
         if len(turn) == len(reports):
@@ -73,12 +71,9 @@ async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]
     others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
     settled = done.ids
-    queues = await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value)) | (
-        {MESSENGER} if done.told else set()
-    )
+    followed = dict.fromkeys(done.followed, RunState.SUCCEEDED.value)
     limited = [report.run_id for report in successes if report.limited and report.run_id in settled]
-    if limited:
-        freed += await slots.leave(tx, ended=limited)
+    freed += (await end(tx, EndedRuns(followed, held=limited, signalled=True))).freed
     endings: list[_Ending] = []
     vain: list[RunState] = []
     if others:
@@ -87,11 +82,13 @@ async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]
         told = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in known]
         await handover.hand_over(tx, [(lease, report) for lease, report in told if is_handed_over(lease, report)])
         endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
-        queues |= await _apply(tx, endings, freed, vain)
+        aftermath = await _apply(tx, endings)
+        freed += aftermath.freed
+        vain = aftermath.in_vain
         settled |= leases.keys()
     unsettled = [report for report in said if report.run_id not in settled]
     outcomes = [(_settled(ending), _final(ending)) for ending in endings]
-    return Reported(await _not_repeated(tx, unsettled), queues, outcomes, vain)
+    return Reported(await _not_repeated(tx, unsettled), outcomes, vain)
 
 
 async def _lock(tx: Tx, reports: Sequence[Report]) -> Sequence[Row]:
@@ -114,22 +111,20 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
     endings = [_ending(lease, _lost_report(lease)) for lease in leases]
     endings += [_ending(lease, report) for lease, report in await handover.take_overdue(tx, limit)]
-    freed: list[Row] = []
-    vain: list[RunState] = []
-    queues = await _apply(tx, endings, freed, vain) | await slots.open_limits(tx, freed)
+    aftermath = await _apply(tx, endings)
+    await slots.open_limits(tx, aftermath.freed)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
     states = [state for ending in endings if (state := _final(ending)) is not None]
-    return Reaped(requeued, len(endings) - requeued, queues, states + vain)
+    return Reaped(requeued, len(endings) - requeued, states + aftermath.in_vain)
 
 
-async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> set[str]:
-    """From workers that may not have these runs any more: as if they had handed them back. Returns their queues."""
+async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> None:
+    """Take runs from workers that may not have them any more, as if these had handed them back."""
     if not leases:
-        return set()
+        return
     rows = await tx.fetch("lock_leases", sorted(leases))
     endings = [_ending(lease, Report(lease.run_id, lease.fence, Outcome.HANDED_BACK)) for lease in map(_lease, rows)]
-    freed: list[Row] = []
-    return await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
+    await slots.open_limits(tx, (await _apply(tx, endings)).freed)
 
 
 def _settled(ending: _Ending) -> Outcome:
@@ -158,11 +153,10 @@ def _stale(message: str) -> str:
     return stored_error(RunError(type="LeaseLost", message=message, code="stale_timeout"))
 
 
-async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[RunState] | None = None) -> set[str]:
-    """Returns the queues where something may begin because of it; slots that come back are added to `freed`, the states
-    of runs that ended in vain to `vain`."""
+async def _apply(tx: Tx, endings: list[_Ending]) -> Aftermath:
+    """Write the ends of attempts whose leases are locked; the runs of some wait again, those of others end."""
     if not endings:
-        return set()
+        return Aftermath()
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
     await tx.fetch("record_attempts", [_attempt_row(ending) for ending in endings])
     again = [
@@ -173,16 +167,14 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[Ru
     freed_replicas = [e.lease.run_id for e in endings if _frees_replica(e)]
     if freed_replicas:
         await replicas.free(tx, freed_replicas)
-    queues = {row[0] for row in await tx.fetch("requeue", again)} if again else set()
+    if again:
+        tx.wake(*[queue for (queue,) in await tx.fetch("requeue", again)])
     over = [_end_row(e.lease, e.report, e.next) for e in endings if isinstance(e.next, End)]
     if over:
         await tx.fetch("end_runs", over)
-    ended = [row[0] for row in over]
-    left = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
-    freed += await slots.leave(tx, ended=ended, again=left)
-    queues |= await waits.release(tx, {row[0]: row[1] for row in over}, vain)
-    await telling(tx, ended, queues)
-    return queues
+    states = {e.lease.run_id: e.next.state.value for e in endings if isinstance(e.next, End)}
+    requeued = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
+    return await end(tx, EndedRuns(states, held=list(states), again=requeued))
 
 
 def _frees_replica(ending: _Ending) -> bool:
@@ -229,9 +221,10 @@ def _end_row(lease: Lease, report: Report, end: End) -> Row:
 
 
 def _busy(report: Report) -> int | None:
-    """Nobody knows when a lost attempt began, if it did."""
+    """Return how long the attempt took (µs); None if it was lost, since nobody knows whether it began."""
     return None if report.outcome is Outcome.LOST or not report.began else report.busy
 
 
 def _lease(row: Row) -> Lease:
-    return Lease(str(row[0]), *row[1:])
+    run_id, *facts = row
+    return Lease(str(run_id), *facts)

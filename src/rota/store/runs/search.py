@@ -49,7 +49,9 @@ def _by_id(table: str, where: str) -> Part:
 
 
 def _by_key(table: str, key: str, value: str, id: str = "run_id") -> Part:
-    """With a plain `key = value`, PostgreSQL would rather walk all ids, and look which of them have it."""
+    """Compare keys as a range: with a plain `key = value`, PostgreSQL would rather walk all ids, and look which of them
+    have it.
+    """
     walk = f"({key}, {id}) >= ({value}, :floor) and ({key}, {id}) < ({value}, :before) order by {key} desc, {id} desc"
     return Part(table, f"{key} = {value}", id, walk)
 
@@ -67,7 +69,7 @@ class Source(msgspec.Struct, frozen=True):
     async def ids(self, tx: Tx, span: int, **bounds: object) -> list[str]:
         """The `span` newest that are at least `floor` and less than `before`; of one that is not sorted, any."""
         values = bounds if self.sorted else {name: bounds[name] for name in bounds if name not in ("floor", "before")}
-        found = [str(row[0]) for row in await tx.fetch_sql(self.statement, span=span, **values)]
+        found = [str(id) for id, *_ in await tx.fetch_sql(self.statement, span=span, **values)]
         return sorted(found, reverse=True)
 
     @property
@@ -83,7 +85,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def sources_of(wanted: RunFilter) -> list[Source]:
-    """Those that hold all that match, the ones that may well be the smallest first; none: only all runs do."""
+    """List sources that hold all that match, those that may well be the smallest first; none: only all runs do."""
     found = [*_by_origin(wanted), *_by_fingerprint(wanted), *_by_state(wanted.states)]
     return [*found, *([Source((_by_key("rota_run", "job", ":job", "id"),))] if wanted.job is not None else [])]
 
@@ -141,13 +143,13 @@ class Searching:
         search = _Search(self._database, wanted, "id", max(_FIRST, 2 * limit), before)
         found: list[str] = []
         while len(found) < limit and (window := await search.step(patience)) is not None:
-            found += [str(row[0]) for row in window]
+            found += [str(id) for id, *_ in window]
         full = len(found) > limit or (len(found) == limit and search.following is not None)
         following = found[limit - 1] if full else await self._own_place(search.following, wanted.scope)
         return RunPage(await self.runs(found[:limit]), following)
 
     async def _own_place(self, following: str | None, scope: Scope | None) -> str | None:
-        """Where to go on, told without the id of a run of another scope: a window ends at any run.
+        """Return where to go on, without the id of a run of another scope: a window ends at any run.
 
         Behind the scope's own run before it, or else at the first id of its millisecond: nothing of the scope between.
         """
@@ -155,11 +157,12 @@ class Searching:
             return following
         floor = str(UUID(int=UUID(following).int >> _RANDOM_BITS << _RANDOM_BITS))
         bounds = {"floor": floor, "before": following, "kind": scope.kind, "scope": scope.id}
-        rows = await self._database.read(lambda tx: tx.fetch_sql(_OWN_BEFORE, **bounds))
-        return str(UUID(int=UUID(str(rows[0][0])).int + 1)) if rows else floor
+        for (own,) in await self._database.read(lambda tx: tx.fetch_sql(_OWN_BEFORE, **bounds)):
+            return str(UUID(int=UUID(str(own)).int + 1))
+        return floor
 
     async def count(self, wanted: RunFilter, most: int, patience: float | None = None) -> Counted:
-        """Not exact if there are more than `most`, or `patience` came to its end."""
+        """Count runs. Not exact if there are more than `most`, or `patience` came to its end."""
         if patience is None and wanted.job is not None and wanted == _of_job(wanted):
             return await self._count_of_job(wanted, most)
         search = _Search(self._database, wanted, "id", _SMALL)
@@ -169,15 +172,14 @@ class Searching:
         return Counted(min(count, most), exact=count <= most and search.following is None)
 
     async def _count_of_job(self, wanted: RunFilter, most: int) -> Counted:
-        """In one go: that is quick where nothing has to be looked at but what indexes and rows say by themselves."""
+        """Count in one go: that is quick where indexes and rows say by themselves all that is asked."""
         chosen = selection_of(wanted, self._database.clock)
         sql = f"select count(*) from (select 1 from rota_run {chosen.where} limit :enough) as found"
-        rows = await self._database.read(lambda tx: tx.fetch_sql(sql, **chosen.values, enough=most + 1))
-        count = int(rows[0][0])
+        ((count,),) = await self._database.read(lambda tx: tx.fetch_sql(sql, **chosen.values, enough=most + 1))
         return Counted(min(count, most), exact=count <= most)
 
     async def find(self, wanted: RunFilter, most: int | None) -> list[Found]:
-        """All that match, newest first; it stops when there are more than `most`."""
+        """Return all that match, newest first; it stops when there are more than `most`."""
         search = _Search(self._database, wanted, "id, state", _SMALL)
         found: list[Found] = []
         while (most is None or len(found) <= most) and (window := await search.step()) is not None:
@@ -185,7 +187,7 @@ class Searching:
         return found
 
     async def runs(self, run_ids: Sequence[str]) -> list[Run]:
-        """Those that are still there, newest first."""
+        """Return those of these runs that are still there, newest first."""
         return await _runs(self._database, run_ids)
 
 
@@ -197,7 +199,7 @@ async def _runs(database: Database, run_ids: Sequence[str]) -> list[Run]:
 
 
 def _of_job(wanted: RunFilter) -> RunFilter:
-    """What it asks of the job and the time alone."""
+    """Return the filter without all but the job and the time."""
     return RunFilter(job=wanted.job, created_before=wanted.created_before)
 
 
@@ -221,7 +223,7 @@ class _Search:
         self.following: str | None = min(before or LAST_ID, str(self._chosen.values.get("last_id", LAST_ID)))
 
     async def step(self, patience: float | None = None) -> list[Row] | None:
-        """What matches in the next window, newest first. None: there are no more, or it has taken long enough."""
+        """Return what matches in the next window, newest first; None: there are no more, or it took long enough."""
         before = self.following
         if before is None or (self._sources is None and patience is not None and self._is_over(patience)):
             return None
@@ -245,10 +247,10 @@ class _Search:
         paused = self._database.clock.monotonic()
         kept: set[str] = set()
         for place in range(0, len(rows), _AT_ONCE):
-            runs = await _runs(self._database, [str(row[0]) for row in rows[place : place + _AT_ONCE]])
+            runs = await _runs(self._database, [str(id) for id, *_ in rows[place : place + _AT_ONCE]])
             kept |= {run.id for run in runs if tells(run, wanted)}
         self._began += self._database.clock.monotonic() - paused
-        return [row for row in rows if str(row[0]) in kept]
+        return [row for row in rows if _id_of(row) in kept]
 
     async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
         if self._sources is not None:
@@ -274,7 +276,7 @@ class _Search:
 
     async def _among_all(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
         ends = await tx.fetch_sql(ALL, span=self._span - 1, floor=self._floor, before=before)
-        low = str(ends[0][0]) if ends else None
+        low = next((str(id) for (id,) in ends), None)
         bounds = {"floor": low or self._floor, "before": before}
         return await self._rows(tx, self._chosen.narrowed("id >= :floor and id < :before", **bounds)), low
 
@@ -284,4 +286,10 @@ class _Search:
     async def _rows(self, tx: Tx, chosen: Selection) -> list[Row]:
         """Put in order here: a database that is asked for the newest few would rather walk all runs to find them."""
         found = await tx.fetch_sql(f"select {self._columns} from rota_run_now {chosen.where}", **chosen.values)
-        return sorted(found, key=lambda row: str(row[0]), reverse=True)
+        return sorted(found, key=_id_of, reverse=True)
+
+
+def _id_of(row: Row) -> str:
+    """Return the run that a row begins with."""
+    id, *_ = row
+    return str(id)

@@ -299,7 +299,7 @@ async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
     if count:
         reason = "it was not planned before the schedule was changed"
         await tx.fetch("insert_ranges", [(row.id, row.next_plan, last, reason, count)])
-        await tell_missed(tx, [(row, Gap(row.next_plan, last or row.next_plan, count, reason))], set())
+        await tell_missed(tx, [(row, Gap(row.next_plan, last or row.next_plan, count, reason))])
 
 
 async def pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:

@@ -60,7 +60,7 @@ class Ended(msgspec.Struct, frozen=True):
     result: Any = None
 
 
-async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId, queues: set[str]) -> int:
+async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId) -> int:
     """Create a run, or a skipped one that says why, for each end and each schedule that follows it.
 
     Return how many signals are done, from the first on. Where a limit or a key decides, a decision has to see what the
@@ -81,7 +81,7 @@ async def follow(tx: Tx, heard: Sequence[Heard], new_id: NewId, queues: set[str]
         for id in followers:
             turn.decide(id, signal, ended.get(signal.subject, Ended()))
         done += 1
-    await _apply(tx, turn, queues)
+    await _apply(tx, turn)
     return done
 
 
@@ -198,11 +198,11 @@ def _filled(pattern: RunTemplate, name: str, scope: Scope, signal: Signal, ended
     return msgspec.structs.replace(pattern, **changes)
 
 
-async def _apply(tx: Tx, turn: _Turn, queues: set[str]) -> None:
+async def _apply(tx: Tx, turn: _Turn) -> None:
     if not turn.pairs:
         return
     under = await quotas.under(tx, {planned.scope for _, planned in turn.pairs})
-    made = await make_runs(tx, turn.pairs, turn.now, queues, under)
+    made = await make_runs(tx, turn.pairs, turn.now, under)
     if made:
         await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     for id, lanes in turn.after.items():

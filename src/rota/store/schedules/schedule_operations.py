@@ -19,7 +19,7 @@ from rota.store.databases.statements import SQLITE
 from rota.store.planning import due
 from rota.store.planning.definition_cache import DefinitionCache
 from rota.store.planning.due import Look
-from rota.store.planning.plan import NOTHING, NewId, Planning, Providers
+from rota.store.planning.plan import NewId, Providers
 from rota.store.runs import idempotency
 from rota.store.schedules import change as schedule_changes
 from rota.store.schedules import trigger_now
@@ -87,7 +87,6 @@ class ScheduleStore:
             lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._definitions)
         )
         self._definitions.keep(planning.read.values())
-        self._database.notify(planning.queues)
         return Planned(planning.schedules, planning.runs, planning.tally)
 
     async def read_ahead(self, until: int, limit: int) -> bool:
@@ -195,19 +194,17 @@ class ScheduleStore:
         twice. `named` are the scopes that its provider names now, if it could be called.
         """
 
-        async def body(tx: Tx) -> tuple[Planning, list[str]]:
+        async def body(tx: Tx) -> list[str]:
             row = await schedule_changes.locked(tx, name)
             if request is not None and (made := await idempotency.asked_before(tx, request)):
-                return NOTHING, made
+                return made
             scopes = await trigger_now.scopes_of(tx, row, scope, named)
-            planning, run_ids = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
+            run_ids = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
             if request is not None:
                 await idempotency.remember(tx, request, run_ids)
-            return planning, run_ids
+            return run_ids
 
-        planning, run_ids = await self._database.transact(body, repeatable=request is not None)
-        self._database.notify(planning.queues)
-        return run_ids
+        return await self._database.transact(body, repeatable=request is not None)
 
     async def get(self, name: str) -> Schedule | None:
         async def body(tx: Tx) -> Schedule | None:

@@ -15,7 +15,7 @@ from rota.store.limits import quotas
 from rota.store.limits.admit import SUPERSEDED
 from rota.store.planning.lanes import changed_lanes, read_lanes
 from rota.store.planning.make_runs import PlannedSchedule, lane_run, make_runs, patterns_of
-from rota.store.planning.plan import NewId, Planning
+from rota.store.planning.plan import NewId
 from rota.store.planning.scope_spans import open_scopes
 from rota.store.schedules.schedule_row import ScheduleRow
 from rota.values.scope import Scope
@@ -23,7 +23,7 @@ from rota.values.scope import Scope
 
 async def trigger(
     tx: Tx, row: ScheduleRow, new_id: NewId, scopes: tuple[Scope, ...], *, force: bool, actor: str | None = None
-) -> tuple[Planning, list[str]]:
+) -> list[str]:
     """Create a run in each scope. Overlap is obeyed unless `force`; pauses and earlier failures are ignored."""
     (pattern,) = await patterns_of(tx, [row.text])
     if isinstance(pattern, str):
@@ -43,8 +43,7 @@ async def trigger(
         after[scope] = after_decision(after[scope], run.run_id, decision)
     tick = Tick(tuple(planned), (), after, row.cursor_at, row.next_plan, None, row.fired)
     work = PlannedSchedule(row, row.standing, pattern, lanes, tick)
-    queues: set[str] = set()
-    made = await make_runs(tx, [(work, run) for run in planned], int(now), queues, await quotas.under(tx, scopes))
+    made = await make_runs(tx, [(work, run) for run in planned], int(now), await quotas.under(tx, scopes))
     await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     run_ids = [run.run_id for run in planned]
     await _refuse_skipped(tx, row.name, run_ids)
@@ -57,7 +56,7 @@ async def trigger(
         await tx.fetch("save_lanes", saved)
     details = {"schedule_id": row.id, "runs": run_ids, "forced": force or None}
     await audit.note(tx, "schedule", row.name, TRIGGERED, actor, details)
-    return Planning(1, len(planned), queues), run_ids
+    return run_ids
 
 
 async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:

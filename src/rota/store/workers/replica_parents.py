@@ -18,12 +18,12 @@ from rota.core.workers.replicas import Finish, More, Replica, Replicas, Stop, de
 from rota.core.workers.requirements import REPLICA, meets
 from rota.core.workers.worker import Worker, WorkerState
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store.alerts.emit_signal import telling
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.databases.pinned_plans import last_of, walk_indexes
 from rota.store.ledger import audit
 from rota.store.limits import admit, quotas
-from rota.store.runs import cancel, read, waits
+from rota.store.runs import cancel, read
+from rota.store.runs.end import EndedRuns, end
 from rota.store.workers import replicas, requirements
 from rota.store.workers.workers import list_workers
 from rota.values.actor import POLICY
@@ -37,7 +37,7 @@ _ONE = Replicas(count=1)
 
 
 class ConductResult(msgspec.Struct, frozen=True):
-    """What a step did, and how soon the next run to conduct is due (µs): it was, if it waits for workers.
+    """Result of a step, and how soon the next run to conduct is due (µs): it was, if it waits for workers.
 
     `ended`: how runs ended by it, replicas among them.
     """
@@ -84,9 +84,7 @@ class ReplicaStore:
     async def _begin_due(self) -> int:
         count, after = 0, (0, NIL_ID)
         while True:
-            queues: set[str] = set()
-            begun = await self._database.transact(partial(_begin_some, after=after, new_id=self._new_id, queues=queues))
-            self._database.notify(queues)
+            begun = await self._database.transact(partial(_begin_some, after=after, new_id=self._new_id))
             count += begun.count
             if begun.last is None:
                 return count
@@ -95,22 +93,18 @@ class ReplicaStore:
     async def _look(self, ended: list[RunState]) -> int:
         """Decided under the lock of the run; needless replicas are stopped afterwards, each in its own transaction,
         because a report that ends one holds its lease first. What is cut short, the next look finds again."""
-        queues: set[str] = set()
-        looked = await self._database.transact(partial(_look_at_some, new_id=self._new_id, queues=queues))
+        looked = await self._database.transact(partial(_look_at_some, new_id=self._new_id))
         ended += looked.ended
         for run_id, reason in looked.needless:
-            ended += await self._database.transact(partial(_stop, run_id=run_id, reason=reason, queues=queues))
-        self._database.notify(queues)
+            ended += await self._database.transact(partial(_stop, run_id=run_id, reason=reason))
         return looked.count
 
     async def _give_up_absent(self, ended: list[RunState]) -> int:
-        queues: set[str] = set()
         gone, last = await self._database.read(partial(_absent, after=self._looked_to))
         self._looked_to = last or NIL_ID
         for run_id, worker, bound in gone:
             give_up = _expire if bound else _let_others
-            ended += await self._database.transact(partial(give_up, run_id=run_id, worker=worker, queues=queues))
-        self._database.notify(queues)
+            ended += await self._database.transact(partial(give_up, run_id=run_id, worker=worker))
         return len(gone)
 
 
@@ -132,7 +126,7 @@ async def _work(tx: Tx) -> tuple[int | None, int, int]:
     return next_in, int(looks), int(conducts)
 
 
-async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str], queues: set[str]) -> _Begun:
+async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str]) -> _Begun:
     """Whatever waits for workers that are not there is passed over, and looked at again."""
     due = await tx.fetch("lock_due_conducts", after_at=after[0], after_id=after[1], limit=_BITE)
     jobs: dict[str, JobDefinition | None] = {}
@@ -151,11 +145,13 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str],
             continue
         parent = _Parent(str(run_id), fence + 1, attempt + 1, policy, 0, None, job, queue, Scope(*scope))
         made += await _begin(tx, parent, More(policy.count or 0, tuple(names)), new_id)
-        queues.add(queue)
+        tx.wake(queue)
         count += 1
     await admit.open_for(tx, made)
-    last = (int(due[-1][3]), str(due[-1][0])) if len(due) == _BITE else None
-    return _Begun(count, last)
+    if len(due) < _BITE:
+        return _Begun(count, None)
+    run_id, _, _, run_at, *_ = due[-1]
+    return _Begun(count, (int(run_at), str(run_id)))
 
 
 async def _fit(tx: Tx, run_id: str, job: str, queue: str, alive: Sequence[Worker]) -> list[str]:
@@ -192,7 +188,7 @@ async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) 
     return gated
 
 
-async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> _Looked:
+async def _look_at_some(tx: Tx, new_id: Callable[[], str]) -> _Looked:
     found = [_parent(row) for row in await tx.fetch("lock_looks", limit=_BITE)]
     needless: list[tuple[str, str]] = []
     settled: list[Row] = []
@@ -212,10 +208,10 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
             case Finish(state):
                 if state is RunState.CANCELLED and parent.cancel_at is None:
                     await tx.fetch("note_cancel", id=parent.id, reason=_NOBODY_LEFT, actor=CONDUCTING)
-                await _end(tx, parent, state, there, queues, ended)
+                await _end(tx, parent, state, there, ended)
             case More():
                 made += await _make(tx, parent, decision, new_id)
-                queues.add(parent.queue)
+                tx.wake(parent.queue)
         settled.append((parent.id,))
         if not isinstance(decision, Finish):
             await _show_progress(tx, parent)
@@ -230,7 +226,7 @@ _NOBODY_LEFT = "none of the workers that it was for may do it any more"
 
 
 async def _stoppable(tx: Tx, run_id: str) -> bool:
-    """As a cancel of its replicas will see it."""
+    """Return whether its replicas may be cancelled, as a cancel of them will see it."""
     ((_, _, definition),) = await tx.fetch("cancel_facts", id=run_id)
     return cancel.cancel_policy(definition).supported
 
@@ -240,9 +236,7 @@ async def _show_progress(tx: Tx, parent: _Parent) -> None:
     await tx.fetch("put_progress", [(parent.id, parent.fence, done, summary)])
 
 
-async def _end(
-    tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica], queues: set[str], ended: list[RunState]
-) -> None:
+async def _end(tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica], ended: list[RunState]) -> None:
     ended.append(state)
     await tx.fetch("end_conduct", id=parent.id)
     error = _error(there) if state is RunState.FAILED else None
@@ -257,10 +251,8 @@ async def _end(
         error=error,
     )
     before = RunState.WAITING if parent.cancel_at is None else RunState.CANCELLING
-    change = {"from": before, "to": state}
-    await audit.note(tx, "run", parent.id, state.value, CONDUCTING, change, fence=parent.fence + 1)
-    queues |= await waits.release(tx, {parent.id: state.value}, ended)
-    await telling(tx, [parent.id], queues)
+    notes = {state.value: [(parent.id, CONDUCTING, parent.fence + 1, {"from": before, "to": state})]}
+    ended += (await end(tx, EndedRuns({parent.id: state.value}, notes=notes))).in_vain
 
 
 def _error(there: Sequence[Replica]) -> str:
@@ -278,10 +270,10 @@ def _parent(row: Row) -> _Parent:
     return _Parent(str(run_id), fence, attempt, wanted, since, cancel_at, job, queue, Scope(*scope))
 
 
-async def _stop(tx: Tx, run_id: str, reason: str, queues: set[str]) -> list[RunState]:
-    """How it ended, if it did: one that runs is asked to."""
+async def _stop(tx: Tx, run_id: str, reason: str) -> list[RunState]:
+    """Cancel a replica; return how it ended, if it did: one that runs is asked to."""
     try:
-        state = await cancel.cancel(tx, run_id, reason, CONDUCTING, queues)
+        state = await cancel.cancel(tx, run_id, reason, CONDUCTING)
     except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
         return []
     return [state] if state.is_final else []
@@ -291,7 +283,7 @@ async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str 
     """Replicas whose worker was not heard of for too long, its name, and whether nobody else may have them; of some
     runs, in turn, and of which the last."""
     await walk_indexes(tx)
-    parents = [(str(row[0]),) for row in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
+    parents = [(str(id),) for (id,) in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
     ((now,),) = await tx.fetch("now")
     found = []
     for run_id, worker, bound, policy, since, seen_at, ended_at in await tx.fetch("absent_replicas", parents):
@@ -301,15 +293,17 @@ async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str 
     return found, last_of(parents, _WATCHED)
 
 
-async def _expire(tx: Tx, run_id: str, worker: str, queues: set[str]) -> list[RunState]:
-    expired = await cancel.expire_unclaimed(tx, run_id, f"worker {worker} is gone", CONDUCTING, queues)
+async def _expire(tx: Tx, run_id: str, worker: str) -> list[RunState]:
+    expired = await cancel.expire_unclaimed(tx, run_id, f"worker {worker} is gone", CONDUCTING)
     return [RunState.EXPIRED] if expired else []
 
 
-async def _let_others(tx: Tx, run_id: str, worker: str, queues: set[str]) -> list[RunState]:
-    """It was to be tried again by a worker that is gone; nothing ends. If somebody has it by now, nothing happens."""
+async def _let_others(tx: Tx, run_id: str, worker: str) -> list[RunState]:
+    """Free a replica that was to be tried again by a worker that is gone; nothing ends. If somebody has it by now,
+    nothing happens.
+    """
     for queue, need in await tx.fetch("lock_replica_of_absent", id=run_id, worker=worker):
         await replicas.free(tx, [run_id])
         await tx.fetch("hold_for_needs", [(run_id, need)])
-        queues.add(queue)
+        tx.wake(queue)
     return []

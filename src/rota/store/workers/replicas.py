@@ -22,7 +22,7 @@ CONDUCTOR = "\x01conductor"
 
 
 async def reserve(tx: Tx, found: Sequence[Candidate], name: str) -> list[Candidate]:
-    """Those that this worker gets: what it may have anyway, and replicas that are given to its name now."""
+    """Return those that this worker gets: what it may have anyway, and replicas that are given to its name now."""
     open_to_all = {one.run_id: one.parent_id for one in found if one.parent_id is not None}
     ready = await lock_open(tx, open_to_all, name) if open_to_all else set()
     await give(tx, ready, name)
@@ -30,31 +30,31 @@ async def reserve(tx: Tx, found: Sequence[Candidate], name: str) -> list[Candida
 
 
 async def lock_open(tx: Tx, found: Mapping[str, str], name: str) -> set[str]:
-    """Of these replicas of parents, in order, those that may be given to that name: the first of each parent.
+    """Lock those of these replicas of parents, in order, that may be given to that name: the first of each parent.
 
     Whoever gives one of a parent's replicas to a name has the lock of that parent. Which names have one is looked at
     afterwards, by a statement of its own: an older snapshot would not see what the last holder of the lock gave.
     """
     first = {parent: run_id for run_id, parent in reversed(list(found.items()))}
-    locked = [(str(row[0]),) for row in await tx.fetch("lock_free_conducts", [(id,) for id in sorted(first)])]
-    served = {str(row[0]) for row in await tx.fetch("served_parents", locked, name=name)} if locked else set()
+    locked = [(str(id),) for (id,) in await tx.fetch("lock_free_conducts", [(id,) for id in sorted(first)])]
+    served = {str(id) for (id,) in await tx.fetch("served_parents", locked, name=name)} if locked else set()
     free = sorted((first[id],) for (id,) in locked if id not in served)
-    return {str(row[0]) for row in await tx.fetch("lock_open_replicas", free)} if free else set()
+    return {str(id) for (id,) in await tx.fetch("lock_open_replicas", free)} if free else set()
 
 
 async def give(tx: Tx, run_ids: Iterable[str], name: str) -> None:
-    """By whoever has them, and their parents, locked, and claims them now."""
+    """Give replicas to a worker's name. The caller has them and their parents locked, and claims them now."""
     rows = [(id,) for id in sorted(run_ids)]
     if rows:
         await tx.fetch("give_replicas", rows, name=name)
 
 
-async def look_at(tx: Tx, parents: Iterable[str]) -> set[str]:
-    """Replicas of these have ended: whoever conducts has to look. Returns where to hint it."""
+async def look_at(tx: Tx, parents: Iterable[str]) -> None:
+    """Have the conductor look at these parents, because replicas of theirs have ended."""
     rows = [(id,) for id in sorted(parents)]
     await tx.fetch("lock_conducts", rows)  # in order: two reports of replicas of the same runs must not deadlock
     await tx.fetch("look_at_conducts", rows)
-    return {CONDUCTOR}
+    tx.wake(CONDUCTOR)
 
 
 async def free(tx: Tx, run_ids: Sequence[str]) -> None:
@@ -63,19 +63,20 @@ async def free(tx: Tx, run_ids: Sequence[str]) -> None:
 
 
 async def clear(tx: Tx, parent_id: str, outcomes: Sequence[str], act: str, actor: str | None) -> None:
-    """It was published again: its replicas that ended so count no more, and are done again. Once for each `act`."""
+    """Have replicas of a parent that was published again, and that ended so, done again. Once for each `act`."""
     found = await tx.fetch("lock_conduct", id=parent_id)
     if not found or await tx.fetch("was_cleared_by", id=parent_id, act=act):
         return
     values = {outcome: int(outcome in outcomes) for outcome in CLEARED_OUTCOMES}
+    ((_, fence),) = found
     cleared = await tx.fetch("clear_replicas", id=parent_id, **values)
     if cleared:
         await tx.fetch("look_at_conducts", [(parent_id,)])
         told = {"cleared": len(cleared), "act": act}
-        await audit.note(tx, "run", parent_id, CLEARED, actor, told, fence=found[0][1])
+        await audit.note(tx, "run", parent_id, CLEARED, actor, told, fence=fence)
 
 
-async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None) -> bool:
+async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
     """A run with replicas ends when they have; whoever conducts it stops them. False: it has none."""
     for asked_at, fence in await tx.fetch("lock_conduct", id=run_id):
         if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
@@ -84,21 +85,21 @@ async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str |
             await tx.fetch("cancel_conduct", id=run_id)
             change = {"from": RunState.WAITING, "to": RunState.CANCELLING, "reason": reason}
             await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
-        if queues is not None:
-            queues.add(CONDUCTOR)
+        tx.wake(CONDUCTOR)
         return True
     return False
 
 
 async def of_run(tx: Tx, parent_id: str) -> list[Replica]:
-    """In the order in which they were made."""
+    """List the replicas of a run in the order in which they were made."""
     return [_replica(row) for row in await tx.fetch("replicas_of", id=parent_id)]
 
 
 async def worker_of(tx: Tx, run_id: str) -> str | None:
     """The name of whose it is, if it is a replica and somebody's."""
-    rows = await tx.fetch("replica_of", id=run_id)
-    return rows[0][0] if rows else None
+    for (worker,) in await tx.fetch("replica_of", id=run_id):
+        return None if worker is None else str(worker)
+    return None
 
 
 def _replica(row: Row) -> Replica:

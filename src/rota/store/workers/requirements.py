@@ -23,7 +23,7 @@ _BITE = 500
 
 
 class RestrictedClaims(msgspec.Struct, frozen=True):
-    """What a look for runs with needs brought; `waiting`: there may be more of them; `missed`: somebody else was at
+    """Result of a claim of restricted runs; `waiting`: there may be more of them; `missed`: somebody else was at
     some of them at that moment."""
 
     claims: list[Claim]
@@ -51,7 +51,7 @@ async def make(tx: Tx, requirements: Iterable[Requirements]) -> None:
 
 
 async def keep(tx: Tx, wanted: Mapping[str, str]) -> None:
-    """They are there until this transaction ends: then a run has them, and nobody drops them.
+    """Keep requirements until this transaction ends: then a run has them, and nobody drops them.
 
     One that is made by somebody else, or was dropped, at this moment is not seen by the statement that waited for it.
     """
@@ -80,8 +80,9 @@ async def drop_unused(tx: Tx) -> int:
 
 
 async def requirements_of_run(tx: Tx, run_id: str) -> Requirements:
-    rows = await tx.fetch("needs_of_run", id=run_id)
-    return read_requirements(rows[0][5]) if rows else NOTHING
+    for _, _, _, _, _, definition, _, _ in await tx.fetch("needs_of_run", id=run_id):
+        return read_requirements(definition)
+    return NOTHING
 
 
 async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
@@ -99,6 +100,6 @@ async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
 
 
 def _one_suspect(found: Sequence[Candidate]) -> list[Candidate]:
-    """All that are beyond suspicion, and the first that is not."""
+    """Return all runs that are beyond suspicion, and the first that is not."""
     first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
     return [one for one in found if one.solo != SUSPECTS or one.run_id == first]

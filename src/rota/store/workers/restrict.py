@@ -1,4 +1,4 @@
-"""Who may have a live run is changed: for one run by people, for all runs of a job by another declaration of it."""
+"""Change who may have a live run: for one run by people, for all runs of a job by another declaration of it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Marked = Mapping[str, Eligibility]
 """Live runs, and who does them from now on."""
 
 
-async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: str | None, queues: set[str]) -> None:
-    """Only these may have it; nobody is named: anybody may. `queues` gets those where something may begin."""
+async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
+    """Let only these workers have the run; without names, anybody may."""
     found = await tx.fetch("needs_of_run", id=run_id)
     if not found:
         raise UnknownRun(run_id)
-    _, job, state, text, mark, _, _, parent_id = found[0]
+    ((_, job, state, text, mark, _, _, parent_id),) = found
     if state is not None:
         raise RunIsFinal(run_id, state, "restricted")
     if parent_id is not None:
@@ -40,8 +40,8 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
         return
     definition = await read.job(tx, job)
     eligibility = _eligibility(own, definition, mark)
-    fence = await change(tx, {run_id: eligibility}, queues)
-    fence = max([fence, *(row[0] for row in await tx.fetch("fence_elsewhere", id=run_id))])
+    fence = await change(tx, {run_id: eligibility})
+    fence = max([fence, *(external for (external,) in await tx.fetch("fence_elsewhere", id=run_id))])
     kept = msgspec.structs.replace(overrides, requirements=own)
     await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
     told = {"only_workers": list(only_workers) or None}
@@ -49,15 +49,14 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
 
 
 def _eligibility(own: Requirements, definition: JobDefinition | None, mark: str | None) -> Eligibility:
-    """Whether it conducts was decided when it was enqueued."""
+    """Build the eligibility of a live run. Whether it conducts was decided when it was enqueued."""
     return Eligibility(
         merged(own, definition.requirements if definition else NOTHING), bool(mark) and str(mark)[0] == CONDUCTS
     )
 
 
-async def declare(tx: Tx, definition: JobDefinition) -> set[str]:
-    """A job's runs that live, and say nothing of their own, need what it says now. Returns their queues."""
-    queues: set[str] = set()
+async def declare(tx: Tx, definition: JobDefinition) -> None:
+    """Give a job's live runs that say nothing of their own the requirements that it declares now."""
     changes: dict[str, Eligibility] = {}
     need = Eligibility(definition.requirements).mark or None
     for run_id, text, mark, queue in await tx.fetch("live_with_needs", job=definition.name, need=need):
@@ -65,14 +64,13 @@ async def declare(tx: Tx, definition: JobDefinition) -> set[str]:
         eligibility = _eligibility(own or NOTHING, definition, mark)
         if (eligibility.mark or None) != mark and not (mark or "").startswith(REPLICA):
             changes[str(run_id)] = eligibility
-            queues.add(queue)
+            tx.wake(queue)
     if changes:
-        await change(tx, changes, queues)
-    return queues
+        await change(tx, changes)
 
 
-async def change(tx: Tx, eligibility: Marked, queues: set[str]) -> int:
-    """Those that wait, wait for others now; from a worker that may not have its run any more the lease is taken away.
+async def change(tx: Tx, eligibility: Marked) -> int:
+    """Let runs that wait, wait for others; from a worker that may not have its run any more the lease is taken away.
 
     Leases first, then what is ready, then runs: the order of everybody else. Returns a fence, that of the only one.
     """
@@ -83,16 +81,16 @@ async def change(tx: Tx, eligibility: Marked, queues: set[str]) -> int:
         leases = await tx.fetch("lock_leases_to_restrict", rows)
         held = {str(id): (worker, int(at)) for id, at, worker, cancel_at in leases if cancel_at is None}
         ready = {str(id): int(at) for id, at in await tx.fetch("lock_ready_of", rows)}
-        gone = {str(row[0]) for row in await tx.fetch("neither_held_nor_ready", rows)}
+        gone = {str(id) for (id,) in await tx.fetch("neither_held_nor_ready", rows)}
         there = {id: one for id, one in left.items() if id in held or id in ready}
         await tx.fetch("assign_needs", [(id, one.mark or None) for id, one in there.items()])
         await tx.fetch("hold_for_needs", [(id, left[id].mark or None) for id in ready])
         away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].requirements)]
-        queues |= await report.take_away(tx, away)
-        fence = max([fence, *ready.values(), *(int(row[1]) for row in leases)])
+        await report.take_away(tx, away)
+        fence = max([fence, *ready.values(), *(int(at) for _, at, _, _ in leases)])
         left = {id: one for id, one in left.items() if id not in there and id not in gone}
         if not left:
-            await _change_replicas(tx, {id: one for id, one in eligibility.items() if one.conducts}, queues)
+            await _change_replicas(tx, {id: one for id, one in eligibility.items() if one.conducts})
             return fence
     raise Unavailable(f"run {min(left)} kept changing while it was being restricted", hint="try again")
 
@@ -102,22 +100,22 @@ def _may_have(worker_id: str, wanted: Requirements) -> bool:
     return not wanted.only_workers or name_of(worker_id) in wanted.only_workers
 
 
-async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
-    """Those that live, of runs that conduct. One that only a worker may have which may not any more is not wanted."""
+async def _change_replicas(tx: Tx, parents: Marked) -> None:
+    """Change live replicas of these parents. One that only a worker may have which may not any more is not wanted."""
     rows = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)]) if parents else []
     if not parents:
         return
-    ids = [(str(row[0]),) for row in rows]
+    ids = [(str(child),) for child, *_ in rows]
     held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_leases_to_restrict", ids) if cancel_at is None}
-    ready = {str(row[0]) for row in await tx.fetch("lock_ready_of", ids)}
+    ready = {str(id) for id, _ in await tx.fetch("lock_ready_of", ids)}
     await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
     await tx.fetch("assign_needs", [(id, one.mark) for id, one in parents.items()])
     await tx.fetch("look_at_conducts", [(id,) for id in sorted(parents)])
-    queues.add(replicas.CONDUCTOR)
+    tx.wake(replicas.CONDUCTOR)
     for child, parent, worker, bound, queue in rows:
         run_id, eligibility = str(child), parents[str(parent)]
         await tx.fetch("assign_needs", [(run_id, REPLICA + eligibility.mark[1:])])
-        queues.add(queue)
+        tx.wake(queue)
         if (
             worker is not None
             and eligibility.requirements.only_workers
@@ -125,9 +123,9 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
         ):
             if bound:
                 await tx.fetch("disown_replica", id=run_id)
-                await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING, queues)
+                await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING)
             elif run_id in held:
-                queues |= await report.take_away(tx, [(run_id, held[run_id])])
+                await report.take_away(tx, [(run_id, held[run_id])])
             elif run_id in ready:
                 await replicas.free(tx, [run_id])
                 await tx.fetch("hold_for_needs", [(run_id, REPLICA + eligibility.mark[1:])])

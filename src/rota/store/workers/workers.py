@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
@@ -47,7 +47,9 @@ class WorkerStore:
         state: WorkerState | None = None,
         settings: WorkerSettings | None = None,
     ) -> list[Worker]:
-        """All that are meant, or none. They hear of it with their next heartbeat, and with each one after it."""
+        """Ask something of all workers that are meant, or of none. They hear of it with their next heartbeat, and with
+        each one after it.
+        """
 
         async def body(tx: Tx) -> list[Worker]:
             ids = matching(who, [(id, name) for id, name in await tx.fetch("worker_names")])
@@ -57,16 +59,16 @@ class WorkerStore:
         return await self._database.transact(body)
 
     async def beat(self, worker: WorkerInfo) -> None:
-        """Its sign of life, without any lease."""
+        """Save a worker's sign of life, without any lease."""
         await self._database.transact(lambda tx: save_worker(tx, worker))
 
     async def list(self, who: str | None = None) -> list[Worker]:
-        """By name; `who` is an id, the beginning of one, or a name."""
+        """List workers by name; `who` is an id, the beginning of one, or a name."""
         return await self._database.read(lambda tx: list_workers(tx, who))
 
 
 async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
-    """What is asked of it."""
+    """Save a worker's sign of life; return what operators ask of it."""
     pace = worker.pace
     ((asked,),) = await tx.fetch(
         "save_worker",
@@ -113,18 +115,19 @@ async def list_workers(tx: Tx, who: str | None = None) -> list[Worker]:
     ids = [id for id, _ in names] if who is None else matching(who, names)
     ((now,),) = await tx.fetch("now")
     held: dict[str, list[Row]] = {}
-    for row in await tx.fetch("runs_of_workers", _keys(ids), most=_MOST_RUNS):
-        held.setdefault(row[0], []).append(row[1:])
-    return [_worker(row, held.get(row[0], []), int(now)) for row in await tx.fetch("list_workers", _keys(ids))]
+    for id, *run in await tx.fetch("runs_of_workers", _keys(ids), most=_MOST_RUNS):
+        held.setdefault(id, []).append(run)
+    return [_worker(row, held, int(now)) for row in await tx.fetch("list_workers", _keys(ids))]
 
 
 def _keys(ids: Sequence[str]) -> list[tuple[str]]:
     return [(id,) for id in ids]
 
 
-def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
+def _worker(row: Row, held_by: Mapping[str, Sequence[Row]], now: int) -> Worker:
     (id, name, host, pid, version, state, queues, weights, jobs, slots, started_at, seen_at, settings, asked, by,
      labels, app_version) = row  # fmt: skip
+    held = held_by.get(id, ())
     pace = _pace(settings)
     alive = presence(seen_at, now, _lease(pace)) is Presence.ALIVE
     known = _read(weights, dict[str, int]) if weights else {}
@@ -138,7 +141,7 @@ def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
         queues={queue: known.get(queue, 1) for queue in _read(queues, tuple[str, ...])},
         jobs=_read(jobs, tuple[str, ...]),
         slots=slots,
-        held=int(held[0][-1]) if held else 0,
+        held=max((int(count) for *_, count in held), default=0),  # each run tells how many there are
         runs=tuple(WorkerRun(str(run), job, attempt, instant(at)) for run, job, attempt, at, _ in held),
         started_at=instant(started_at),
         seen_at=instant(seen_at),

@@ -28,24 +28,26 @@ def assert_enqueued(
     The error shows what was enqueued, and how the nearest run differs. Put values that a keyword cannot name into a
     mapping: `assert_enqueued(order, {"count": 3})`. Any object with `==` will do: `unittest.mock.ANY`.
     """
-    wanted = RunMatcher(job, _together(job, payload, count, values))
+    matcher = RunMatcher(job, _together(job, payload, count, values))
     runs = _newest_first(job)
-    like = [run for run in runs if not wanted.differences(run)]
-    if like and count in (None, len(like)):
-        return like[0]
-    name, how = job.name, wanted.words
-    if not like:
-        raise AssertionError(f"{name!r} was not enqueued{how}{_instead(wanted, runs)}")
-    told = f"{name!r} was enqueued {_times(len(like))}{how}, not {_times(count or 0)}"
-    raise AssertionError(told + _instead(wanted, runs))
+    matching = [run for run in runs if not matcher.differences(run)]
+    if matching and count in (None, len(matching)):
+        return matching[0]
+    name, how = job.name, matcher.words
+    if not matching:
+        raise AssertionError(f"{name!r} was not enqueued{how}{_instead(matcher, runs)}")
+    problem = f"{name!r} was enqueued {_times(len(matching))}{how}, not {_times(count or 0)}"
+    raise AssertionError(problem + _instead(matcher, runs))
 
 
 def assert_not_enqueued(job: Job[..., Any], payload: Mapping[str, Any] | None = None, /, **values: Any) -> None:
     """Assert that no run of `job` has these values in its payload: `assert_not_enqueued(welcome, user="bob")`."""
-    wanted = RunMatcher(job, {**(payload or {}), **values})
+    matcher = RunMatcher(job, {**(payload or {}), **values})
     runs = _newest_first(job)
-    if like := [run for run in runs if not wanted.differences(run)]:
-        raise AssertionError(f"{job.name!r} was enqueued {_times(len(like))}{wanted.words}{_instead(wanted, runs)}")
+    if matching := [run for run in runs if not matcher.differences(run)]:
+        raise AssertionError(
+            f"{job.name!r} was enqueued {_times(len(matching))}{matcher.words}{_instead(matcher, runs)}"
+        )
 
 
 def _together(
@@ -69,26 +71,26 @@ def _newest_first(job: Job[..., Any]) -> Sequence[Run | InlineRun]:
     return own or job.app.blocking.list(limit=MOST_LISTED)
 
 
-def _instead(wanted: RunMatcher, runs: Sequence[Run | InlineRun]) -> str:
+def _instead(matcher: RunMatcher, runs: Sequence[Run | InlineRun]) -> str:
     """Describe what was enqueued, how each run differs, and which is nearest."""
-    own = [run for run in runs if run.job == wanted.job.name]
+    own = [run for run in runs if run.job == matcher.job.name]
     if not own:
-        told = ", ".join(f"{job!r} {_times(times)}" for job, times in Counter(run.job for run in runs).items())
-        return f". Of other jobs were: {told}" if told else ". Nothing was, of any job"
-    unlike = sorted((run for run in own if wanted.differences(run)), key=lambda run: len(wanted.differences(run)))
+        counts = ", ".join(f"{job!r} {_times(times)}" for job, times in Counter(run.job for run in runs).items())
+        return f". Other jobs were: {counts}" if counts else ". No job was enqueued at all"
+    unlike = sorted((run for run in own if matcher.differences(run)), key=lambda run: len(matcher.differences(run)))
     nearest = unlike[0] if len(unlike) > 1 else None
     shown = own[:_MOST_SHOWN]
-    lines = [_line(wanted, run, nearest) for run in shown]
+    lines = [_line(matcher, run, nearest) for run in shown]
     if nearest is not None and nearest not in shown:
-        lines.append(_line(wanted, nearest, nearest))
+        lines.append(_line(matcher, nearest, nearest))
     if len(own) > _MOST_SHOWN:
         lines.append(f"  … of {len(own)}")
     return "\n".join([f". It was enqueued {_times(len(own))}, newest first:", *lines])
 
 
-def _line(wanted: RunMatcher, run: Run | InlineRun, nearest: Run | InlineRun | None) -> str:
-    found = "; ".join(wanted.differences(run)) or "as asked for"
-    return f"  {run.payload}: {'nearest: ' if run is nearest else ''}{found}"
+def _line(matcher: RunMatcher, run: Run | InlineRun, nearest: Run | InlineRun | None) -> str:
+    difference = "; ".join(matcher.differences(run)) or "matches"
+    return f"  {run.payload}: {'nearest: ' if run is nearest else ''}{difference}"
 
 
 def _times(count: int) -> str:

@@ -45,21 +45,21 @@ def assert_fires(
     times = compiled(rule, name)
     if times.waits_for_ends:
         raise Invalid("it waits for runs to end, and has no times of its own", hint="let time pass in a `Harness`")
-    wanted = [_Expected(at, tz) for at in expected]
+    wanted_times = [_Expected(at, tz) for at in expected]
     first = moment(start, tz)
     if until is None:
-        if not wanted:
+        if not wanted_times:
             raise Invalid("without `until` it cannot be told that nothing fires", hint="say until when")
-        found = list(islice(_fires(times, first, None), min(len(wanted), most or _MOST)))
+        fires_at = list(islice(_fires(times, first, None), min(len(wanted_times), most or _MOST)))
     else:
-        found = list(islice(_fires(times, first, moment(until, tz)), most or _MOST))
-    if [one.micros for one in wanted] == found:
+        fires_at = list(islice(_fires(times, first, moment(until, tz)), most or _MOST))
+    if [time.micros for time in wanted_times] == fires_at:
         return
     if until is None:  # the times after the expected ones often show what went wrong
-        found = list(islice(_fires(times, first, None), min(len(wanted) + _MORE, most or _MOST)))
+        fires_at = list(islice(_fires(times, first, None), min(len(wanted_times) + _MORE, most or _MOST)))
     what_fires = f"schedule {name!r}" if name else rule.trigger.code()
-    lines = _difference(wanted, [_Fire(at, tz, times.marks(at)) for at in found], open_end=until is None)
-    raise AssertionError("\n".join([f"{what_fires} fires otherwise, in {tz} (- expected, + fires):", *lines]))
+    lines = _difference(wanted_times, [_Fire(at, tz, times.marks(at)) for at in fires_at], open_end=until is None)
+    raise AssertionError("\n".join([f"{what_fires} fires at other times, in {tz} (- expected, + fires):", *lines]))
 
 
 def _fires(times: Times, first: int, last: int | None) -> Iterator[int]:
@@ -75,11 +75,11 @@ def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | No
         validate(what)
         return Rule(what.started(None)), "", None
     if app is None:
-        raise Invalid(f"which app's {what!r} is meant?", hint="assert_fires(name, […], start=…, app=app)")
-    known = {one.name: one.definition for one in app.registry.schedules}
-    if what not in known:
-        raise UnknownSchedule(what, known)
-    return known[what].rule, what, known[what].max_runs
+        raise Invalid(f"which app declares {what!r}?", hint="assert_fires(name, […], start=…, app=app)")
+    schedules = {schedule.name: schedule.definition for schedule in app.registry.schedules}
+    if what not in schedules:
+        raise UnknownSchedule(what, schedules)
+    return schedules[what].rule, what, schedules[what].max_runs
 
 
 def _zone_of(rule: Rule) -> str:
@@ -108,19 +108,21 @@ class _Fire:
         self.note = ", ".join(_MARKS.get(mark, mark) for mark in marks)
 
 
-def _difference(wanted: Sequence[_Expected], found: Sequence[_Fire], *, open_end: bool) -> list[str]:
+def _difference(expected: Sequence[_Expected], actual: Sequence[_Fire], *, open_end: bool) -> list[str]:
     """Return lines of a diff. With `open_end`, times after the last expected one are shown but are no difference."""
-    matcher = difflib.SequenceMatcher(a=[one.text for one in wanted], b=[one.text for one in found], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        a=[time.text for time in expected], b=[time.text for time in actual], autojunk=False
+    )
     lines = []
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind == "equal":
-            lines += [_line(" ", one) for one in found[c:d]]
+            lines += [_line(" ", time) for time in actual[c:d]]
             continue
-        lines += [_line("-", one) for one in wanted[a:b]]
-        beyond = open_end and d == len(found) and a == b == len(wanted)
-        lines += [_line("…" if beyond else "+", one) for one in found[c:d]]
+        lines += [_line("-", time) for time in expected[a:b]]
+        beyond = open_end and d == len(actual) and a == b == len(expected)
+        lines += [_line("…" if beyond else "+", time) for time in actual[c:d]]
     return lines
 
 
-def _line(sign: str, one: _Expected | _Fire) -> str:
-    return f"  {sign} {one.text}" + (f"   ({one.note})" if one.note else "")
+def _line(sign: str, time: _Expected | _Fire) -> str:
+    return f"  {sign} {time.text}" + (f"   ({time.note})" if time.note else "")

@@ -49,24 +49,24 @@ class RunMatcher:
 
     @property
     def words(self) -> str:
-        told = [f"{name}={value!r}" for name, value in self._values.items()]
-        told += [f"{name} {_shown(value)}" for name, value in self._options.items()]
-        return f" with {', '.join(told)}" if told else ""
+        parts = [f"{name}={value!r}" for name, value in self._values.items()]
+        parts += [f"{name} {_shown(value)}" for name, value in self._options.items()]
+        return f" with {', '.join(parts)}" if parts else ""
 
     def differences(self, run: Run | InlineRun) -> list[str]:
         if run.job != self.job.name:
             return [f"it is a run of {run.job!r}"]
-        found = []
+        differences = []
         for name, value in self._values.items():
             if name not in run.payload:
-                found.append(f"{name} is not given, {value!r} was wanted")
+                differences.append(f"{name} is not given, {value!r} was expected")
             elif value != run.payload[name]:  # the expected value's `!=` decides: it may be ANY
-                found.append(f"{name} is {run.payload[name]!r}, not {value!r}")
+                differences.append(f"{name} is {run.payload[name]!r}, not {value!r}")
         for name, value in self._options.items():
             actual = _option_of(run, name)
             if not _covers(actual, value):
-                found.append(f"{name} is {_shown(actual)}, not {_shown(value)}")
-        return found
+                differences.append(f"{name} is {_shown(actual)}, not {_shown(value)}")
+        return differences
 
 
 def _wanted_options(job: Job[..., Any]) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def _wanted_options(job: Job[..., Any]) -> dict[str, Any]:
         if name not in _COMPARED:
             raise Invalid(f"{name} cannot be looked for", hint="these can: " + ", ".join(_COMPARED))
     simple = msgspec.structs.replace(job.handler.definition, limits=(), unique=None, repeatable=True)
-    made = new_run(simple, "", "{}", {**job.given, "unique": False})
-    return {name: _COMPARED[name][0](made) for name in job.given}
+    new = new_run(simple, "", "{}", {**job.given, "unique": False})
+    return {name: _COMPARED[name][0](new) for name in job.given}
 
 
 def _option_of(run: Run | InlineRun, name: str) -> Any:
@@ -87,23 +87,23 @@ def _option_of(run: Run | InlineRun, name: str) -> Any:
 def _refuse_unknown(job: Job[..., Any], values: Mapping[str, Any]) -> None:
     """Refuse a misspelt name: it would never match, and `assert_not_enqueued` would always pass."""
     schema = job.handler.definition.payload_schema
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     if schema.get("additionalProperties") is False:
         for name in values:
-            if name not in known:
-                hint = did_you_mean(name, known) or "options are given as in an enqueue: job.options(…)"
+            if name not in properties:
+                hint = did_you_mean(name, properties) or "options are given as in an enqueue: job.options(…)"
                 raise Invalid(f"the payload of {job.name!r} has no {name!r}", hint=hint)
 
 
-def _covers(actual: Any, wanted: Any) -> bool:
+def _covers(actual: Any, expected: Any) -> bool:
     """Return whether `actual` matches; of tags and metadata a subset is enough."""
-    match wanted:
+    match expected:
         case list():
-            return set(wanted) <= set(actual)
+            return set(expected) <= set(actual)
         case dict():
-            return all(name in actual and actual[name] == value for name, value in wanted.items())
+            return all(name in actual and actual[name] == value for name, value in expected.items())
         case _:
-            return bool(actual == wanted)
+            return bool(actual == expected)
 
 
 def _shown(value: Any) -> str:

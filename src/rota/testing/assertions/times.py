@@ -30,7 +30,7 @@ def moment(at: Moment, tz: str = "UTC") -> int:
     if isinstance(at, str):
         at = _read(at)
     elif not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{at!r:.80} is no instant", hint=_HINT)
+        raise Invalid(f"{at!r:.80} is not an instant", hint=_HINT)
     return micros_at(at) if at.tzinfo is not None else _in_zone(at, tz)
 
 
@@ -49,7 +49,7 @@ def _read(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise Invalid(f"{text[:40]!r} is no instant", hint=_HINT) from None
+        raise Invalid(f"{text[:40]!r} is not an instant", hint=_HINT) from None
 
 
 def _in_zone(wall: datetime, tz: str) -> int:

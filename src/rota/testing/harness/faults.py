@@ -97,18 +97,18 @@ class MortalWorker(Worker):
 
     def __init__(self, store: Store, registry: Registry, info: WorkerInfo, config: Config) -> None:
         self.dead = False
-        self._home = asyncio.get_running_loop()
+        self._loop_of_worker = asyncio.get_running_loop()
         own = Store(BreakableDatabase(store.database, lambda: Died() if self.dead else None), store.new_id)
         super().__init__(own, registry, info, config)
 
     def die(self) -> None:
         """Mark the worker as dead and drop its attempts. Safe from any thread; the caller raises `Died` next."""
         self.dead = True
-        self._home.call_soon_threadsafe(self._drop_everything)
+        self._loop_of_worker.call_soon_threadsafe(self._drop_everything)
 
-    def hear(self, beat: Beat) -> None:
+    def deliver(self, beat: Beat) -> None:
         """Deliver a heartbeat's answer. Safe from any thread."""
-        self._home.call_soon_threadsafe(self.heard, beat)
+        self._loop_of_worker.call_soon_threadsafe(self.on_heartbeat, beat)
 
     def _drop_everything(self) -> None:
         for attempt in list(self.active.values()):
@@ -124,7 +124,7 @@ class MortalWorker(Worker):
             task = asyncio.current_task()
             if not self.dead or (task is not None and task.cancelling()):
                 raise
-            return list(self._taken or ())
+            return list(self._drained or ())
 
     async def bury(self) -> None:
         """Release threads and processes, as the system does when a process ends. Write nothing to the database."""

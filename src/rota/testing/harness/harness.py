@@ -50,8 +50,8 @@ def tasks_left() -> list[str]:
 
     Tasks of others are not our concern.
     """
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    return [f"task {task.get_name()} still runs {task.get_coro()}" for task in others if _is_ours(task)]
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    return [f"task {task.get_name()} still runs {task.get_coro()}" for task in tasks if _is_ours(task)]
 
 
 def _is_ours(task: asyncio.Task[Any]) -> bool:
@@ -264,11 +264,11 @@ class Harness:
 
     def _end(self, by: Duration | None, until: Moment | None, zone: str) -> int:
         if (by is None) == (until is None):
-            raise Invalid("how much time is to pass?", hint='pass_time("1d"), or pass_time(until=…)')
+            raise Invalid("how much time should pass?", hint='pass_time("1d"), or pass_time(until=…)')
         now = self.clock.micros()
         end = now + parse_duration(by) // timedelta(microseconds=1) if by is not None else moment(until or "", zone)
         if end < now:
-            raise Invalid(f"{shown(end, zone)} is over: it is {shown(now, zone)}")
+            raise Invalid(f"{shown(end, zone)} is in the past: it is {shown(now, zone)}")
         return end
 
     def crash(self, *_: object, **__: object) -> NoReturn:
@@ -291,21 +291,21 @@ class Harness:
         held = dict(worker.held)
         self.clock.advance(lease + _SECOND)
 
-        async def taken_away() -> None:
+        async def lose() -> None:
             client = await self._open()
             await EagerReaper(client.store, lease).step()
-            worker.hear(await Heartbeat(client.store, worker.info, held, lease).step())
+            worker.deliver(await Heartbeat(client.store, worker.info, held, lease).step())
             await client.close()
 
-        elsewhere = LoopThread()  # the caller may be on the event loop, where it must not block
+        loop = LoopThread()  # the caller may be on the event loop, where it must not block
         try:
-            elsewhere.call(taken_away())
+            loop.call(lose())
         finally:
-            elsewhere.stop()
+            loop.stop()
 
-    def _at_work(self, what: str) -> MortalWorker:
+    def _at_work(self, verb: str) -> MortalWorker:
         if self._draining is None:
-            raise Invalid(f"nothing is being drained: {what}() is for code that a handler calls")
+            raise Invalid(f"nothing is being drained: {verb}() is for code that a handler calls")
         return self._draining
 
     @contextmanager
@@ -318,9 +318,9 @@ class Harness:
             self._outage.on = False
 
     async def _runs_left(self) -> list[str]:
-        meant = {*self._dead, *(worker.id for worker in self.workers)}
+        expected = {*self._dead, *(worker.id for worker in self.workers)}
         under_way = await self.client.list(RunFilter(states=(RunState.RUNNING, RunState.CANCELLING)))
-        return [f"run {run.id} of {run.job!r} is {run.state}" for run in under_way if run.worker_id not in meant]
+        return [f"run {run.id} of {run.job!r} is {run.state}" for run in under_way if run.worker_id not in expected]
 
     async def run(self, run: RunReference) -> Run:
         return await self.client.get(id_of(run))

@@ -54,19 +54,21 @@ class HandWorker:
 
     async def claim(self, wanted: int = 1, *, queues: Iterable[str] | None = None, solo: bool = True) -> HandWorker:
         """Claim up to `wanted` runs from each queue, as many limited and as many restricted ones; return itself."""
-        asks = tuple(QueueRequest(queue, wanted) for queue in (self.info.queues if queues is None else queues))
-        known = self._registry.known()
-        found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, SUSPECTS if solo else PLAIN))
+        requests = tuple(QueueRequest(queue, wanted) for queue in (self.info.queues if queues is None else queues))
+        jobs = self._registry.known()
+        claims = await self._store.claim(
+            ClaimRequest(self.id, requests, jobs, self._lease, SUSPECTS if solo else PLAIN)
+        )
         if solo:
-            queues = tuple(ask.queue for ask in asks)
+            queues = tuple(ask.queue for ask in requests)
             met = met_by(self.info, await self._store.known_requirements())
-            who = (self.id, self.info.name)
-            limited = LimitedRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
-            found += (await self._store.claim_limited(limited)).claims
+            identity = (self.id, self.info.name)
+            limited = LimitedRequest(*identity, queues, jobs, self._lease, wanted, SUSPECTS, met)
+            claims += (await self._store.claim_limited(limited)).claims
             if met:
-                needed = RestrictedRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
-                found += (await self._store.claim_restricted(needed)).claims
-        for claim in found:
+                restricted = RestrictedRequest(*identity, queues, jobs, self._lease, wanted, SUSPECTS, met)
+                claims += (await self._store.claim_restricted(restricted)).claims
+        for claim in claims:
             handler = self._registry.for_run(claim.job, claim.job_version)
             assert handler is not None
             self.claims[claim.run_id] = claim
@@ -116,8 +118,8 @@ class HandWorker:
         """Record a step as done."""
         claim = self._attempt(run).claim
         id = within(claim.part, id)
-        known = await self._store.notes.recorded_steps(claim.run_id)
-        no = next((step.no for step in known if step.id == id), len(known) + 1)
+        recorded = await self._store.notes.recorded_steps(claim.run_id)
+        no = next((step.no for step in recorded if step.id == id), len(recorded) + 1)
         text = msgspec.json.encode(result).decode()
         note = StepNote(claim.run_id, claim.fence, claim.attempt, id, no, StepState.SUCCEEDED, 0, result=text)
         await self._note(claim, Notes(steps=(note,)))
@@ -139,9 +141,9 @@ class HandWorker:
 
     async def leave(self) -> None:
         """Hand back every lease that the database has of this worker."""
-        left = await self._store.leases_of(self.id)
-        if left:
-            await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in left])
+        leases = await self._store.leases_of(self.id)
+        if leases:
+            await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in leases])
 
     def _attempt(self, run: RunReference | None) -> Attempt:
         if run is not None:

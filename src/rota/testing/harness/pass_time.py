@@ -29,8 +29,8 @@ async def next_moment(client: Client, providers: Iterable[str], now: int) -> int
 async def _end_of_patience(client: Client, run: Run) -> int | None:
     """Return the first instant at which a lease or wait of `run` has expired: at its very end it still holds."""
     ends = [attempt.lease_until for attempt in await client.attempts(run.id) if attempt.ended_at is None]
-    known = [at for at in (run.wait_until, *ends) if at is not None]
-    return min(map(micros_at, known)) + 1 if known else None
+    instants = [at for at in (run.wait_until, *ends) if at is not None]
+    return min(map(micros_at, instants)) + 1 if instants else None
 
 
 async def pass_through(

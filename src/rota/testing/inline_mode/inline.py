@@ -78,7 +78,7 @@ class Inlined:
             with self._recording(run):
                 value = call()
                 self._keep(run, _complete(value) if inspect.iscoroutine(value) else value)
-        return [Enqueued(one.new.id, True) for one in prepared]
+        return [Enqueued(item.new.id, True) for item in prepared]
 
     async def arun(self, orders: Sequence[Order]) -> list[Enqueued]:
         prepared = self._prepared(orders)
@@ -86,7 +86,7 @@ class Inlined:
             with self._recording(run):
                 value = call()
                 self._keep(run, await value if inspect.iscoroutine(value) else value)
-        return [Enqueued(one.new.id, True) for one in prepared]
+        return [Enqueued(item.new.id, True) for item in prepared]
 
     def _prepared(self, orders: Sequence[Order]) -> list[_Prepared]:
         """Validate the orders as the real enqueue does."""
@@ -100,39 +100,41 @@ class Inlined:
             known = {run.id for run in self.runs} | {run.id for run in runs}
             for dependency in (dependency for run in runs for dependency in run.after if dependency.run not in known):
                 raise UnknownRun(dependency.run)
-        return [_Prepared(*one) for one in zip(orders, handlers, runs, strict=True)]
+        return [_Prepared(*parts) for parts in zip(orders, handlers, runs, strict=True)]
 
     async def _find(self, parts: Sequence[str]) -> dict[str, str]:
         return {part: self._whole(part) for part in parts}
 
     def _whole(self, part: str) -> str:
-        found = [run.id for run in self.runs if run.id.startswith(part) or run.id.endswith(part)]
-        if not found:
+        matches = [run.id for run in self.runs if run.id.startswith(part) or run.id.endswith(part)]
+        if not matches:
             raise UnknownRun(part)
-        return found[0]
+        return matches[0]
 
     def _calls(self, prepared: Sequence[_Prepared]) -> Iterator[tuple[InlineRun, Callable[[], Any]]]:
-        follow = any(one.new.after for one in prepared)
-        for one in sorted(prepared, key=lambda one: one.new.id) if follow else prepared:
-            new = one.new
-            run = InlineRun(new.id, new.job, msgspec.json.decode(new.payload), dict(one.order.options), new)
+        follow = any(prepared_run.new.after for prepared_run in prepared)
+        for prepared_run in sorted(prepared, key=lambda prepared_run: prepared_run.new.id) if follow else prepared:
+            new = prepared_run.new
+            run = InlineRun(new.id, new.job, msgspec.json.decode(new.payload), dict(prepared_run.order.options), new)
             self.runs.append(run)
             earlier = {known.id: known for known in self.runs} if new.after else {}
             failed = [(new.id, n.run, n.kind) for n in new.after if not is_met(n.kind, earlier[n.run].state)]
             for vain in in_vain(failed, {id: known.state for id, known in earlier.items()}, ()):
                 run.skipped = vain.reason
             if run.skipped is None:
-                yield run, partial(self._call, one, [_related(earlier[n.run], n) for n in new.after])
+                yield run, partial(self._call, prepared_run, [_related(earlier[n.run], n) for n in new.after])
 
-    def _call(self, one: _Prepared, parents: Sequence[RelatedRun]) -> Any:
-        payload = one.handler.payload
-        arguments = payload.arguments(one.new.payload)
-        claim = _claim(one.new)
+    def _call(self, prepared: _Prepared, parents: Sequence[RelatedRun]) -> Any:
+        payload = prepared.handler.payload
+        arguments = payload.arguments(prepared.new.payload)
+        claim = _claim(prepared.new)
         if payload.wants_context:
-            backend = InlineBackend(one.handler.definition.steps, self._limits, parents)
-            arguments[payload.wants_context] = context_for(one.handler.is_async)(claim, "inline", Standing(), backend)
+            backend = InlineBackend(prepared.handler.definition.steps, self._limits, parents)
+            arguments[payload.wants_context] = context_for(prepared.handler.is_async)(
+                claim, "inline", Standing(), backend
+            )
         current_run.set(claim)
-        return one.handler.call(**arguments)
+        return prepared.handler.call(**arguments)
 
     def _keep(self, run: InlineRun, value: object) -> None:
         run.result = msgspec.json.decode(json.encode(value, self._limits))
@@ -212,7 +214,7 @@ class _InlineBlockingClient(BlockingClient):
         self._inlined = inlined
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        raise Unavailable("inside inline() there is no database to ask")
+        raise Unavailable("there is no database inside inline()")
 
     def close(self) -> None:
         """Do nothing: nothing is open."""

@@ -73,7 +73,7 @@ class InlineBackend:
         return result
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        raise Unavailable("inside inline() there is no database to ask")
+        raise Unavailable("there is no database inside inline()")
 
     def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
-        raise Unavailable("inside inline() there is no database to ask")
+        raise Unavailable("there is no database inside inline()")

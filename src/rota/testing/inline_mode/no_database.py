@@ -22,7 +22,7 @@ class NoDatabase:
         self.polls = False
 
     async def transact(self, work: Work[T], **_how: object) -> T:
-        raise Unavailable("inside inline() there is no database to ask")
+        raise Unavailable("there is no database inside inline()")
 
     alone = transact
     glance = transact
@@ -30,7 +30,7 @@ class NoDatabase:
     foresee = transact
 
     def session(self) -> AbstractAsyncContextManager[Session]:
-        raise Unavailable("inside inline() there is no database to ask")
+        raise Unavailable("there is no database inside inline()")
 
     def version(self) -> object | None:
         return None

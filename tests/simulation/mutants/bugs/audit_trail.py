@@ -18,7 +18,7 @@ _TRAIL = (
         "trail-does-not-tell-who-asked-to-cancel",
         "P17",
         _CONTROL,
-        '            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
+        '            await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
         "",
     ),
     planted(
@@ -34,19 +34,20 @@ _TRAIL = (
         (
             Edit(
                 _CONTROL,
-                '            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
+                '            await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
                 "",
             ),
             Edit(
                 _STORE,
-                "control.cancel(tx, run_id, reason, actor, queues))\n        self.database.notify(queues)\n",
-                "control.cancel(tx, run_id, reason, actor, queues))\n"
+                "return await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor))\n",
+                "state = await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor))\n"
                 "        told = {'from': 'running', 'to': 'cancelling'}\n"
-                "        note = events.note\n"
+                "        note = audit.note\n"
                 "        if state is RunState.CANCELLING:\n"
                 "            await self.database.transact(\n"
                 "                lambda tx: note(tx, 'run', run_id, 'cancel_asked', actor, told)\n"
-                "            )\n",
+                "            )\n"
+                "        return state\n",
             ),
         ),
     ),
@@ -75,21 +76,21 @@ _TRAIL = (
         "trail-does-not-tell-what-was-released",
         "P17",
         _WAITS,
-        "    await events.note_runs(tx, RELEASED, rows)\n",
+        "    await audit.note_runs(tx, RELEASED, rows)\n",
         "",
     ),
     planted(
         "trail-does-not-tell-the-end-of-what-was-not-claimed",
         "P17",
         _CONTROL,
-        '    await events.note(tx, "run", run_id, what, actor, change, fence=fence + 1)\n',
-        "",
+        "unclaimed=True, notes=notes)",
+        "unclaimed=True)",
     ),
     planted(
         "trail-does-not-tell-who-retried",
         "P17",
         _ENQUEUEING,
-        "        await events.note_runs(tx, RETRIED, noted)\n",
+        "        await audit.note_runs(tx, RETRIED, noted)\n",
         "",
     ),
     planted(
@@ -113,8 +114,8 @@ _LOST = (
         "suspects-of-several-queues-are-begun-together",
         "P12",
         _SUSPECTS,
-        "others = [claim for claim in claims if claim.suspect][1:]",
-        "others: list[Claim] = []",
+        "surplus = [claim for claim in claims if claim.suspect][1:]",
+        "surplus: list[Claim] = []",
     ),
     planted(
         "worker-forgets-that-it-has-a-suspect",
@@ -144,8 +145,8 @@ _LOST = (
             Edit(_WORKER, "        if self._suspects.due(now):\n", "        if False:\n"),
             Edit(
                 _WORKER,
-                "        await self._claim_suspect(now)\n        await self._claim_needed(now)\n        soon",
-                "        await self._claim_needed(now)\n        soon",
+                "        await self._claim_suspect(now)\n        await self._claim_restricted(now)\n        soon",
+                "        await self._claim_restricted(now)\n        soon",
             ),
         ),
     ),

@@ -37,8 +37,8 @@ _PIPELINES = (
         "a-part-of-a-paused-pipeline-is-done",
         "pause",
         _CLAIMS,
-        "if one.run_id not in found or found[one.run_id][5] in paused]",
-        "if one.run_id not in found]",
+        "if claim.run_id not in stages or stages[claim.run_id].pipeline in paused",
+        "if claim.run_id not in stages",
     ),
     planted(
         "what-was-put-back-is-never-looked-for-again",
@@ -51,7 +51,7 @@ _PIPELINES = (
         "the-end-of-a-part-said-again-is-refused",
         "P10",
         _STAGES,
-        '    return {(str(id), fence) for id, fence in await tx.fetch("advanced_before", told)} if told else set()\n',
+        '    return {(str(id), fence) for id, fence in await tx.fetch("advanced_before", ends)} if ends else set()\n',
         "    return set()\n",
     ),
     planted(

@@ -13,27 +13,29 @@ _SLOTS, _WAITS, _REPORTING, _PRUNING = (
     "store/runs/report.py",
     "store/runs/prune.py",
 )
+_END, _STRAYS = "store/runs/end.py", "store/limits/strays.py"
 
 _TIME = (
     planted(
         "promoted-a-second-early",
         "P2",
         _RUNS,
-        "where hold = 1 and run_at <= :now order by run_at",
-        "where hold = 1 and run_at <= :now + 1000000 order by run_at",
+        "where hold = {open_later} and run_at <= :now order by run_at",
+        "where hold = {open_later} and run_at <= :now + 1000000 order by run_at",
     ),
     planted(
         "limited-runs-are-promoted-together",
         "P2",
         _RUNS,
-        "where hold = 4 and run_at <= :now order by run_at",
-        "where hold = 4 order by run_at",
+        "where hold = {limited_later} and run_at <= :now order by run_at",
+        "where hold = {limited_later} order by run_at",
     ),
     planted(
         "nobody-looks-for-limited-runs-that-become-due",
         "P12",
         _RUNS,
-        "    select (select run_at from rota_ready where hold = 4 order by run_at limit 1), 0\n    union all\n",
+        "    select (select run_at from rota_ready where hold = {limited_later} order by run_at limit 1), 0\n"
+        "    union all\n",
         "",
     ),
     planted(
@@ -64,15 +66,16 @@ _LIMITS = (
         "retries-slip-past-their-limit",
         "P6",
         _RUNS,
-        "    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end\n        when r.need",
+        "    case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end\n"
+        "        when r.need",
         "    case when r.need",
     ),
     planted(
         "limited-retries-do-not-back-off",
         "P2",
         _RUNS,
-        "case when g.key is not null then case when rows.delay > 0 then 4 else 2 end",
-        "case when g.key is not null then 2",
+        "case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end",
+        "case when g.key is not null then {limited}",
     ),
     planted("retries-lose-their-limit-key", "P12", _RUNS, "r.job_version), g.key,\n", "r.job_version), null,\n"),
     planted(
@@ -82,8 +85,8 @@ _LIMITS = (
         "lost-slot-opens-no-limit",
         "P12",
         _REPORTING,
-        "freed += await slots.leave(tx, ended=ended, again=left)",
-        "freed += await slots.leave(tx, ended=ended)",
+        "held=list(states), again=requeued)",
+        "held=list(states))",
     ),
     Planted(
         "slot-never-comes-back-after-a-loss",
@@ -91,8 +94,8 @@ _LIMITS = (
         (
             Edit(
                 _REPORTING,
-                "freed += await slots.leave(tx, ended=ended, again=left)",
-                "freed += await slots.leave(tx, ended=ended)",
+                "held=list(states), again=requeued)",
+                "held=list(states))",
             ),
             Edit(
                 _HOLDING,
@@ -102,7 +105,7 @@ _LIMITS = (
                 "group by g.key;",
             ),
             Edit(
-                _SLOTS,
+                _STRAYS,
                 "        again=sorted({(str(id), fence) for id, fence, live in held if live}),",
                 "        again=[],",
             ),
@@ -129,41 +132,48 @@ _WAITS_FOR_OTHERS = (
         "run-goes-on-though-another-is-not-over",
         "P6",
         _HOLDING,
-        " and hold + 0 = 3\n    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
-        " and hold + 0 = 3\n",
+        " and hold + 0 = {blocked}\n"
+        "    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
+        " and hold + 0 = {blocked}\n",
     ),
     planted(
         "run-goes-on-before-its-time",
         "P2",
         _HOLDING,
-        "        else 1 end\n    else case when limit_key",
-        "        else 0 end\n    else case when limit_key",
+        "        else {open_later} end\n    else case when limit_key",
+        "        else {open} end\n    else case when limit_key",
     ),
     planted(
         "loss-releases-nobody",
         "P12",
         _REPORTING,
-        "    queues |= await waits.release(tx, {row[0]: row[1] for row in over}, vain)\n",
-        "",
+        "EndedRuns(states, held=list(states), again=requeued)",
+        "EndedRuns(states, held=list(states), again=requeued, is_new=True)",
     ),
     planted(
         "cancel-releases-nobody",
         "P12",
         _CONTROL,
-        "released = await waits.release(tx, {run_id: state.value})",
-        "released = set()",
+        "unclaimed=True, notes=notes)",
+        "unclaimed=True, is_new=True, notes=notes)",
     ),
-    planted("cancelled-run-lets-its-follower-overtake", "P6", _CONTROL, "    await waits.bequeath(tx, run_id)\n", ""),
+    planted(
+        "cancelled-run-lets-its-follower-overtake",
+        "P6",
+        _END,
+        "            await waits.bequeath(tx, run_id)\n",
+        "            pass\n",
+    ),
     Planted(
         "success-releases-nobody-and-nobody-tidies",
         "P12",
         (
             Edit(
                 _REPORTING,
-                "queues = await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value))",
-                "queues: set[str] = set()",
+                "EndedRuns(followed, held=limited, signalled=True)",
+                "EndedRuns({}, held=limited, signalled=True)",
             ),
-            Edit(_SLOTS, "        queues |= await waits.release(tx, found.awaited)\n", "        pass\n"),
+            Edit(_STRAYS, "        await release(tx, found.awaited)\n", "        pass\n"),
         ),
     ),
 )
@@ -194,7 +204,7 @@ _CANCEL = (
         "cancel-ends-what-runs",
         "P10",
         _CONTROL,
-        "    if not ready:\n        return None\n    attempt, fence, hold = ready[0]\n",
+        "    if not ready:\n        return None\n    ((attempt, fence, hold),) = ready\n",
         "    attempt, fence, hold = ready[0] if ready else (0, 0, 0)\n",
     ),
     planted(
@@ -246,15 +256,15 @@ _KEYS = (
         "what-has-begun-is-replaced",
         "P31",
         _ENQUEUEING,
-        "if not has_begun(was[0]):",
+        "if not has_begun(fence):",
         "if was is not None:",
     ),
     planted(
         "lost-reply-enqueues-twice",
         "P7",
         _STORE,
-        "partial(enqueueing.enqueue_again, runs=runs, quotas=quotas, hints=hints)",
-        "partial(enqueueing.enqueue, runs=[msgspec.structs.replace(run, id=self.new_id()) for run in runs])",
+        "partial(enqueue.enqueue_again, runs=runs, quotas=quotas)",
+        "partial(enqueue.enqueue, runs=[msgspec.structs.replace(run, id=self.new_id()) for run in runs])",
     ),
 )
 
@@ -263,7 +273,7 @@ _PRUNE = (
         "pruned-run-is-not-in-the-ledger",
         "P1",
         _PRUNING,
-        "            await folding.fold_runs(tx, [row[5:15] for row in dropped])\n",
+        "            await compact.fold_runs(tx, [run.planned for run in dropped])\n",
         "",
     ),
 )

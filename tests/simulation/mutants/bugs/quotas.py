@@ -53,14 +53,15 @@ _QUOTAS = (
         "runs-under-a-quota-are-found-without-it",
         "quota",
         _SQL,
-        "when rota_ready.hold in (0, 6) then 2",
-        "when rota_ready.hold = 6 then 2",
+        "when rota_ready.hold in ({open}, {restricted}) then {limited}",
+        "when rota_ready.hold = {restricted} then {limited}",
     ),
     planted(
         "runs-are-free-and-nobody-finds-them",
         "P12",
         _SQL,
-        "    when rota_ready.hold = 2 then case when rota_ready.need is null then 0 else 6 end\n",
+        "    when rota_ready.hold = {limited} "
+        "then case when rota_ready.need is null then {open} else {restricted} end\n",
         "",
     ),
     planted(

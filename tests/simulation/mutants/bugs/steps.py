@@ -71,11 +71,12 @@ _STEPS = (
         _STORE,
         "            if answer.created:\n"
         "                await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)\n"
-        "                await stages.go_on(tx, answer.id)\n            return answer\n\n"
-        "        answer = await self.database.transact(body)\n",
+        "                await pipeline_stages.go_on(tx, answer.id)\n            return answer\n\n"
+        "        return await self.database.transact(body)\n",
         "            return answer\n\n        answer = await self.database.transact(body)\n"
         "        old_id = run.retry_of or run.id\n"
-        "        await self.database.transact(lambda tx: keep_steps(tx, old_id, answer.id, from_step))\n",
+        "        await self.database.transact(lambda tx: keep_steps(tx, old_id, answer.id, from_step))\n"
+        "        return answer\n",
     ),
     planted(
         "result-of-another-step-is-returned",
@@ -91,7 +92,7 @@ _STEPS = (
         "            await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))\n",
         "            note = self._note(opened, StepState.SUCCEEDED, result=text)\n"
         "            if opened.definition.cancelable:\n"
-        "                self._page.step(note, opened.begun)\n"
+        "                self._notes.step(note, opened.begun)\n"
         "            else:\n"
         "                await self._record(opened, note)\n",
     ),
@@ -99,10 +100,10 @@ _STEPS = (
         "end-of-a-step-is-given-up-on-trouble",
         "P16",
         _DESK,
-        "            writing = self._surely(lambda: self._floor.notebook.write_step(note))\n",
+        "            writing = self._until_available(lambda: self._host.note_buffer.write_step(note))\n",
         "            async def once() -> bool:\n"
         "                try:\n"
-        "                    return await self._floor.notebook.write_step(note)\n"
+        "                    return await self._host.note_buffer.write_step(note)\n"
         "                except Unavailable:\n"
         "                    return True\n\n"
         "            writing = once()\n",
@@ -221,7 +222,7 @@ _SHIELDS = (
         "step-that-is-given-up-keeps-its-shield",
         "P15",
         _CONTEXT,
-        "            self._desk.give_up_step(id)\n",
+        "            self._backend.give_up_step(id)\n",
         "            pass\n",
     ),
 )
@@ -238,8 +239,8 @@ _SAID = (
         "notes-of-leases-that-are-gone-are-written",
         "P10",
         _STORED_NOTES,
-        "told = notes if len(current) == len(leases) else notes.under(current)",
-        "told = notes",
+        "accepted = notes if len(current) == len(leases) else notes.under(current)",
+        "accepted = notes",
     ),
     planted(
         "report-does-not-wait-for-notes",
@@ -259,14 +260,14 @@ _SAID = (
         "report-does-not-wait-for-ends-of-steps-on-their-way",
         "P16",
         _NOTEBOOK,
-        "        if self._seen_to:\n            await asyncio.wait(self._seen_to)\n",
+        "        if self._background:\n            await asyncio.wait(self._background)\n",
         "",
     ),
     planted(
         "end-of-a-step-is-given-up-with-its-handler",
         "P16",
         _DESK,
-        "if not await asyncio.shield(self._floor.notebook.see_to(writing)):",
+        "if not await asyncio.shield(self._host.note_buffer.keep_running(writing)):",
         "if not await writing:",
     ),
     planted("report-waits-for-notes-for-ever", "P12", _REPORTER, "if self._unprepared < _TRIES:", "if True:"),
@@ -281,8 +282,8 @@ _SAID = (
         "log-is-dropped-on-trouble",
         "notes",
         _NOTEBOOK,
-        "self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]",
-        "self._unsent = [sheet]",
+        "self._unsent = [earlier for earlier in self._unsent if earlier.no not in chunk.drops] + [chunk]",
+        "self._unsent = [chunk]",
     ),
 )
 
@@ -303,7 +304,11 @@ _TRANSACTIONS = (
                 'if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):',
                 "if await write(tx, notes) is None if notes else not await tx.fetch('lock_noted', [lease]):",
             ),
-            Edit(_SESSIONS, "    if reported.refused:\n        raise LeaseLost(*lease)\n", ""),
+            Edit(
+                _SESSIONS,
+                "(await reports.report(tx, [report])).refused:",
+                "(await reports.report(tx, [report])) is None:",
+            ),
         ),
     ),
     Planted(
@@ -325,8 +330,8 @@ _TRANSACTIONS = (
         "last-words-are-not-in-the-transaction-that-ends-the-run",
         "notes",
         _DESK,
-        "return self._floor.success(self._attempt, result), self.last_words()",
-        "return self._floor.success(self._attempt, result), Notes()",
+        "return self._host.success(self._attempt, result), self.unwritten_notes()",
+        "return self._host.success(self._attempt, result), Notes()",
     ),
     Planted(
         "handler-that-ended-its-run-is-taken-for-lost",

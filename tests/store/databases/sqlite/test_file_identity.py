@@ -209,6 +209,7 @@ from rota.errors import Unavailable
 from rota.store import open_store
 from rota.store.databases.sqlite import sqlite
 from tests.support.runs.runs import put
+from tests.support.runs.runs import put
 
 sqlite._BUSY_MS = 300
 

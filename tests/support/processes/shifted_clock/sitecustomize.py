@@ -1,4 +1,4 @@
-"""On the path of a process, this gives it and its children a wrong clock, from their first line on.
+"""Give a process and its children a wrong clock, from their first line on.
 
 SHIFTED_CLOCK holds seconds to be off by; more than one number, and the clock jumps to the next every half second.
 """

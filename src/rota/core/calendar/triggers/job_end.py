@@ -65,7 +65,9 @@ class Following(TriggerKind, frozen=True, tag="following", omit_defaults=True):
 
     @classmethod
     def _checked(cls, job: object, on: object) -> Self:
-        trigger = cls(text_of(job), mode_of(FollowedEnd, "on", text_of(on)))
+        # The delay is not left to the default: `omit_defaults` goes by identity, and the JSON should be the same
+        # whether a trigger comes from a document or from `following`.
+        trigger = cls(text_of(job), mode_of(FollowedEnd, "on", text_of(on)), parse_duration("0s"))
         trigger.validate()
         return trigger
 

@@ -27,7 +27,7 @@ class Command(BaseCommand):
         djangos.add_argument("--pythonpath")
         _, words = djangos.parse_known_args(argv[2:])
         try:
-            obey(words, f"{os.path.basename(argv[0])} {argv[1]}")
+            run_command(words, f"{os.path.basename(argv[0])} {argv[1]}")
         finally:
             connections.close_all()
 
@@ -37,14 +37,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, words: Sequence[str], **options: Any) -> None:
         """Run a command for `call_command("rota", "prune")`."""
         try:
-            obey([*args, *words], "rota")
+            run_command([*args, *words], "rota")
         except SystemExit as ended:
             if ended.code:
                 code = ended.code if isinstance(ended.code, int) else 1
                 raise CommandError(f"rota ended with {code}", returncode=code) from None
 
 
-def obey(words: Sequence[str], program: str) -> None:
+def run_command(words: Sequence[str], program: str) -> None:
     """Run a rota command; it ends the process by raising `SystemExit`."""
     from rota.cli import root
     from rota.django.application import DjangoRota, the_app

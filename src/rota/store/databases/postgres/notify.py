@@ -16,7 +16,7 @@ _CHANNEL = "rota"
 
 
 class Notifier:
-    """At most one notification per queue and window: NOTIFY serialises commits in PostgreSQL."""
+    """Sender of at most one notification per queue and window: NOTIFY serialises commits in PostgreSQL."""
 
     def __init__(self, send: Callable[[list[str]], Awaitable[None]]) -> None:
         self._send = send

@@ -49,8 +49,12 @@ class PostgresTx:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self.hot: HotForms = PostgresHotForms(self)
+        self.woken: set[str | None] = set()
         self._connection = connection
         self._statements = statements
+
+    def wake(self, *queues: str | None) -> None:
+        self.woken.update(queues)
 
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
         compiled = self._statements.named(statement)
@@ -79,13 +83,14 @@ class PostgresTx:
 
 
 def _array(column: Column) -> Column:
-    """What all rows have in common is sent once; `unnest` pads the array with nulls, which the statement fills."""
+    """Send once what all rows have in common; `unnest` pads the array with nulls, which the statement fills."""
     return () if len(column) == 1 and column[0] is None else column
 
 
 class PostgresSession:
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self.connection = connection
+        self.woken: set[str | None] = set()
         self._statements = statements
 
     async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -95,7 +100,10 @@ class PostgresSession:
         if not self.connection.is_in_transaction():
             raise Conflict("the transaction was ended inside its block", hint="leave that to the block")
         await self.connection.execute(PINNED)  # from here on: what comes before is not ours
-        return await work(PostgresTx(self.connection, self._statements))
+        tx = PostgresTx(self.connection, self._statements)
+        result = await work(tx)
+        self.woken |= tx.woken
+        return result
 
 
 class Statements:
@@ -180,7 +188,7 @@ class PostgresDatabase:
         return await self._within(PINNED, work, repeatable=repeatable)
 
     async def _patiently(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
-        """On a connection of its own: each of the others has the usual deadline built in."""
+        """Run it on a connection of its own: each of the others has the usual deadline built in."""
         patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1)
         try:
             return await patient.transact(work, repeatable=repeatable)
@@ -236,27 +244,36 @@ class PostgresDatabase:
         return f"set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}"
 
     async def _transaction(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+        tx = PostgresTx(connection, self._statements)  # a new one for each try: it has woken nobody yet
         if settings is None:
-            return await work(PostgresTx(connection, self._statements))
-        await connection.execute(f"begin; {self._limits()}; {settings}")
-        try:
-            result = await work(PostgresTx(connection, self._statements))
-        except (RotaError, asyncpg.PostgresError):
-            await connection.execute("rollback")
-            raise
-        await connection.execute("commit")
+            result = await work(tx)
+        else:
+            await connection.execute(f"begin; {self._limits()}; {settings}")
+            try:
+                result = await work(tx)
+            except (RotaError, asyncpg.PostgresError):
+                await connection.execute("rollback")
+                raise
+            await connection.execute("commit")
+        self._tell(tx.woken)
         return result
+
+    def _tell(self, woken: set[str | None]) -> None:
+        """Notify after the commit only: who listens would not find the work before it."""
+        if woken:
+            self.notify(woken)
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[PostgresSession]:
-        """On connections aside: whoever works in them may need one of ours before he is done."""
+        """Open a session on connections aside: whoever works in them may need one of ours before he is done."""
         if self._aside is None:
             self._aside = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
         async with self._aside._connection() as connection:
             begin = f"begin; {self._limits()}"
             await connection.execute(begin)
+            session = PostgresSession(connection, self._statements)
             try:
-                yield PostgresSession(connection, self._statements)
+                yield session
             except BaseException:
                 try:
                     await asyncio.shield(connection.execute("rollback"))
@@ -264,6 +281,7 @@ class PostgresDatabase:
                     connection.terminate()
                 raise
             await connection.execute("commit")
+            self._tell(session.woken)
 
     async def _send_notification(self, queues: list[str]) -> None:
         async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:

@@ -8,11 +8,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import asyncpg
-from msgspec.structs import asdict, astuple
+from msgspec.structs import asdict
 
 from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
+from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.databases.columns import Column, Columns
 from rota.store.databases.database import AlreadyThere, Completed, Row
 from rota.store.limits.rates import Allowed, allowed
@@ -21,12 +22,10 @@ from rota.values.durations import in_micros
 if TYPE_CHECKING:
     from rota.store.databases.postgres.postgres import PostgresTx
 
-_PAYLOAD, _FACTS = 8, 18
 _SHAPE = (
     *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
     *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
-_AWAITS = 11  # in the rows of schedules that are due
 _PLACE = attrgetter("rank", "run_at", "run_id")
 _REPLICAS = 500
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
@@ -41,10 +40,11 @@ class PostgresHotForms:
             rows = await (self._enqueue_one(runs[0]) if len(runs) == 1 else self._enqueue_all(runs))
         except asyncpg.UniqueViolationError as error:
             raise AlreadyThere from error
-        return int(rows[0][0])
+        ((created_at,),) = rows
+        return int(created_at)
 
     async def _enqueue_one(self, run: NewRun) -> Sequence[Row]:
-        """Without arrays, which cost more than one row is worth."""
+        """Insert one run without arrays, which cost more than one row is worth."""
         return await self._tx.fetch("enqueue_one", **asdict(run), limit_key=run.limit_key)
 
     async def _enqueue_all(self, runs: Sequence[NewRun]) -> Sequence[Row]:
@@ -55,8 +55,7 @@ class PostgresHotForms:
             model = run.like or run
             number = numbers.get(id(model))
             if number is None:
-                facts = astuple(model)
-                shape = (*facts[1:_PAYLOAD], *facts[_PAYLOAD + 1 : _FACTS], model.limit_key)
+                shape = _shape_of(model)
                 number = numbers[id(model)] = shapes.setdefault(shape, len(shapes) + 1)
             rows.append((run.id, run.payload, number))
         columns = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
@@ -66,12 +65,13 @@ class PostgresHotForms:
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         locked = await self._tx.fetch("lock_due", providers, **limits)
-        laned = {str(row[0]) for row in await self._tx.fetch("with_lanes", [(row[1],) for row in locked])}
-        if not laned and not any(row[_AWAITS] for row in locked):
+        schedules = [(schedule,) for _, schedule, *_ in locked]
+        laned = {str(schedule) for (schedule,) in await self._tx.fetch("with_lanes", schedules)}
+        if not laned and all(awaits is None for *_, awaits in locked):
             return locked
         return [
-            (*row[:4], int(row[1] in laned), *row[5:_AWAITS], None if row[_AWAITS] is None else str(row[_AWAITS]))
-            for row in locked
+            (no, schedule, times, at, int(schedule in laned), *planned, None if awaits is None else str(awaits))
+            for no, schedule, times, at, _, *planned, awaits in locked
         ]
 
     async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
@@ -96,14 +96,16 @@ class PostgresHotForms:
             worker_id=request.worker_id,
             lease=request.lease,
         )
-        return _in_order([Claim(str(row[0]), *row[1:]) for row in rows], [ask.queue for ask in asks])
+        return _in_order([Claim(str(id), *facts) for id, *facts in rows], [ask.queue for ask in asks])
 
     async def complete(self, reports: Sequence[Report]) -> Completed:
         # In the order of ids: two reports of the same runs, repeated after an unknown outcome, must not deadlock.
         rows = sorted((r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports)
         ((count, some, followed, told),) = await self._tx.fetch("complete", rows, expected=len(rows))
-        ids = {row[0] for row in rows} if count == len(rows) else {str(id) for id in some or ()}
-        return Completed(ids, [str(id) for id in followed or ()], told)
+        ids = {id for id, *_ in rows} if count == len(rows) else {str(id) for id in some or ()}
+        if told:
+            self._tx.wake(MESSENGER)
+        return Completed(ids, [str(id) for id in followed or ()])
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         values = {**_wanted(request), "requirements": list(request.met.under_limits), "name": request.name}
@@ -117,7 +119,7 @@ class PostgresHotForms:
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]
         rows = await self._tx.fetch("take_limited", ids, worker_id=request.worker_id, lease=request.lease)
-        claims = {str(row[0]): Claim(*(str(row[0]), *row[1:], True)) for row in rows}
+        claims = {str(id): Claim(*(str(id), *facts, True)) for id, *facts in rows}
         return [claims[id] for id in run_ids if id in claims]
 
     async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
@@ -131,6 +133,15 @@ class PostgresHotForms:
         values = {**_wanted(request), "requirements": list(request.met.open_to), "name": request.name, "wanted": wanted}
         rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + wanted, **values)
         return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
+
+
+def _shape_of(run: NewRun) -> tuple[object, ...]:
+    """Return what many runs of a bulk have in common, in the order of `_SHAPE`: all but id and payload."""
+    return (
+        run.job, run.job_version, run.queue, run.priority, run.scope_kind, run.scope_id, run.key, run.tags,
+        run.metadata, run.overrides, run.max_attempts, run.on_lost, run.retry_of, run.origin_id, run.run_at, run.delay,
+        run.limit_key,
+    )  # fmt: skip
 
 
 def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:

@@ -79,7 +79,7 @@ class StuckConnections:
                 connection.terminate()
 
     async def _idle(self, pids: list[int]) -> list[int]:
-        """Those that have been waiting for us, while we have been waiting for them."""
+        """Return those that have been waiting for us, while we have been waiting for them."""
         connection = await self._connect()
         try:
             return [row["pid"] for row in await connection.fetch(_IDLE, pids, PATIENCE / 2)]

@@ -30,11 +30,12 @@ FROZEN = "rota: promoted to "
 
 
 class Job(msgspec.Struct):
-    """A transaction that somebody waits for."""
+    """A transaction that somebody waits for. `woken`: the queues that it woke, once it is done."""
 
     work: Work[Any]
     future: Future[Any]
     reads: bool = False
+    woken: set[str | None] = msgspec.field(default_factory=set)
 
 
 class _Drop:
@@ -55,7 +56,10 @@ class ServingThread:
         self._lock = threading.Lock()
         fork.close_at_forks(self)
 
-    async def submit(self, work: Work[T], path: str, *, reads: bool = False) -> T:
+    async def submit(
+        self, work: Work[T], path: str, *, reads: bool = False, tell: Callable[[set[str | None]], None] | None = None
+    ) -> T:
+        """Run `work` in the thread, and return its result when it is committed; then `tell` whom it woke."""
         job = Job(work, Future(), reads)
         with self._lock:
             if self._thread is None:
@@ -68,6 +72,8 @@ class ServingThread:
             raise translated(error, path) from error
         except (UnicodeError, OverflowError) as error:
             raise Invalid(f"a value cannot be stored: {error}") from error
+        if job.woken and tell is not None:
+            tell(job.woken)
         return result
 
     def stop(self) -> None:
@@ -75,7 +81,7 @@ class ServingThread:
             self._end()
 
     def _end(self) -> None:
-        """What was submitted before is done first; what comes later begins anew."""
+        """End the thread. What was submitted before is done first; what comes later begins anew."""
         thread, self._thread = self._thread, None
         if thread:
             self._inbox.put(None)
@@ -115,7 +121,7 @@ class ServingThread:
             tx.close()
 
     def _next_jobs(self, tx: SqliteTx | None) -> list[Job] | None:
-        """None at the end; empty if there is only a connection to close."""
+        """Return the jobs that wait: None at the end; empty if there is only a connection to close."""
         first = self._first(tx)
         if first is None:
             return None
@@ -158,11 +164,12 @@ def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
 
 
 def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
-    """Those that did not fail, with their results."""
+    """Run and commit jobs; return those that did not fail, with their results."""
     done: list[tuple[Job, Any]] = []
     try:
         for job in jobs:
             tx.control("savepoint job" if done else "begin immediate")
+            tx.woken = set()  # one connection serves all jobs, and each job tells for itself
             try:
                 result = drive(job.work(tx))
             except apsw.FullError:
@@ -175,6 +182,7 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
             else:
                 if done:
                     tx.control("release job")
+                job.woken = tx.woken
                 done.append((job, result))
         if done:
             tx.control("commit")
@@ -201,7 +209,9 @@ def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
 
 
 def _fail(tx: SqliteTx, job: Job, error: Exception) -> None:
-    """What SQLite does not understand may come from a file that is another one by now: then all fail with that."""
+    """Fail a job. What SQLite does not understand may come from a file that is another one by now: then all fail with
+    that.
+    """
     if isinstance(error, apsw.Error):
         tx.require_same_file()
     _settle(job.future, error=error)

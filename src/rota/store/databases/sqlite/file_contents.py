@@ -1,4 +1,4 @@
-"""Whether an SQLite file was written to by somebody who does not know of its log, as by copying a backup over it.
+"""Detection of writes to an SQLite file by somebody who does not know of its log, as by copying a backup over it.
 
 Only a checkpoint writes to the file; it says so in the index of the log, before and after. When the file has changed
 and no checkpoint was made, its header tells whether it was only touched.
@@ -28,12 +28,12 @@ class Checkpoint(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Not while one is made, nor after whoever made it was killed."""
+        """Return whether it is complete: not while one is made, nor after whoever made it was killed."""
         return self.carried == self.attempted
 
 
 class Contents:
-    """What is known of the file since the last look, by any connection of this process.
+    """Knowledge of the file since the last look, by any connection of this process.
 
     On Linux only, where the index can be read through SQLite's own descriptor: to close one of ours would drop SQLite's
     locks.
@@ -47,7 +47,7 @@ class Contents:
         self._look(file)
 
     def look_again(self, file: int) -> None:
-        """After a checkpoint of our own: a change before the next look must not pass for part of it."""
+        """Look again after a checkpoint of our own: a change before the next look must not pass for part of it."""
         with suppress(OSError), self._lock:  # closed by now
             self._look(file)
 
@@ -70,7 +70,9 @@ class Contents:
         return False
 
     def _is_foreign(self, checkpoint: Checkpoint | None, file: int, found: os.stat_result) -> bool:
-        """Of a change since the last look: no checkpoint made it, and it is more than another time."""
+        """Return whether a change since the last look is foreign: no checkpoint made it, and it is more than another
+        time.
+        """
         if checkpoint is None or not checkpoint.is_done or not is_at(self._readable, self._index):
             return False
         if found.st_size != self._stamp[1]:

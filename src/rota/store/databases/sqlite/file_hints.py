@@ -83,7 +83,7 @@ class Hints:
                 if file is None:
                     file, seen = open_for_looking(self._path, _at_the_next_look), None
                 file.require_same()
-                version = file.connection.execute("pragma data_version").fetchall()[0][0]
+                ((version,),) = file.connection.execute("pragma data_version").fetchall()
             except FileReplaced as error:
                 if file:
                     openings_of(self._path).lose(error, file)
@@ -98,7 +98,7 @@ class Hints:
 
 
 def _at_the_next_look() -> None:
-    """What is stale is closed soon without being told."""
+    """Do nothing: what is stale is closed soon without being told."""
 
 
 _all_hints: dict[str, Hints] = {}

@@ -1,4 +1,4 @@
-"""Whether the path of an SQLite file still leads to what is open, and what is done when it does not.
+"""Check that the path of an SQLite file still leads to what is open, and act when it does not.
 
 What is committed into a file that was deleted or replaced, or into a log that was deleted, nobody will ever find. So
 every commit is followed by a look, before anybody is answered (`OpenFile.require_same`). When something else is there,
@@ -35,7 +35,7 @@ _LOG_DELETED = "its log was deleted while it was in use"
 
 
 class OpenFile:
-    """What one connection has open: the file, its log, and the index of the log."""
+    """Files that one connection has open: the file, its log, and the index of the log."""
 
     def __init__(self, connection: apsw.Connection, path: str, patience: Callable[[int], bool]) -> None:
         """`path` is absolute. A file system that cannot share memory has no log: then it is about the file alone."""
@@ -54,7 +54,7 @@ class OpenFile:
         self._contents: Contents | None = None
 
     def share(self, contents: Contents | None) -> Contents | None:
-        """What this process knows of the contents; `contents`, if that is about the same, else new."""
+        """Return what this process knows of the contents; `contents`, if that is about the same, else new."""
         if self._file is not None and self._opened is not None and self._opened_index is not None:
             is_same = contents is not None and contents.about == (self._opened, self._opened_index)
             self._contents = contents if is_same else Contents(self._file, self._opened, self._opened_index)
@@ -66,7 +66,9 @@ class OpenFile:
         return identity(self.path), identity(self._log), identity(self._index)
 
     def _require_own(self) -> None:
-        """What the path leads to was looked at after it was opened: it may be another one already."""
+        """Require that the path leads to what was opened. It was looked at after it was opened: it may be another one
+        already.
+        """
         moved = ctypes.c_int()
         self.connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         if self._opened is None or moved.value:
@@ -82,7 +84,7 @@ class OpenFile:
             raise FileReplaced(self.path, _LOG_DELETED)
 
     def require_same(self) -> None:
-        """Whoever commits calls this before anybody is answered."""
+        """Raise unless the path leads to this file; called after each commit, before anybody is answered."""
         if problem := self.problem():
             raise problem
 
@@ -117,12 +119,12 @@ class OpenFile:
         self.connection.close()
 
     def _may_carry_over(self) -> bool:
-        """Whether the log still belongs to the file; if it was only deleted, what is in it can be saved."""
+        """Return whether the log still belongs to the file; if it was only deleted, what is in it can be saved."""
         what = self._difference()
         return what is None or (what == _LOG_DELETED and identity(self._log) is None)
 
     def part(self) -> ReplacedFile:
-        """What is to be known of it when the path is opened again; a log beside another file is set aside."""
+        """Return what is to be known of it when the path is opened again; a log beside another file is set aside."""
         was_deleted = self._file is not None and not _has_name(self._file)
         file = None if was_deleted else self._opened  # its number may be another file's as soon as it is closed
         left = ReplacedFile(
@@ -163,7 +165,7 @@ class FormerLog:
 
 
 class ReplacedFile(NamedTuple):
-    """What was open, and is no longer what the path leads to."""
+    """Description of what was open, and is no longer what the path leads to."""
 
     path: str
     file: Identity | None
@@ -173,7 +175,7 @@ class ReplacedFile(NamedTuple):
 
     @property
     def is_beside_another(self) -> bool:
-        """Whether the log belongs to another file than the one that is there: SQLite would lay it over that."""
+        """Return whether the log belongs to another file than the one that is there: SQLite would lay it over that."""
         found = identity(self.path)
         return found is not None and (found != self.file or self.was_overwritten)
 
@@ -191,7 +193,7 @@ class ReplacedFile(NamedTuple):
 
 
 class OpenFiles:
-    """All that this process has open of one path."""
+    """Registry of all that this process has open of one path."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -247,7 +249,7 @@ class OpenFiles:
             drop()
 
     def wait_for_others(self, seconds: float = _OTHERS_CLOSE) -> None:
-        """Nothing is opened beside what is stale, nor while the file may still be written over."""
+        """Wait: nothing is opened beside what is stale, nor while the file may still be written over."""
         for file in list(self._files):
             # The log of what was there before may still be beside it: nobody else has looked yet.
             if not file.is_stale and (problem := file.problem()):
@@ -278,7 +280,7 @@ def openings_of(path: str) -> OpenFiles:
 
 
 def _in_child() -> None:
-    """What was open was closed before the fork (`store/databases/fork.py`), or is the parent's."""
+    """Forget all openings: what was open was closed before the fork (`store/databases/fork.py`), or is the parent's."""
     _all_openings.clear()
 
 

@@ -36,13 +36,13 @@ _CHECKPOINTING = _PENDING + 513, 1
 
 
 class _Indexes:
-    """How many connections of this process hold which index: its descriptor is one for all of them."""
+    """Count of how many connections of this process hold which index: its descriptor is one for all of them."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Also in a forked child, whose descriptors are not these; another thread may have had the lock."""
+        """Begin anew, also in a forked child, whose descriptors are not these; another thread may have had the lock."""
         self.lock = threading.Lock()
         self.holders: Counter[Identity] = Counter()
 
@@ -62,7 +62,9 @@ def identity(path: str) -> Identity | None:
 
 
 def descriptor(connection: apsw.Connection, which: int) -> int | None:
-    """Of SQLite's own file; its caller compares it with what it should be. None beneath another VFS, as of a test."""
+    """Return the descriptor of SQLite's own file; its caller compares it with what it should be. None beneath another
+    VFS, as of a test.
+    """
     if connection.vfsname("main") != "unix":
         return None
     pointer = ctypes.c_void_p()
@@ -100,7 +102,7 @@ def _descriptors() -> list[int] | None:
 
 
 class Locks:
-    """Of one connection. `file` is SQLite's descriptor, if it is known; `index` says which is the log's index."""
+    """Locks of one connection. `file` is SQLite's descriptor, if it is known; `index` says which is the log's index."""
 
     def __init__(self, file: int | None, index: Identity | None, patience: Callable[[int], bool]) -> None:
         self._file = file if file is not None and _IS_SUPPORTED else None
@@ -120,7 +122,7 @@ class Locks:
         self._holds = True
 
     def release(self) -> None:
-        """Before SQLite closes the file: else it would take us for somebody else, and leave the log behind."""
+        """Let go before SQLite closes the file: else it would take us for somebody else, and leave the log behind."""
         if not self._holds:
             return
         self._holds = False
@@ -158,7 +160,9 @@ class Locks:
 
     @contextmanager
     def checkpointing(self) -> Iterator[bool]:
-        """Whether nobody else is at it: of two at once, one could bring back what the other has replaced."""
+        """Checkpoint alone, if possible; yield whether nobody else is at it: of two at once, one could bring back what
+        the other has replaced.
+        """
         if self._file is None:
             yield True
             return
@@ -181,7 +185,7 @@ if sys.platform == "linux" and _POINTER == 8:
         return struct.pack("hhqqi4x", kind, os.SEEK_SET, *where, 0)
 
     def _set(fd: int, kind: int, where: tuple[int, int]) -> bool:
-        """Not if somebody else has it. Where a file system has no such locks, SQLite's own must do."""
+        """Take the lock, unless somebody else has it. Where a file system has no such locks, SQLite's own must do."""
         try:
             fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _flock(kind, where))
         except OSError as error:

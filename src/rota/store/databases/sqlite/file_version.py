@@ -1,4 +1,4 @@
-"""Whether an SQLite file was written to, asked on the caller's own thread: no hop to another, and no waiting."""
+"""Version of an SQLite file, asked on the caller's own thread: no hop to another, and no waiting."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FileVersion:
 
 
 def open_for_looking(path: str, drop: Callable[[], None]) -> OpenFile:
-    """Without waiting for anybody: not while others have something else open, nor while the file is locked."""
+    """Open without waiting for anybody: not while others have something else open, nor while the file is locked."""
     openings = openings_of(path)
     openings.wait_for_others(0)
     return openings.open(lambda: apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE), lambda _: False, drop)

@@ -19,7 +19,7 @@ _VALUES = re.compile(r"\bvalues \(([?, \d]+)\)")
 
 
 def execute_rows(connection: apsw.Connection, sql: str, rows: Sequence[Row]) -> Sequence[Row]:
-    """What `executemany` does. A step, with all that is around it, costs as much as what it does to one row."""
+    """Do what `executemany` does. A step, with all that is around it, costs as much as what it does to one row."""
     if len(rows) < _AT_ONCE or not _VALUES.search(sql):
         return connection.executemany(sql, rows).fetchall()
     found: list[Row] = []

@@ -40,8 +40,8 @@ _LONG_LOG = 16_000  # pages: carried over although somebody waits, because there
 
 
 class BusyWait:
-    """Of who finds the file locked. SQLite's own looks ten times a second in the end: while others write without rest,
-    it may miss each of their short gaps for as long as it waits.
+    """Wait of whoever finds the file locked. SQLite's own looks ten times a second in the end: while others write
+    without rest, it may miss each of their short gaps for as long as it waits.
     """
 
     def __init__(self) -> None:
@@ -58,10 +58,11 @@ class SqliteTx:
     dialect = SQLITE
 
     def __init__(self, connection: apsw.Connection, clock: Clock, file: OpenFile | None = None) -> None:
-        """Without a `file`, as of a database in memory, nothing is looked at but the connection."""
+        """Wrap a connection. Without a `file`, as of a database in memory, nothing is looked at but the connection."""
         self.hot: HotForms = SqliteHotForms(self)
         self.connection = connection
         self.file = file
+        self.woken: set[str | None] = set()
         self._clock = clock
         self._statements: dict[str, Statement] = {}
         self._carried_over = 0
@@ -72,6 +73,9 @@ class SqliteTx:
     def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
         return apsw.SQLITE_OK
+
+    def wake(self, *queues: str | None) -> None:
+        self.woken.update(queues)
 
     def _statement(self, name: str) -> Statement:
         found = self._statements.get(name)
@@ -116,12 +120,14 @@ class SqliteTx:
 
     @property
     def wants_rest(self) -> bool:
-        """Whether so much was written that it should be carried over from the log into the file, when nobody waits."""
+        """Return whether so much was written that it should be carried over from the log into the file, when nobody
+        waits.
+        """
         return self.changes() - self._carried_over >= _WORTH_A_CHECKPOINT
 
     @property
     def needs_rest(self) -> bool:
-        """Whether the log is so long that it cannot wait any more."""
+        """Return whether the log is so long that it cannot wait any more."""
         return self._log_pages >= _LONG_LOG
 
     def rest(self) -> None:
@@ -153,7 +159,7 @@ class SqliteTx:
 
     @property
     def is_stale(self) -> bool:
-        """Whether another connection of this process has found that out."""
+        """Return whether another connection of this process has found that out."""
         return self.file is not None and self.file.is_stale
 
     def lose_file(self, error: FileReplaced) -> None:
@@ -184,7 +190,7 @@ class SqliteDatabase:
 
     @property
     def url(self) -> str | None:
-        """For other processes; their time would not be a manual clock's."""
+        """URL for other processes; their time would not be a manual clock's."""
         return None if self._manual_clock else f"sqlite:///{self._absolute}"
 
     def _connected(self) -> _Connections:
@@ -198,10 +204,10 @@ class SqliteDatabase:
         return connections
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
-        return await self._connected().writer.submit(work, self.path)
+        return await self._connected().writer.submit(work, self.path, tell=self.notify)
 
     async def alone(self, work: Work[T]) -> T:
-        return await self._connected().writer.submit(work, self.path)
+        return await self._connected().writer.submit(work, self.path, tell=self.notify)
 
     async def glance(self, work: Work[T]) -> T:
         return await self.read(work)
@@ -214,7 +220,7 @@ class SqliteDatabase:
         await self._connected().writer.submit(work, self.path, reads=True)
 
     def session(self) -> AbstractAsyncContextManager[Session]:
-        return sqlite_session(self._connected().open_another)
+        return sqlite_session(self._connected().open_another, self.notify)
 
     def version(self) -> object | None:
         return self._connected().version.now()
@@ -283,16 +289,16 @@ class _Connections:
         return SqliteTx(file.connection, self._clock, file)
 
     def open_another(self) -> SqliteTx:
-        """For a transaction, which ends soon: whoever opens the file anew waits for it."""
+        """Open a connection for a transaction, which ends soon: whoever opens the file anew waits for it."""
         return self._open_writer(lambda: None)
 
     @property
     def current(self) -> bool:
-        """Not if the file was deleted or replaced since: what is written to the old one, nobody will find."""
+        """Return whether the file is still the one that was opened: nobody finds what is written to an old one."""
         return self._opened in (None, identity(self._path))
 
     def stop(self) -> None:
-        """Whoever comes meanwhile opens the file again."""
+        """Stop the threads. Whoever comes meanwhile opens the file again."""
         self.version.close()
         self.reader.stop()
         self.writer.stop()
@@ -303,7 +309,7 @@ _shared: weakref.WeakValueDictionary[str, _Connections] = weakref.WeakValueDicti
 
 
 def _connections_to(path: str, manual_clock: Clock | None) -> _Connections:
-    """Whoever calls this holds the lock of forks."""
+    """Find or make the connections of a file. The caller holds the lock of forks."""
     if manual_clock is not None:
         return _Connections(path, manual_clock)
     found = _shared.get(path)
@@ -313,13 +319,15 @@ def _connections_to(path: str, manual_clock: Clock | None) -> _Connections:
 
 
 def is_open_here(path: str) -> bool:
-    """Whether this process has that file open through rota."""
+    """Return whether this process has that file open through rota."""
     found = _shared.get(os.path.realpath(path))
     return found is not None and len(found.users) > 0
 
 
 def _use_wal(connection: apsw.Connection) -> None:
-    """Of several processes that make a file at once, SQLite tells some that it is locked and does not let them wait."""
+    """Switch to the write-ahead log, patiently: of several processes that make a file at once, SQLite tells some that
+    it is locked and does not let them wait.
+    """
     for tries_left in reversed(range(_BUSY_MS // _BUSY_REST_MS)):
         try:
             connection.execute("pragma journal_mode = wal").fetchall()

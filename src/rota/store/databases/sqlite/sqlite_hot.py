@@ -58,12 +58,13 @@ class SqliteHotForms:
             self._tx.each("move_cursors", list(enumerate(rowids, last + 1)))
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
-        """Without `returning`, which would make each row a value of Python's."""
+        """Insert without `returning`, which would make each row a value of Python's."""
         before = self._tx.changes()
         await self._tx.fetch("insert_planned", rows)
         if self._tx.changes() - before == len(rows):
             return None
-        return {row[0] for row in await self._tx.fetch("which_exist", [(row[0],) for row in rows])}
+        made = await self._tx.fetch("which_exist", [(id,) for id, *_ in rows])
+        return {id for id, _, _ in made}
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         claims: list[Claim] = []
@@ -72,7 +73,7 @@ class SqliteHotForms:
         for ask in request.asks:
             if ask.queue not in queues:
                 continue
-            (found,) = await self._tx.fetch(
+            ((candidates,),) = await self._tx.fetch(
                 "claim_candidates",
                 queue=ask.queue,
                 wanted=ask.wanted,
@@ -82,11 +83,11 @@ class SqliteHotForms:
                 solo=request.solo,
                 known=known,
             )
-            if found[0] == "[]":
+            if candidates == "[]":
                 continue
-            await self._tx.fetch("lease", claims=found[0], worker_id=request.worker_id, lease=request.lease)
-            await self._tx.fetch("take", claims=found[0])
-            claims += [Claim(*row) for row in _decode_rows(found[0])]
+            await self._tx.fetch("lease", claims=candidates, worker_id=request.worker_id, lease=request.lease)
+            await self._tx.fetch("take", claims=candidates)
+            claims += [Claim(*row) for row in _decode_rows(candidates)]
         return claims
 
     async def complete(self, reports: Sequence[Report]) -> Completed:
@@ -96,11 +97,14 @@ class SqliteHotForms:
         await self._tx.fetch("release", current=current)
         followed = await self._tx.fetch("followed_among", current=current) if any_waits else []
         done = msgspec.json.decode(current, type=list[str])
-        told = await emit_signal.tell(self._tx, done) if heard else False
-        return Completed(set(done), [row[0] for row in followed], told)
+        if heard:
+            await emit_signal.tell(self._tx, done)
+        return Completed(set(done), [id for (id,) in followed])
 
     async def _not_paused(self, known: Known, queues: Sequence[str]) -> tuple[Known, Sequence[str]]:
-        """Once for all rows: mostly nothing is. There is one writer, so nobody pauses anything meanwhile."""
+        """Leave out what is paused, once for all rows: mostly nothing is. There is one writer, so nobody pauses
+        anything meanwhile.
+        """
         pauses = await self._tx.fetch("pauses")
         if not pauses:
             return known, queues
@@ -159,7 +163,7 @@ class SqliteHotForms:
 
 
 def are_scattered(rowids: Sequence[int]) -> bool:
-    """Whether so many rows lie so far from each other, in whatever order, that it is worth moving them together."""
+    """Return whether so many rows lie so far from each other, in any order, that it is worth moving them together."""
     far = sum(later - sooner >= _NEAR for sooner, later in pairwise(sorted(rowids)))
     return len(rowids) >= _MANY and far > len(rowids) // 4
 

@@ -84,7 +84,7 @@ from (
     select asked.job, w.run_id, w.run_at,
         row_number() over (partition by asked.job order by w.run_at, w.run_id) as place
     from rota_ready w left join rota_stage s on s.run_id = w.run_id cross join asked
-    where asked.job = coalesce(s.pipeline, w.job) and w.run_at < asked.before and w.hold <> 3
+    where asked.job = coalesce(s.pipeline, w.job) and w.run_at < asked.before and w.hold <> {blocked}
         and coalesce(s.no, 1) = 1) as late
 where place <= :most;
 
@@ -98,7 +98,7 @@ from (
     select asked.job, w.run_id, r.run_at,
         row_number() over (partition by asked.job order by r.run_at, w.run_id) as place
     from rota_ready w left join rota_stage s on s.run_id = w.run_id cross join asked cross join rota_run r
-    where asked.job = coalesce(s.pipeline, w.job) and (w.run_at < asked.before or w.fence > 0) and w.hold <> 3
+    where asked.job = coalesce(s.pipeline, w.job) and (w.run_at < asked.before or w.fence > 0) and w.hold <> {blocked}
         and r.id = w.run_id and r.run_at < asked.before) as late
 where place <= :most;
 

@@ -20,14 +20,15 @@ run as (
 ready as (
     insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
     select id, (:queues::text[])[shape], -(:priorities::int[])[shape], run_at,
-        case when (:limit_keys::text[])[shape] is not null then case when run_at > at.now then 4 else 2 end
-            when run_at > at.now then 1 else 0 end,
+        case when (:limit_keys::text[])[shape] is not null then case when run_at > at.now then {limited_later} else {limited} end
+            when run_at > at.now then {open_later} else {open} end,
         case when (:on_losts::text[])[shape] = 'fail' then 1 else 0 end,
         0, 0, (:jobs::text[])[shape], (:job_versions::int[])[shape], (:limit_keys::text[])[shape]
     from new, at)
 select now from at;
 
 -- name: claim
+-- Skips what others have: claims never wait. It walks the index of what is open, in order, from where the worker was.
 with at as materialized (select :now as now),
 candidate as (
     select found.place
@@ -35,7 +36,7 @@ candidate as (
         as asked(queue, wanted, rank, run_at, id)
     cross join lateral (
         select w.ctid as place from rota_ready w
-        where w.hold = 0 and w.queue = asked.queue
+        where w.hold = {open} and w.queue = asked.queue
             and (w.rank, w.run_at, w.run_id) > (asked.rank, asked.run_at, asked.id)
             and w.solo <= :solo
             and w.job = any(:jobs::text[])
@@ -101,8 +102,8 @@ with run as (
     returning id, job, job_version, queue, priority, on_lost, created_at, run_at)
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select id, queue, -priority, run_at,
-    case when cast(:limit_key as text) is not null then case when run_at > created_at then 4 else 2 end
-        when run_at > created_at then 1 else 0 end,
+    case when cast(:limit_key as text) is not null then case when run_at > created_at then {limited_later} else {limited} end
+        when run_at > created_at then {open_later} else {open} end,
     case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version, cast(:limit_key as text)
 from run
 returning (select created_at from run);
@@ -114,7 +115,7 @@ values (cast(:run_id as uuid), cast(:key as text), cast(:place as int), cast(:ma
 
 -- name: hold_back
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
-update rota_ready set hold = 4 where run_id = cast(:run_id as uuid);
+update rota_ready set hold = {limited_later} where run_id = cast(:run_id as uuid);
 
 -- name: open_keys
 -- Limits under which a run waits that this worker may have; and those under which nobody waits any more. `limit 1`
@@ -123,7 +124,7 @@ select l.key, l.max, l.period from rota_limit l
 where l.shut = 0 and (
     (l.job is null or l.job = any(:jobs::text[])) and 1 = (
         select 1 from rota_ready w
-        where w.hold = 2 and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
+        where w.hold = {limited} and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
             and w.solo <= :solo
             and (w.need is null or w.need = any(:requirements::text[]) and (substr(w.need, 1, 1) <> '*' or (
@@ -133,7 +134,7 @@ where l.shut = 0 and (
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
         limit 1)
     or l.served_at < :now - :idle
-        and (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1) is null)
+        and (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1) is null)
 order by l.served_at, l.key
 limit :limit
 for update of l skip locked;
@@ -146,7 +147,7 @@ cross join unnest(:queues::text[]) as place(queue)
 cross join lateral (
     select w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end as open
     from rota_ready w
-    where w.hold = 2 and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
+    where w.hold = {limited} and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
         and w.solo <= :solo
         and (w.need is null or w.need = any(:requirements::text[]) and (substr(w.need, 1, 1) <> '*' or (
             select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
@@ -166,7 +167,7 @@ from unnest(:requirements::text[], :places::int[]) as asked(need, place)
 cross join unnest(:queues::text[]) as here(queue)
 cross join lateral (
     select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
-    where w.hold = 6 and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
+    where w.hold = {restricted} and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
         and w.solo <= :solo
         and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
         and w.job <> all(array(select name from rota_pause where kind = 'job'))
@@ -190,7 +191,7 @@ from (
     cross join lateral (
         select w.run_id, w.rank, w.run_at, w.solo, p.parent_id from rota_ready w
         cross join lateral (select parent_id from rota_replica where run_id = w.run_id limit 1) as p
-        where w.hold = 6 and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
+        where w.hold = {restricted} and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
             and w.solo <= :solo
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
@@ -288,7 +289,7 @@ select rows.schedule_id, r.id, r.plan_time, r.run_at,
         (select case when cancel_at is null then 'running' else 'cancelling' end from rota_lease where run_id = r.id),
         (select case when cancel_at is null then 'waiting' else 'cancelling' end from rota_outside where run_id = r.id),
         (select case when cancel_at is null then 'waiting' else 'cancelling' end from rota_conduct where run_id = r.id),
-        (select case when hold in (0, 2, 6) then 'queued' else 'scheduled' end from rota_ready where run_id = r.id),
+        (select case when hold in ({open}, {limited}, {restricted}) then 'queued' else 'scheduled' end from rota_ready where run_id = r.id),
         'queued'),
     (select min(started_at) from rota_attempt where run_id = r.id),
     case when r.state is not null then r.started_at else coalesce(

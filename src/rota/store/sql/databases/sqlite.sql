@@ -13,7 +13,7 @@ from (
         w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost, r.created_at,
         r.plan_time, r.covers_from, r.missed_count, w.solo
     from rota_ready w join rota_run r on r.id = w.run_id
-    where w.hold = 0 and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id) and w.solo <= :solo
+    where w.hold = {open} and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id) and w.solo <= :solo
         and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
     order by w.rank, w.run_at, w.run_id
     limit :wanted);
@@ -59,7 +59,7 @@ insert into rota_gate (run_id, key, place, max, period) values (:run_id, :key, :
 
 -- name: hold_back
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
-update rota_ready set hold = 4 where run_id = :run_id;
+update rota_ready set hold = {limited_later} where run_id = :run_id;
 
 -- name: open_keys
 -- Limits under which a run waits that this worker may have; and those under which nobody waits any more.
@@ -67,7 +67,7 @@ select l.key, l.max, l.period from rota_limit l
 where l.shut = 0 and (
     (l.job is null or l.job in (select key from json_each(:known))) and exists (
         select 1 from rota_ready w
-        where w.hold = 2 and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
+        where w.hold = {limited} and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
             and w.solo <= :solo
             and (w.need is null or w.need in (select value from json_each(:requirements))
                 and (substr(w.need, 1, 1) <> '*' or not exists (
@@ -75,14 +75,14 @@ where l.shut = 0 and (
                     where p.run_id = w.run_id and o.worker = :name)))
             and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0))
     or l.served_at < :now - :idle
-        and not exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key))
+        and not exists (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key))
 order by l.served_at, l.key
 limit :limit;
 
 -- name: limited_candidates
 -- Of replicas that are nobody's, those whose parent this worker has none of.
 select w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end from rota_ready w
-where w.hold = 2 and w.limit_key = :key and w.queue = :queue and w.solo <= :solo
+where w.hold = {limited} and w.limit_key = :key and w.queue = :queue and w.solo <= :solo
     and (w.need is null or w.need in (select value from json_each(:requirements))
         and (substr(w.need, 1, 1) <> '*' or not exists (
             select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
@@ -93,7 +93,7 @@ limit :wanted;
 
 -- name: needed_candidates
 select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
-where w.hold = 6 and w.need = :need and w.queue = :queue and w.solo <= :solo
+where w.hold = {restricted} and w.need = :need and w.queue = :queue and w.solo <= :solo
     and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
 order by w.rank, w.run_at, w.run_id
 limit :wanted;
@@ -106,7 +106,7 @@ from (
         row_number() over (partition by p.parent_id order by w.rank, w.run_at, w.run_id) as place
     from json_each(:requirements) as asked join rota_ready w on w.need = asked.value
     join rota_replica p on p.run_id = w.run_id
-    where w.hold = 6 and w.queue in (select value from json_each(:queues)) and w.solo <= :solo
+    where w.hold = {restricted} and w.queue in (select value from json_each(:queues)) and w.solo <= :solo
         and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
         and not exists (
             select 1 from rota_replica o where o.parent_id = p.parent_id and o.worker = :name and o.cleared = 0)
@@ -185,7 +185,7 @@ select rows.schedule_id, r.id, r.plan_time, r.run_at,
         (select case when cancel_at is null then 'running' else 'cancelling' end from rota_lease where run_id = r.id),
         (select case when cancel_at is null then 'waiting' else 'cancelling' end from rota_outside where run_id = r.id),
         (select case when cancel_at is null then 'waiting' else 'cancelling' end from rota_conduct where run_id = r.id),
-        (select case when hold in (0, 2, 6) then 'queued' else 'scheduled' end from rota_ready where run_id = r.id),
+        (select case when hold in ({open}, {limited}, {restricted}) then 'queued' else 'scheduled' end from rota_ready where run_id = r.id),
         'queued'),
     (select min(started_at) from rota_attempt where run_id = r.id),
     case when r.state is not null then r.started_at else coalesce(

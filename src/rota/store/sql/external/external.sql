@@ -25,6 +25,7 @@ where l.run_id = :id and l.fence = :fence
 {for_update l};
 
 -- name: lock_outside
+-- Fenced: whoever says something of a run that was taken from them finds no row.
 select o.run_id, o.fence, o.attempt, o.worker_id, o.claimed_at, o.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.job, r.overrides, j.definition, :now - coalesce(o.began_at, o.claimed_at), o.step, s.step
 from rota_outside o join rota_run r on r.id = o.run_id
@@ -61,21 +62,25 @@ where o.run_id = :id and o.fence = :fence;
 delete from rota_outside where (run_id, fence) in (select rows.id, rows.fence from {rows id id, fence int});
 
 -- name: lock_noted_outside
+-- Fenced, and in the order of ids: notes of many runs are written at once.
 select o.run_id, o.fence
 from {rows id id, fence int} join rota_outside o on o.run_id = rows.id and o.fence = rows.fence
 order by o.run_id
 {for_key_share o};
 
 -- name: lock_cancel_outside
+-- It stands where the lease of another run would: before the run.
 select cancel_at, fence from rota_outside where run_id = :id {for_update};
 
 -- name: ask_outside_to_cancel
 update rota_outside set cancel_at = coalesce(cancel_at, :now + :grace) where run_id = :id;
 
 -- name: lock_outside_of
+-- After leases, before what is ready; in the order of ids.
 select o.run_id from {rows id id} join rota_outside o on o.run_id = rows.id order by o.run_id {for_update o};
 
 -- name: lock_free_outside
+-- By whoever holds a limit, and so must not wait.
 select run_id from rota_outside where run_id = :id {for_update_skip};
 
 -- name: pace_of_lease

@@ -57,14 +57,14 @@ join rota_pause p on p.kind = 'job' and p.name in (r.job, s.job)
 where r.id = :id;
 
 -- name: count_before
-select count(*) from rota_ready w join rota_ready o on o.queue = w.queue and o.hold = 0
+select count(*) from rota_ready w join rota_ready o on o.queue = w.queue and o.hold = {open}
     and (o.rank, o.run_at, o.run_id) < (w.rank, w.run_at, w.run_id)
 where w.run_id = :id;
 
 -- name: count_own_before
 -- Like count_before, for a caller who may see only the run's own scope.
 select count(*) from rota_run m join rota_ready w on w.run_id = m.id
-join rota_ready o on o.queue = w.queue and o.hold = 0
+join rota_ready o on o.queue = w.queue and o.hold = {open}
     and (o.rank, o.run_at, o.run_id) < (w.rank, w.run_at, w.run_id)
 join rota_run r on r.id = o.run_id and r.scope_kind = m.scope_kind and r.scope_id = m.scope_id
 where m.id = :id;
@@ -81,11 +81,11 @@ select run_id, worker_id, deadline from rota_outside where deadline < :now - :la
 order by 3 limit :limit;
 
 -- name: claimable_by_queue
-select queue, count(*) from rota_ready where hold in (0, 2, 6) group by queue;
+select queue, count(*) from rota_ready where hold in ({open}, {limited}, {restricted}) group by queue;
 
 -- name: claimable_by_job
 select coalesce(s.job, w.job), count(*) from rota_ready w left join rota_stage s on s.run_id = w.run_id
-where w.hold in (0, 2, 6) group by coalesce(s.job, w.job);
+where w.hold in ({open}, {limited}, {restricted}) group by coalesce(s.job, w.job);
 
 -- name: orphaned_waits
 -- Waits of a run that has ended itself are not orphans: they go when the run ends that it waited for.

@@ -43,10 +43,12 @@ where (key = :key or substr(key, 1, length(cast(:prefix as text))) = cast(:prefi
 returning key;
 
 -- name: lock_limits
+-- Limits are locked after runs, all of a transaction at once and in the order of keys: none deadlock.
 select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
 order by l.key {for_update l};
 
 -- name: lock_free_limits
+-- A claim never waits: one that somebody else has is passed over, and so are the runs under it.
 select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
 order by l.key {for_update_skip l};
 
@@ -116,12 +118,12 @@ group by g.key;
 
 -- name: waiting_under
 select rows.key from {rows key text}
-where 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = rows.key limit 1);
+where 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = rows.key limit 1);
 
 -- name: queues_under
 -- The first and the last: mostly there is one.
-select (select w.queue from rota_ready w where w.hold = 2 and w.limit_key = rows.key order by w.queue limit 1),
-    (select w.queue from rota_ready w where w.hold = 2 and w.limit_key = rows.key order by w.queue desc limit 1)
+select (select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue limit 1),
+    (select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue desc limit 1)
 from {rows key text};
 
 -- name: shut_limits
@@ -176,7 +178,7 @@ order by g.run_id;
 -- In turn, as above. Forgotten: shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit
 -- was shut; or a rate whose time is far off, because the clock was set back. Unused: nobody is under it.
 select l.key,
-    case when l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1)
+    case when l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1)
         and case when l.period is null
             then (select count(*) from rota_gate h where h.key = l.key and h.fence is not null and (
                 1 = (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence limit 1)
@@ -204,7 +206,7 @@ order by l.key;
 -- name: emptied_too_soon
 -- Shut because nobody waited, though somebody does.
 select l.key from {rows key text} join rota_limit l on l.key = rows.key
-where l.shut = 1 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = rows.key limit 1);
+where l.shut = 1 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = rows.key limit 1);
 
 -- name: drop_limits
 -- unlocked: it skips those that somebody has; a run that comes meanwhile makes its limit again (`make_limits_of`).
@@ -228,6 +230,7 @@ on conflict (after_id, run_id) do nothing;
 delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id, kind;
 
 -- name: lock_waiting
+-- Dependents, after the runs that they wait for and before limits; in the order of ids, as every end takes them.
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
 
 -- name: waiting_for
@@ -245,11 +248,11 @@ select after_id from rota_wait where run_id = :id and kind = 0;
 -- locked by: lock_waiting
 update rota_ready set hold = case
     when run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)
-    then case when limit_key is not null then 4 when substr(need, 1, 1) = '+' then 5 when need is not null then 7
-        else 1 end
-    else case when limit_key is not null then 2 when substr(need, 1, 1) = '+' then 5 when need is not null then 6
-        else 0 end end
-where run_id in (select rows.id from {rows id id}) and hold + 0 = 3
+    then case when limit_key is not null then {limited_later} when substr(need, 1, 1) = '+' then {parent} when need is not null then {restricted_later}
+        else {open_later} end
+    else case when limit_key is not null then {limited} when substr(need, 1, 1) = '+' then {parent} when need is not null then {restricted}
+        else {open} end end
+where run_id in (select rows.id from {rows id id}) and hold + 0 = {blocked}
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
 returning run_id, queue, hold, limit_key, fence;
 
@@ -268,7 +271,7 @@ order by awaited.no;
 -- name: waiting_after
 -- Runs that wait for others, in turn, and whether there is any that they wait for.
 select w.run_id, coalesce((select 1 from rota_wait a where a.run_id = w.run_id limit 1), 0)
-from (select run_id from rota_ready where hold = 3 and run_id > :after order by run_id limit :limit) as w
+from (select run_id from rota_ready where hold = {blocked} and run_id > :after order by run_id limit :limit) as w
 order by w.run_id;
 
 -- name: pause_queue

@@ -63,6 +63,7 @@ where r.scope_kind = :kind and (:id = '' or r.scope_id = :id)
 order by live.run_id limit :limit;
 
 -- name: lock_ready_runs
+-- Ready rows before their gates and limits, in the order of ids: an end of one waits, or is seen.
 select w.run_id, w.hold, w.limit_key, w.need from {rows id id} join rota_ready w on w.run_id = rows.id
 order by w.run_id {for_update w};
 
@@ -87,10 +88,10 @@ where true;
 -- other runs, or conducts, goes on to do so first; one that an older program let wait for its limits conducts now.
 update rota_ready set limit_key = rows.key, hold = case
     when rows.key is not null
-    then case when rota_ready.hold in (0, 6) then 2 when rota_ready.hold in (1, 7) then 4 else rota_ready.hold end
-    when rota_ready.hold in (2, 4) and substr(rota_ready.need, 1, 1) = '+' then 5
-    when rota_ready.hold = 2 then case when rota_ready.need is null then 0 else 6 end
-    when rota_ready.hold = 4 then case when rota_ready.need is null then 1 else 7 end
+    then case when rota_ready.hold in ({open}, {restricted}) then {limited} when rota_ready.hold in ({open_later}, {restricted_later}) then {limited_later} else rota_ready.hold end
+    when rota_ready.hold in ({limited}, {limited_later}) and substr(rota_ready.need, 1, 1) = '+' then {parent}
+    when rota_ready.hold = {limited} then case when rota_ready.need is null then {open} else {restricted} end
+    when rota_ready.hold = {limited_later} then case when rota_ready.need is null then {open_later} else {restricted_later} end
     else rota_ready.hold end
 from {rows id id, key text}
 where rota_ready.run_id = rows.id;

@@ -36,6 +36,7 @@ delete from rota_begun where (key, at) in (
     limit :limit);
 
 -- name: due_rates
+-- Skipped if a claim has it: that shuts or opens it itself. What is passed over is due at the next look.
 select key, max, period, shut from rota_limit where opens_at <= :now order by opens_at, key limit :limit
 {for_update_skip};
 

@@ -4,7 +4,7 @@
 select queue, state, count(*), :now - min(at)
 from (
     select * from (
-        select queue, case when hold in (0, 2, 6) then 'queued' else 'scheduled' end as state, run_at as at
+        select queue, case when hold in ({open}, {limited}, {restricted}) then 'queued' else 'scheduled' end as state, run_at as at
         from rota_ready limit :most
     ) as waiting
     union all

@@ -6,32 +6,32 @@ select queue, job, count(*), min(run_at), sum(case when run_at < :now - :late th
 from (
     select * from (
         select w.queue, coalesce(s.job, w.job) as job, w.run_at
-        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 0 limit :most
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = {open} limit :most
     ) as free
     union all
     select * from (
         select w.queue, coalesce(s.job, w.job), w.run_at
-        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 2 limit :most
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = {limited} limit :most
     ) as limited
     union all
     select * from (
         select w.queue, coalesce(s.job, w.job), w.run_at
-        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 6 limit :most
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = {restricted} limit :most
     ) as needed
 ) as queued
 group by queue, job;
 
 -- name: count_scheduled
 select count(*) from (
-    select * from (select 1 from rota_ready where hold = 1 limit :most) as delayed
+    select * from (select 1 from rota_ready where hold = {open_later} limit :most) as delayed
     union all
-    select * from (select 1 from rota_ready where hold = 3 limit :most) as following
+    select * from (select 1 from rota_ready where hold = {blocked} limit :most) as following
     union all
-    select * from (select 1 from rota_ready where hold = 4 limit :most) as limited
+    select * from (select 1 from rota_ready where hold = {limited_later} limit :most) as limited
     union all
-    select * from (select 1 from rota_ready where hold = 5 limit :most) as conducting
+    select * from (select 1 from rota_ready where hold = {parent} limit :most) as conducting
     union all
-    select * from (select 1 from rota_ready where hold = 7 limit :most) as needed
+    select * from (select 1 from rota_ready where hold = {restricted_later} limit :most) as needed
 ) as scheduled;
 
 -- name: count_begun
@@ -87,11 +87,11 @@ select 1 from rota_count where span = 60 and at = :at and source = '';
 
 -- name: measure_queues
 -- One branch per hold: each is counted in the index that claims use.
-select queue, 'queued', count(*) from rota_ready where hold = 0 group by queue
+select queue, 'queued', count(*) from rota_ready where hold = {open} group by queue
 union all
-select queue, 'queued', count(*) from rota_ready where hold = 2 group by queue
+select queue, 'queued', count(*) from rota_ready where hold = {limited} group by queue
 union all
-select queue, 'queued', count(*) from rota_ready where hold = 6 group by queue
+select queue, 'queued', count(*) from rota_ready where hold = {restricted} group by queue
 union all
 select r.queue, 'running', count(*) from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
 union all
@@ -102,11 +102,11 @@ select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id 
 -- name: oldest_queued
 -- One branch per hold, each in its own index, as in measure_queues.
 select queue, min(oldest) from (
-    select queue, min(run_at) as oldest from rota_ready where hold = 0 group by queue
+    select queue, min(run_at) as oldest from rota_ready where hold = {open} group by queue
     union all
-    select queue, min(run_at) from rota_ready where hold = 2 group by queue
+    select queue, min(run_at) from rota_ready where hold = {limited} group by queue
     union all
-    select queue, min(run_at) from rota_ready where hold = 6 group by queue
+    select queue, min(run_at) from rota_ready where hold = {restricted} group by queue
 ) as queued group by queue;
 
 -- name: begin_measuring

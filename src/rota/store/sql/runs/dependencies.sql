@@ -10,7 +10,7 @@ select rows.run_id, rows.after_id, rows.kind from {rows run_id id, after_id id, 
 where true;
 
 -- name: hold_for_runs
-update rota_ready set hold = 3 where run_id in (select rows.id from {rows id id});
+update rota_ready set hold = {blocked} where run_id in (select rows.id from {rows id id});
 
 -- name: insert_followed
 insert into rota_followed (run_id, no, after_id, kind)
@@ -38,7 +38,7 @@ with recursive beyond(run_id, after_id, kind) as (
 select run_id, after_id, kind from beyond;
 
 -- name: drop_waiting
-delete from rota_ready where run_id in (select rows.id from {rows id id}) and hold + 0 = 3
+delete from rota_ready where run_id in (select rows.id from {rows id id}) and hold + 0 = {blocked}
 returning run_id, attempt, fence;
 
 -- name: end_in_vain

@@ -68,8 +68,8 @@ order by j.name;
 -- One statement, so that a run that is being claimed is counted once.
 select queue, sum(running), sum(queued), sum(scheduled)
 from (
-    select queue, 0 as running, sum(case when hold in (0, 2, 6) then 1 else 0 end) as queued,
-        sum(case when hold in (1, 3, 4, 5, 7) then 1 else 0 end) as scheduled
+    select queue, 0 as running, sum(case when hold in ({open}, {limited}, {restricted}) then 1 else 0 end) as queued,
+        sum(case when hold in ({open_later}, {blocked}, {limited_later}, {parent}, {restricted_later}) then 1 else 0 end) as scheduled
     from rota_ready group by queue
     union all
     select r.queue, count(*), 0, 0 from rota_lease l join rota_run r on r.id = l.run_id group by r.queue

@@ -36,6 +36,7 @@ where key = :key;
 update rota_unique set run_id = :run_id where key = :key;
 
 -- name: lock_ready
+-- The ready row before the run, as a cancel and a claim take them. None: somebody has the run by now.
 select w.fence, w.hold, r.run_at from rota_ready w join rota_run r on r.id = w.run_id where w.run_id = :id {for_update w};
 
 -- name: replace_run
@@ -49,11 +50,11 @@ where id = :id;
 update rota_ready set queue = :queue, attempt = 0, rank = -cast(:priority as int), job_version = :job_version,
     run_at = coalesce(:run_at, :now + :delay), need = cast(:need as text),
     limit_key = case when substr(cast(:need as text), 1, 1) = '+' then null else cast(:limit_key as text) end,
-    hold = case when hold = 3 then 3
-        when substr(cast(:need as text), 1, 1) = '+' then 5
+    hold = case when hold = {blocked} then {blocked}
+        when substr(cast(:need as text), 1, 1) = '+' then {parent}
         when coalesce(:run_at, :now + :delay) > :now then
-            case when cast(:limit_key as text) is not null then 4 when cast(:need as text) is not null then 7 else 1 end
-        when cast(:limit_key as text) is not null then 2 when cast(:need as text) is not null then 6 else 0 end,
+            case when cast(:limit_key as text) is not null then {limited_later} when cast(:need as text) is not null then {restricted_later} else {open_later} end
+        when cast(:limit_key as text) is not null then {limited} when cast(:need as text) is not null then {restricted} else {open} end,
     solo = case when :on_lost = 'fail' then 1 else 0 end
 where run_id = :id
 returning hold, run_at;
@@ -69,6 +70,7 @@ order by l.run_id
 {for_update l};
 
 -- name: lock_expired
+-- Only leases are locked, and what a report has at this moment is left to it: it counts.
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.need
 from rota_lease l join rota_run r on r.id = l.run_id
@@ -95,9 +97,9 @@ where true;
 -- A run with two lost attempts is a suspect. The limit keeps that a probe.
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
 select r.id, coalesce(s.queue, r.queue), -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
-    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end
-        when r.need is not null then case when rows.delay > 0 then 7 else 6 end
-        when rows.delay > 0 then 1 else 0 end,
+    case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end
+        when r.need is not null then case when rows.delay > 0 then {restricted_later} else {restricted} end
+        when rows.delay > 0 then {open_later} else {open} end,
     case when r.on_lost = 'fail' then 1
         when (select count(*) from (select 1 from rota_attempt a where a.run_id = r.id and a.outcome = 'lost' limit 2)
             as lost) = 2 then 2
@@ -146,15 +148,16 @@ select run_id, fence from rota_lease where worker_id = :worker_id;
 -- name: promote
 -- Taken once, as in `unblock_limits`.
 with taken as materialized (
-    select run_id from rota_ready where hold = 1 and run_at <= :now order by run_at limit :limit {for_update_skip})
-update rota_ready set hold = case when limit_key is null then 0 else 2 end
+    select run_id from rota_ready where hold = {open_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
+update rota_ready set hold = case when limit_key is null then {open} else {limited} end
 where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
 -- name: promote_limited
+-- Taken first, then updated: the walk along the index stops at the limit, however many wait.
 with taken as materialized (
-    select run_id from rota_ready where hold = 4 and run_at <= :now order by run_at limit :limit {for_update_skip})
-update rota_ready set hold = 2
+    select run_id from rota_ready where hold = {limited_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
+update rota_ready set hold = {limited}
 where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
@@ -164,11 +167,11 @@ returning run_id, queue, limit_key;
 select min(due.at) - :now, max(case when due.needed = 1 and due.at <= :now then 1 else 0 end),
     (select opens_at from rota_limit where opens_at is not null order by opens_at limit 1) - :now
 from (
-    select (select run_at from rota_ready where hold = 1 order by run_at limit 1) as at, 0 as needed
+    select (select run_at from rota_ready where hold = {open_later} order by run_at limit 1) as at, 0 as needed
     union all
-    select (select run_at from rota_ready where hold = 4 order by run_at limit 1), 0
+    select (select run_at from rota_ready where hold = {limited_later} order by run_at limit 1), 0
     union all
-    select (select run_at from rota_ready where hold = 7 order by run_at limit 1), 1) as due;
+    select (select run_at from rota_ready where hold = {restricted_later} order by run_at limit 1), 1) as due;
 
 -- name: drop_ready
 delete from rota_ready where run_id = :id returning attempt, fence, hold;
@@ -179,6 +182,7 @@ update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, fini
 where id = :id;
 
 -- name: lock_lease
+-- The lease before the run: a report that ends it holds the lease first.
 select cancel_at, fence from rota_lease where run_id = :id {for_update};
 
 -- name: ask_to_cancel
@@ -189,18 +193,23 @@ update rota_lease set cancel_at = coalesce(cancel_at, :now + :grace) where run_i
 update rota_run set reason = coalesce(reason, :reason), cancelled_by = coalesce(cancelled_by, :actor) where id = :id;
 
 -- name: lock_leases_of
+-- First of all places of a run, and in the order of ids: reports take leases so.
 select l.run_id from {rows id id} join rota_lease l on l.run_id = rows.id order by l.run_id {for_update l};
 
 -- name: lock_runs
+-- After leases and ready rows, before limits; in the order of ids.
 select r.id from {rows id id} join rota_run r on r.id = rows.id order by r.id {for_update r};
 
 -- name: lock_free_runs
+-- By whoever holds a limit, and so must not wait for a run: its end waits for that limit.
 select r.id from {rows id id} join rota_run r on r.id = rows.id order by r.id {for_update_skip r};
 
 -- name: lock_free_lease
+-- By whoever holds a ready row or a limit: to wait for a lease would be out of order.
 select run_id from rota_lease where run_id = :id {for_update_skip};
 
 -- name: lock_free_ready
+-- By whoever holds a limit, and so must not wait.
 select run_id from rota_ready where run_id = :id {for_update_skip};
 
 -- name: skipped_among

@@ -1,6 +1,7 @@
 -- Runs with replicas: who conducts them, and whose each replica is.
 
 -- name: lock_free_conducts
+-- By a claim, which never waits. Whoever has this lock alone gives replicas of the parent to a name.
 select c.run_id from {rows id id} join rota_conduct c on c.run_id = rows.id
 where c.cancel_at is null order by c.run_id {for_update_skip c};
 
@@ -12,13 +13,15 @@ select p.parent_id from {rows id id} join rota_replica p on p.parent_id = rows.i
 where p.worker = :name and p.cleared = 0;
 
 -- name: lock_open_replicas
+-- After their parents. `hold + 0`: by the ids, not by the index of what is ready (see pinned_plans.py).
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id
-where w.hold + 0 in (2, 6) and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
+where w.hold + 0 in ({limited}, {restricted}) and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
 
 -- name: give_replicas
 update rota_replica set worker = :name where run_id in (select rows.id from {rows id id}) and worker is null;
 
 -- name: lock_conducts
+-- In the order of ids: two reports of replicas of the same parents must not deadlock.
 select c.run_id from {rows id id} join rota_conduct c on c.run_id = rows.id order by c.run_id {for_update c};
 
 -- name: look_at_conducts
@@ -28,6 +31,7 @@ update rota_conduct set look = 1 where run_id in (select rows.id from {rows id i
 update rota_replica set worker = null where run_id in (select rows.id from {rows id id}) and bound = 0;
 
 -- name: lock_conduct
+-- A parent that conducts is in this table alone: its lock stands where the lease of another run would.
 select cancel_at, fence from rota_conduct where run_id = :id {for_update};
 
 -- name: cancel_conduct
@@ -36,14 +40,15 @@ update rota_conduct set cancel_at = :now, look = 1 where run_id = :id;
 -- name: work_to_conduct
 -- How soon the next one is due (µs), whether something happened to replicas, and whether there are any. The order makes the
 -- partial index the cheapest way: without it, PostgreSQL may read the whole table to learn that nothing happened.
-select (select run_at from rota_ready where hold = 5 order by run_at limit 1) - :now,
+select (select run_at from rota_ready where hold = {parent} order by run_at limit 1) - :now,
     (select count(*) from (select 1 from rota_conduct where look = 1 order by run_id limit 1) as looks),
     (select count(*) from (select 1 from rota_conduct limit 1) as conducts);
 
 -- name: lock_due_conducts
+-- Any number of processes begin replicas at once: what one of them is at, the others pass over.
 select w.run_id, w.fence, w.attempt, w.run_at, r.job, r.queue, r.scope_kind, r.scope_id
 from rota_ready w join rota_run r on r.id = w.run_id
-where w.hold = 5 and w.run_at <= :now and (w.run_at, w.run_id) > (:after_at, :after_id)
+where w.hold = {parent} and w.run_at <= :now and (w.run_at, w.run_id) > (:after_at, :after_id)
     and not exists (select 1 from rota_pause p
         where p.kind = 'job' and p.name = w.job or p.kind = 'queue' and p.name = w.queue)
 order by w.run_at, w.run_id limit :limit {for_update_skip w};
@@ -62,7 +67,7 @@ where true;
 
 -- name: insert_replica_readies
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
-select r.id, r.queue, -r.priority, r.run_at, case when rows.limit_key is null then 6 else 2 end, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
+select r.id, r.queue, -r.priority, r.run_at, case when rows.limit_key is null then {restricted} else {limited} end, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
     r.job_version, rows.limit_key, coalesce('@' || rows.worker, r.need)
 from {rows id id, worker text, limit_key text} join rota_run r on r.id = rows.id
 where true;
@@ -80,6 +85,7 @@ where true
 on conflict (after_id, run_id) do nothing;
 
 -- name: lock_looks
+-- Decided under the lock of the parent; what another process is at is passed over.
 select c.run_id, c.fence, c.attempt, c.policy, c.since, c.cancel_at, r.job, r.queue, r.scope_kind, r.scope_id
 from rota_conduct c join rota_run r on r.id = c.run_id
 where c.look = 1 order by c.run_id limit :limit {for_update_skip c};
@@ -124,6 +130,7 @@ join rota_ready w on w.run_id = p.run_id
 order by p.run_id;
 
 -- name: lock_replica_of_absent
+-- Fenced by the name: if another worker has it by now, no row is found.
 select w.queue, r.need from rota_ready w join rota_replica p on p.run_id = w.run_id join rota_run r on r.id = w.run_id
 where w.run_id = :id and p.worker = :worker {for_update w};
 
@@ -144,6 +151,7 @@ select p.worker from rota_replica p where p.run_id = :id;
 delete from rota_replica where parent_id in (select rows.id from {rows id id});
 
 -- name: runs_of_parents
+-- After their parents. One that somebody has at this moment goes with the next bite.
 select r.id from {rows id id} join rota_run r on r.parent_id = rows.id where r.state is not null {for_update_skip r};
 
 -- name: was_cleared_by

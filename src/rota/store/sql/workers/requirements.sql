@@ -39,17 +39,18 @@ update rota_run set need = rows.need from {rows id id, need text} where rota_run
 -- wait for its limits, and no claim would ever find it there.
 update rota_ready set need = rows.need, limit_key = case when substr(rows.need, 1, 1) = '+' then null else limit_key end,
     hold = case
-    when hold = 3 then 3
-    when substr(rows.need, 1, 1) = '+' then 5
-    when hold in (2, 4) then hold
-    when rows.need is null then case when hold in (0, 6) then 0 else 1 end
-    when hold in (0, 6) then 6 else 7 end
+    when hold = {blocked} then {blocked}
+    when substr(rows.need, 1, 1) = '+' then {parent}
+    when hold in ({limited}, {limited_later}) then hold
+    when rows.need is null then case when hold in ({open}, {restricted}) then {open} else {open_later} end
+    when hold in ({open}, {restricted}) then {restricted} else {restricted_later} end
 from {rows id id, need text} where rota_ready.run_id = rows.id;
 
 -- name: promote_needed
+-- Taken first, then updated: the walk along the index stops at the limit, however many wait.
 with taken as materialized (
-    select run_id from rota_ready where hold = 7 and run_at <= :now order by run_at limit :limit {for_update_skip})
-update rota_ready set hold = 6
+    select run_id from rota_ready where hold = {restricted_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
+update rota_ready set hold = {restricted}
 where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
@@ -65,10 +66,12 @@ union all
 select r.id, r.overrides, r.need, r.queue from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job;
 
 -- name: lock_leases_to_restrict
+-- Leases first, then what is ready, then runs: the order of reports and cancels.
 select l.run_id, l.fence, l.worker_id, l.cancel_at from {rows id id} join rota_lease l on l.run_id = rows.id
 order by l.run_id {for_update l};
 
 -- name: lock_ready_of
+-- After leases: a run that was claimed in between is met there in the next round.
 select w.run_id, w.fence from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
 
 -- name: neither_held_nor_ready

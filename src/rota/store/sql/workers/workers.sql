@@ -35,6 +35,7 @@ where held.place <= :most
 order by held.worker_id, held.place;
 
 -- name: lock_workers
+-- In the order of ids, so that two operators who ask the same workers do not deadlock.
 select w.id, w.settings, w.asked from {rows id text} join rota_worker w on w.id = rows.id order by w.id {for_update w};
 
 -- name: ask_workers
