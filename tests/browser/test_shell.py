@@ -107,7 +107,7 @@ async def test_a_token_that_may_not_look_can_be_signed_out_of(sqlite_url: str, p
         await page.goto(f"{dashboard.url}/runs")
         await page.get_by_label("Token").fill(token)
         await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("alert")).to_contain_text("it needs viewer")
+        await expect(page.get_by_role("alert")).to_contain_text("needs viewer")
         await page.get_by_role("button", name="Signed in").click()
         await page.get_by_role("menuitem", name="Sign out").click()
         await expect(page.get_by_label("Token")).to_be_visible()

@@ -293,7 +293,7 @@ async def test_a_role_that_may_not(guarded: Rota, guarded_site: Site) -> None:
     issued = await (await guarded.connect()).tokens.create("reader", Role.VIEWER)
     async with RemoteClient(guarded_site.url, issued.secret) as client:
         assert await client.list() == []
-        with pytest.raises(Forbidden, match="token:reader is viewer"):
+        with pytest.raises(Forbidden, match="token:reader has the role viewer"):
             await client.pause_job("hello")
 
 

@@ -72,8 +72,8 @@ def test_show_and_explain_tell_who_follows_whom() -> None:
     ("given", "code", "words"),
     [
         (["--after", "beef"], 4, "there is no run 'beef'"),
-        (["--after-any-end"], 2, "--after-any-end says how to follow"),
-        (["--otherwise", "cancel"], 2, "--otherwise says how to follow"),
+        (["--after-any-end"], 2, "--after-any-end needs --after"),
+        (["--otherwise", "cancel"], 2, "--otherwise needs --after"),
         (["--after", "beef", "--after-any-end", "--otherwise", "skip"], 2, "not both"),
         (["--after", "nobody"], 2, "has the ref 'nobody'"),
     ],

@@ -58,7 +58,7 @@ def test_it_is_shown_since_when_until_when_and_under_which_fence(waiting: str) -
     assert told["wait_until"] == found["wait_until"]
     explained = answer("explain", waiting)
     assert explained["facts"]["step"] == "approval"
-    assert "somebody outside who ends its step 'approval', under fence 1" in " ".join(explained["words"])
+    assert "an external worker to end its step 'approval', under fence 1" in " ".join(explained["words"])
     (listed,) = answer("run", "ls", "--state", "waiting")["items"]
     assert listed["id"] == waiting
 

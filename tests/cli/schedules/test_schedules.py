@@ -266,7 +266,7 @@ def test_simulate_tries_policies_out_and_stores_nothing() -> None:
     assert rota(*ask).stdout.splitlines()[0].split("\t")[:2] == ["2026-06-01T01:00:00Z", "run"]
     assert "has no .." in refused(2, *ask, "--outage", "1h")
     assert "before it begins" in refused(2, *ask, "--outage", "+4h..+1h")
-    assert "longer than 0s" in refused(2, *ask[:-1], "0s")
+    assert "must be positive, not 0s" in refused(2, *ask[:-1], "0s")
     assert "is not a duration" in refused(2, *ask, "--duration", "soon")
     assert answer("schedule", "get", "news")["revision"] == 1
 

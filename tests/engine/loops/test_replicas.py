@@ -521,7 +521,7 @@ async def test_an_explanation_tells_of_each_replica(either: Harness) -> None:
     run = await begun(either, replicas=2)
     worker = await claimed(either, "a")
     words = (await either.client.explain(run.id)).words
-    assert f"Replica {await only(worker)} of worker a is running." in words
+    assert f"Replica {await only(worker)} for worker a is running." in words
     assert len(words) == 3
 
 

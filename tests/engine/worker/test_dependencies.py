@@ -110,7 +110,7 @@ async def test_what_is_refused_leaves_nothing(either: Harness) -> None:
         await number.options(after=["beef"]).aenqueue(1)
     with pytest.raises(Invalid, match="did you mean 'first'"):
         await either.app.aenqueue_many([number.options(ref="first").order(1), number.options(after=["fist"]).order(2)])
-    with pytest.raises(Invalid, match="ring: a → b → a"):
+    with pytest.raises(Invalid, match="cycle: a → b → a"):
         await either.app.aenqueue_many(
             [number.options(ref="a", after=["b"]).order(1), number.options(ref="b", after=["a"]).order(2)]
         )

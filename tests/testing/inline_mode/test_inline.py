@@ -188,7 +188,7 @@ def test_runs_that_follow_others_are_called_after_them_or_not_at_all(app: Rota) 
         assert inlined.runs[-1].skipped == f"run {vain.id} was skipped"
         with pytest.raises(UnknownRun):
             total.options(after=["beef"]).enqueue()
-        with pytest.raises(Invalid, match="ring"):
+        with pytest.raises(Invalid, match="cycle"):
             app.enqueue_many([number.options(ref=a, after=[b]).order(1) for a, b in ("xy", "yx")])
 
 

@@ -50,7 +50,7 @@ export function SignInForm({ onDone }: { onDone: () => void }) {
       <Field name={t.token} hint={t.signInAbout}>
         <input type="password" autoComplete="current-password" required autoFocus value={token} onChange={(event) => setToken(event.target.value)} />
       </Field>
-      <DocumentProblem problem={problem} wait={wait} />
+      <SignInProblem problem={problem} wait={wait} />
       <div>
         <Button type="submit" look="primary" busy={busy} disabled={wait > 0}>
           {t.signIn}
@@ -60,7 +60,7 @@ export function SignInForm({ onDone }: { onDone: () => void }) {
   );
 }
 
-function DocumentProblem({ problem, wait }: { problem: Problem | null; wait: number }) {
+function SignInProblem({ problem, wait }: { problem: Problem | null; wait: number }) {
   const t = useWords(shellWords);
   if (!problem || (problem.code === "too-many-tries" && wait <= 0)) return null;
   if (problem.code !== "too-many-tries" && problem.code !== "not-signed-in") return <ProblemNotice problem={problem} />;

@@ -86,7 +86,7 @@ export const runsWords = words({
     error: "Error",
     explain: "Explain",
     progress: "Progress",
-    related: "RelatedRun runs",
+    related: "Related runs",
     follows: "Follows",
     followedBy: "Followed by",
     replicas: "Replicas",

@@ -1,4 +1,4 @@
-/** RelatedRun runs: parents, children and replicas. */
+/** Related runs: parents, children and replicas. */
 import type { ReactNode } from "react";
 import { useGet } from "../../../api/hooks";
 import type { Page } from "../../../api/client";
