@@ -48,8 +48,8 @@ class Batcher(Generic[Item, Answer]):
         except (Invalid, NotFound) as error:
             if len(batch) == 1:
                 _refuse(batch, error)
-            for one in batch if len(batch) > 1 else ():  # one of them spoils it for all: each on its own
-                await self._send_batch([one])
+            for entry in batch if len(batch) > 1 else ():  # one of them spoils it for all: each on its own
+                await self._send_batch([entry])
         except BaseException as error:
             _refuse(batch, error)
             if not isinstance(error, Exception):

@@ -34,8 +34,8 @@ class Columns(Sequence[Row]):
 
     def after(self, first: int) -> Iterator[Row]:
         """Iterate over the rows from that one on."""
-        left = self._count - first
-        columns = [column[first:] if len(column) > 1 else repeat(column[0], left) for column in self.columns]
+        count = self._count - first
+        columns = [column[first:] if len(column) > 1 else repeat(column[0], count) for column in self.columns]
         return zip(*columns, strict=True)
 
     @overload

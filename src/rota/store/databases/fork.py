@@ -22,9 +22,9 @@ _all_open: weakref.WeakSet[Forkable] = weakref.WeakSet()
 _closed_for_fork: list[Forkable] = []
 
 
-def close_at_forks(one: Forkable) -> None:
+def close_at_forks(resource: Forkable) -> None:
     """Close it before forks. The caller holds the lock."""
-    _all_open.add(one)
+    _all_open.add(resource)
 
 
 def _before_fork() -> None:
@@ -33,13 +33,13 @@ def _before_fork() -> None:
     """
     lock.acquire()
     _closed_for_fork.extend(_all_open)
-    for one in _closed_for_fork:
-        one.before_fork()
+    for resource in _closed_for_fork:
+        resource.before_fork()
 
 
 def _after_fork(*, in_child: bool) -> None:
-    for one in _closed_for_fork:
-        one.after_fork(in_child=in_child)
+    for resource in _closed_for_fork:
+        resource.after_fork(in_child=in_child)
     _closed_for_fork.clear()
     lock.release()
 

@@ -40,7 +40,7 @@ class SqliteSession:
     def __init__(self, tx: SqliteTx, thread: ThreadPoolExecutor) -> None:
         self._tx = tx
         self._thread = thread
-        self._alone = contextlib.ExitStack()
+        self._write_lock = contextlib.ExitStack()
         self._is_given_up = False
         self._is_closed = False
         self.connection = tx.connection
@@ -69,7 +69,7 @@ class SqliteSession:
             raise
 
     def begin(self) -> None:
-        self._alone.enter_context(self._tx.writing())
+        self._write_lock.enter_context(self._tx.writing())
         self._tx.control("begin immediate")
 
     def commit(self) -> None:
@@ -92,7 +92,7 @@ class SqliteSession:
         if not self._is_closed:
             self._is_closed = True
             self._tx.roll_back()
-            self._alone.close()
+            self._write_lock.close()
             self._tx.close()
 
 

@@ -41,7 +41,7 @@ _BROKEN = (
     asyncpg.InternalClientError,  # the server has said goodbye, and the connection was used before it was closed
     ConnectionError,
 )
-_ASKED_AGAIN: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_RETRIED: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
 class PostgresTx:
@@ -114,11 +114,11 @@ class Statements:
         self._compiled: dict[str, Statement] = {}
 
     def named(self, name: str) -> Statement:
-        found = self._compiled.get(name)
-        if found is None:
-            found = compile_statement(name, POSTGRES, manual_clock=self.manual_clock is not None)
-            self._compiled[name] = found
-        return found
+        statement = self._compiled.get(name)
+        if statement is None:
+            statement = compile_statement(name, POSTGRES, manual_clock=self.manual_clock is not None)
+            self._compiled[name] = statement
+        return statement
 
 
 class PostgresDatabase:
@@ -137,8 +137,8 @@ class PostgresDatabase:
         self._closed = False
         self._notifier = Notifier(self._send_notification)
         self._listener: Listener | None = None
-        self._aside: PostgresDatabase | None = None
-        self._silence = (
+        self._session_pool: PostgresDatabase | None = None
+        self._stuck = (
             None if self._pooled else StuckConnections(self.connect)
         )  # a pooler's processes are not ours to ask for
 
@@ -184,10 +184,10 @@ class PostgresDatabase:
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
         if deadline is not None:
-            return await self._patiently(work, repeatable, deadline)
+            return await self._with_deadline(work, repeatable, deadline)
         return await self._within(PINNED, work, repeatable=repeatable)
 
-    async def _patiently(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
+    async def _with_deadline(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
         """Run it on a connection of its own: each of the others has the usual deadline built in."""
         patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1)
         try:
@@ -209,11 +209,11 @@ class PostgresDatabase:
         """The server has it at hand for all its connections."""
 
     async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
-        again = _ASKED_AGAIN + (_BROKEN if repeatable else ())
+        again = _RETRIED + (_BROKEN if repeatable else ())
         for tries_left in reversed(range(_TRIES)):
             try:
                 async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
-                    return await self._answered(connection, settings, work)
+                    return await self._watched(connection, settings, work)
             except TimeoutError as error:
                 self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
                 raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
@@ -224,15 +224,15 @@ class PostgresDatabase:
                     raise translated(error, self.deadline) from error
         raise AssertionError("unreachable")
 
-    async def _answered(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+    async def _watched(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
         """Or the connection breaks, if nobody is at its other end."""
-        if self._silence is None:
+        if self._stuck is None:
             return await self._transaction(connection, settings, work)
-        self._silence.begin(connection)
+        self._stuck.begin(connection)
         try:
             return await self._transaction(connection, settings, work)
         finally:
-            self._silence.end(connection)
+            self._stuck.end(connection)
 
     def _forget_idle(self) -> None:
         while connection := self._pop_idle():
@@ -266,9 +266,9 @@ class PostgresDatabase:
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[PostgresSession]:
         """Open a session on connections aside: whoever works in them may need one of ours before he is done."""
-        if self._aside is None:
-            self._aside = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
-        async with self._aside._connection() as connection:
+        if self._session_pool is None:
+            self._session_pool = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
+        async with self._session_pool._connection() as connection:
             begin = f"begin; {self._limits()}"
             await connection.execute(begin)
             session = PostgresSession(connection, self._statements)
@@ -305,10 +305,10 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         self._closed = True
-        if self._silence:
-            await self._silence.close()
-        if self._aside:
-            await self._aside.close()
+        if self._stuck:
+            await self._stuck.close()
+        if self._session_pool:
+            await self._session_pool.close()
         await self._notifier.flush()
         if self._listener:
             await self._listener.close()
@@ -342,8 +342,8 @@ def translated(error: BaseException, deadline: timedelta) -> RotaError:
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return Unavailable(f"the database has no rota tables: {error}", hint="run `rota migrate`")
         case asyncpg.InvalidSQLStatementNameError() | asyncpg.DuplicatePreparedStatementError():
-            said = str(error).splitlines()[0]  # the driver's advice below is for those who call it themselves
-            return BadConfig(f"PostgreSQL: {said}", hint="behind a pooler, add ?pooler=transaction to the URL")
+            message = str(error).splitlines()[0]  # the driver's advice below is for those who call it themselves
+            return BadConfig(f"PostgreSQL: {message}", hint="behind a pooler, add ?pooler=transaction to the URL")
         case asyncpg.QueryCanceledError():
             return DeadlineExceeded("a statement", deadline.total_seconds())
         case TimeoutError():

@@ -74,14 +74,14 @@ class Hints:
 
     def _watch(self, wake: threading.Event) -> None:
         file: OpenFile | None = None
-        seen = None
+        last_version = None
         while not wake.wait(_WATCH_SECONDS):
             try:
                 if file is not None and file.is_stale:
                     openings_of(self._path).close(file)
                     file = None
                 if file is None:
-                    file, seen = open_for_looking(self._path, _at_the_next_look), None
+                    file, last_version = open_for_looking(self._path, _at_the_next_look), None
                 file.require_same()
                 ((version,),) = file.connection.execute("pragma data_version").fetchall()
             except FileReplaced as error:
@@ -90,9 +90,9 @@ class Hints:
                 continue
             except apsw.Error:
                 continue  # hints only: polling finds everything without them
-            if seen is not None and version != seen:
+            if last_version is not None and version != last_version:
                 self.tell([None])
-            seen = version
+            last_version = version
         if file:
             openings_of(self._path).close(file)
 
@@ -107,7 +107,7 @@ _all_hints: dict[str, Hints] = {}
 def hints_of(path: str) -> Hints:
     """`path` is absolute."""
     with fork.lock:
-        found = _all_hints.get(path)
-        if found is None:
-            found = _all_hints[path] = Hints(path)
-        return found
+        hints = _all_hints.get(path)
+        if hints is None:
+            hints = _all_hints[path] = Hints(path)
+        return hints

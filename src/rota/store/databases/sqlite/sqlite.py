@@ -78,10 +78,10 @@ class SqliteTx:
         self.woken.update(queues)
 
     def _statement(self, name: str) -> Statement:
-        found = self._statements.get(name)
-        if found is None:
-            found = self._statements[name] = compile_statement(name, SQLITE, manual_clock=True)
-        return found
+        statement = self._statements.get(name)
+        if statement is None:
+            statement = self._statements[name] = compile_statement(name, SQLITE, manual_clock=True)
+        return statement
 
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
         if rows is not None and not self._statement(statement).columns:
@@ -312,16 +312,16 @@ def _connections_to(path: str, manual_clock: Clock | None) -> _Connections:
     """Find or make the connections of a file. The caller holds the lock of forks."""
     if manual_clock is not None:
         return _Connections(path, manual_clock)
-    found = _shared.get(path)
-    if found is None or not found.current:
-        found = _shared[path] = _Connections(path, HostClock())
-    return found
+    connections = _shared.get(path)
+    if connections is None or not connections.current:
+        connections = _shared[path] = _Connections(path, HostClock())
+    return connections
 
 
 def is_open_here(path: str) -> bool:
     """Return whether this process has that file open through rota."""
-    found = _shared.get(os.path.realpath(path))
-    return found is not None and len(found.users) > 0
+    connections = _shared.get(os.path.realpath(path))
+    return connections is not None and len(connections.users) > 0
 
 
 def _use_wal(connection: apsw.Connection) -> None:
