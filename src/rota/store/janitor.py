@@ -45,6 +45,7 @@ class Upkeep:
             for job in await self._look(find_jobs):
                 try:
                     total += await prune_job(job, retention_of(job), thorough=thorough)
+                # Told at the end: one job's broken retention must not let the tables of all others grow.
                 except Exception as error:
                     log.warning("job %s: %s", job, error)
                     troubles.append(error)
@@ -69,11 +70,14 @@ class Upkeep:
         after, batches = (_FIRST_KEY, None) if thorough else (self._keys_to, _KEY_BATCHES)
         while batches is None or batches > 0:
             keys = await self._look(partial(prune.stale_keys, after=after))
+            # Dropped in another transaction than the look: the statement checks each key again, because it may have got
+            # a new holder in between.
             if keys.found:
                 await self._database.transact(prune.drop_keys(keys.found))
             after = keys.last or _FIRST_KEY
             if keys.last is None:
                 break
+            # Counted down also after an empty batch: what is bounded is the walk, not the number of keys that go.
             batches = None if batches is None else batches - 1
             await asyncio.sleep(0)
         self._keys_to = after

@@ -48,6 +48,7 @@ class Columns(Sequence[Row]):
 
 def column(values: Column) -> Column:
     """One value, if that is what all of them say."""
+    # The ends first: counting goes through all, and mostly the ends differ already.
     same = len(values) > 1 and values[0] == values[-1] and values.count(values[0]) == len(values)
     return values[:1] if same else values
 

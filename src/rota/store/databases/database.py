@@ -168,5 +168,7 @@ def drive(body: Any) -> Any:
         body.send(None)
     except StopIteration as stop:
         return stop.value
+    # Closed here, so that its `finally` blocks run in the thread that owns the connection, not wherever the garbage
+    # collector finds it.
     body.close()
     raise RuntimeError("a transaction's body waited for something other than its statements")

@@ -81,6 +81,7 @@ def _bound(text: str, values: dict[str, Any], style: str) -> tuple[str, Any]:
 
 
 def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
+    # SQLite has no clock for all its users: the host's, as in rota's own writer.
     now = HostClock().micros()
     due = run.run_at if run.run_at is not None else now + run.delay
     insert = blocks("sqlite")["insert_run"].strip().rstrip(";")

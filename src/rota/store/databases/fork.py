@@ -31,7 +31,10 @@ def _before_fork() -> None:
     """Close every file. SQLite's knowledge of its locks is per process and copied by a fork, the locks are not: a child
     that opens a file which was open at the fork holds no lock, and loses what it writes once the parent closes its own.
     """
+    # Lock order: this lock, then each resource's own. Both are kept over the fork and released by parent and child: a
+    # lock that another thread holds at that moment would stay locked in the child for ever.
     lock.acquire()
+    # A list with strong references: what is closed here must still exist to release its lock.
     _closed_for_fork.extend(_all_open)
     for resource in _closed_for_fork:
         resource.before_fork()

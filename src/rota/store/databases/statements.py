@@ -247,6 +247,7 @@ def compile_sql(name: str, text: str, dialect: Dialect, *, manual_clock: bool) -
         text = re.sub(r"(?<![:\w]):now\b", dialect.now, text)
     parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
     if dialect.numbered:
+        # Bound only with a manual clock: in `:now - :age` PostgreSQL could not tell what type it is.
         text = re.sub(r"(?<![:\w]):now\b", ":now::bigint", text)
         text = _PARAMETER.sub(lambda match: f"${parameters.index(match.group(1)) + 1}", text)
     return Statement(name, text, parameters, columns)

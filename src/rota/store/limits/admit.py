@@ -61,8 +61,11 @@ async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ())
     """
     gates = {gate.key: (run.claimed_as, gate) for run in runs for gate in run.gates if gate.decides}
     if gates:
+        # Lock order: runs before limits. Whoever ends a run holds its row while it waits for the run's limits, so a run
+        # that was first locked under a limit's lock would deadlock with its end.
         await cancel.reserve(tx, [*followed, *await _runs_to_stop(tx, runs)])
         rows = [_limit_row(gate, job, _NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
+        # A missing row cannot be locked: two first enqueues under a key would both count nobody, and both be admitted.
         await tx.fetch("make_limits", rows)
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
 
@@ -111,6 +114,7 @@ async def admit(
             refused = refuse and decision.refused
             answers.append(Refused(run, decision.gate, decision.reason) if refused else Skipped(run, decision.reason))
             continue
+        # After the limits have let it be: it takes the run's unique key, which a run that is skipped must not keep.
         if unless is not None and (reason := await unless(run.id)) is not None:
             answers.append(Skipped(run, reason))
             continue
@@ -158,6 +162,7 @@ async def _stop(
 ) -> list[str]:
     """The oldest give way: first those that are there, which it returns, then those that came with this very call."""
     oldest = [str(id) for (id,) in await tx.fetch("oldest_under", key=key, count=count)]
+    # The limits are locked, so no run may be waited for now: `give_way` skips one that was not reserved and is held.
     for run_id in oldest:
         await cancel.give_way(tx, run_id, SUPERSEDED, POLICY)
     live[key] -= len(oldest)
@@ -195,6 +200,8 @@ async def open_gates(tx: Tx, placed: Iterable[tuple[int, str | None, Gate]]) -> 
         if place == 0 or gate.key not in limits:
             limits[gate.key] = _limit_row(gate, job, _NOBODY_WAITS if place else _OPEN)
     if limits:
+        # In the order of keys, as everybody locks limits. `adjust_limits` locks only rows that are to change: most
+        # enqueues come under a limit that is open already, and must not stand in the way of claims.
         rows = [limits[key] for key in sorted(limits)]
         await tx.fetch("adjust_limits", rows)
         await tx.fetch("make_limits", rows)

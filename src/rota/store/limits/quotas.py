@@ -26,6 +26,8 @@ Under = Mapping[Scope, tuple[Gate, ...]]
 _BATCH = 500
 _UNDER_LIMITS = (Hold.LIMITED, Hold.LIMITED_LATER)
 _UNDER_NONE = (Hold.OPEN, Hold.OPEN_LATER, Hold.RESTRICTED, Hold.RESTRICTED_LATER)
+# Most databases have no quota: then an enqueue asks once in this many seconds instead of each time. What slips through
+# in another process is settled `_STRAGGLERS` after the change.
 _CACHED_FOR = 1.0
 _STRAGGLERS = in_micros(timedelta(seconds=5))
 
@@ -95,6 +97,7 @@ class QuotaStore:
         moment.
         """
         values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
+        # Forgotten before the commit: an enqueue of this process that follows must not rely on an older answer.
         self._checked_at = float("-inf")
 
         async def body(tx: Tx) -> bool:
@@ -103,6 +106,8 @@ class QuotaStore:
                 await audit.note(tx, "quota", _label(kind, id), "set", owner, msgspec.to_builtins(quota))
             return changed or await _is_unsettled(tx, kind, id)
 
+        # Not in the same transaction: settling goes through all live runs of the scope, and would lock them all at
+        # once.
         if await self._database.transact(body):
             await self._settle(kind, id)
 
@@ -126,6 +131,7 @@ class QuotaStore:
         changed = await self._database.read(lambda tx: tx.fetch("unsettled_quotas", age=_STRAGGLERS))
         for kind, id, changed_at in changed:
             await self._settle(kind, id)
+            # Fenced by the time of the change: a quota that was changed again meanwhile stays unsettled.
             values = {"kind": kind, "id": id, "changed_at": changed_at}
             await self._database.transact(lambda tx, values=values: tx.fetch("quota_settled", **values))  # type: ignore[misc]
             await self._database.transact(lambda tx, values=values: tx.fetch("quota_gone", **values))  # type: ignore[misc]
@@ -155,6 +161,8 @@ async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
     if not runs:
         return None
     rows = [(run_id,) for run_id in runs]
+    # Lock order: ready rows before gates and limits. Leases are not locked, so that settling waits for no report: a
+    # gate whose lease ends meanwhile is a stray, which `strays.tidy` drops.
     ready = {str(run_id): _ReadyRow(*columns) for run_id, *columns in await tx.fetch("lock_ready_runs", rows)}
     fences = {str(run_id): fence for run_id, fence in await tx.fetch("fences_of", rows)}
     current: dict[str, list[Gate]] = {}
@@ -205,6 +213,7 @@ async def _put_under(
     tx: Tx, runs: Sequence[LimitedRun], ready: Mapping[str, _ReadyRow], fences: Mapping[str, int]
 ) -> None:
     await tx.fetch("drop_gates", [(run.id,) for run in runs])
+    # With the fence of its lease: a slot is held by one attempt, and only that one gives it back.
     held: list[Row] = [
         (run.id, gate.key, place, gate.max, gate.period, fences.get(run.id))
         for run in runs
@@ -231,5 +240,6 @@ async def _settle_limits(tx: Tx, kind: str, id: str, after: str) -> str | None:
         gate = next((gate for gate in quota_gates.get(scope, ()) if gate.key == key), None) if scope else None
         if gate is not None:
             await tx.fetch("change_max", key=key, prefix=None, max=gate.max, period=gate.period)
+        # All that it blocks, without counting free slots: a claim that finds the limit full shuts it again.
         await tx.fetch("unblock_limits", key=key, count=UNLIMITED)
     return last_of(rows, _BATCH)

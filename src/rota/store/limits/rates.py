@@ -9,6 +9,7 @@ import msgspec
 from rota.store.databases.database import Row, Tx
 
 SHUT_FOR_A_WHILE = 3
+# Each claim drops more old rows than it adds, so that they do not pile up, and never all of them at once.
 _MORE_THAN_FREE = 500
 
 
@@ -76,16 +77,20 @@ async def open_due(tx: Tx, limit: int) -> bool:
 
     Of those that they block, as many as there are places; if more are left, they are seen to at the next such time.
     """
+    # Locked in the order in which they open, not of keys: what somebody else holds is skipped, so this cannot deadlock.
+    # A claim that holds a rate opens or shuts it itself.
     due = await tx.fetch("due_rates", limit=limit)
     counted = await count(tx, allowed([(key, most, period) for key, most, period, _ in due]))
     shut = {key: int(state) for key, _, _, state in due}
     keys = [(key,) for key in shut]
     to_shut = {key: rate for key, rate in counted.items() if rate.free <= 0}
+    # Opened before it is shut again below: the former clears `opens_at`, and the latter sets the next time.
     if keys:
         await tx.fetch("open_rates", keys)
     for key, rate in counted.items():
         if rate.free > 0:
             keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=rate.free)]
+            # More are blocked than have a place: without another time to open, nobody would look at the rest.
             if await tx.fetch("any_blocked", key=key):
                 to_shut[key] = rate
     if to_shut:

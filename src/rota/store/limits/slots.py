@@ -15,6 +15,7 @@ from rota.store.limits.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
 from rota.store.workers import replicas
 
 _OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
+# More limits than slots are locked: some turn out to be full or empty, and the claim should not come back with nothing.
 _MORE_KEYS = 16
 
 
@@ -38,6 +39,7 @@ async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     that has to be made, and is being made by somebody else.
     """
     keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
+    # A worker without a free slot only asks whether anything waits; it locks one limit, and takes nothing.
     if not keys or not request.slots:
         return LimitedClaims([], bool(keys))
     counted: dict[str, Counted] = {}
@@ -55,9 +57,11 @@ async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     await replicas.give(tx, opened & {candidate.run_id for candidate in handed.taken}, request.name)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in handed.taken]) if handed.taken else []
     if claims:
+        # With the fence of the new lease: the report of an earlier attempt must not give this slot back.
         await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])
         if counted:
             begun = Counter(key for candidate in handed.taken for key in (candidate.key, *candidate.wider))
+            # The time of one lease stands for all: every lease of a claim begins at the same instant.
             await rates.note(tx, begun, counted, claims[0].run_id)
     full = {key: rate for key, rate in counted.items() if handed.left[key] <= 0}
     emptied = await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
@@ -68,6 +72,7 @@ async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]
     """Lock those of these limits that nobody has. One may be missing: dropped, being unused, while an enqueue under it
     was not yet to be seen. Nobody but a claim would ever notice.
     """
+    # Narrow limits are locked already, and a wider key may sort before them: so none is waited for, only skipped.
     rows = [(key,) for key in sorted(keys)]
     locked = await tx.fetch("lock_free_limits", rows)
     if len(locked) < len(rows):
@@ -98,6 +103,7 @@ async def _candidates(
     """`opened` gets those of them that are replicas which nobody has; their parents are locked."""
     runs = await tx.hot.candidates(request, slots_by_key) if slots_by_key else []
     unowned = [(run.run_id,) for run in runs if run.is_open]
+    # Lock order: a parent before its replicas. Their ready rows are held already, so its lock is only taken if free.
     if unowned:
         parents = {str(id): str(parent) for id, parent in await tx.fetch("parents_of", unowned)}
         in_order = {id: parents[id] for (id,) in unowned if id in parents}
@@ -126,6 +132,8 @@ async def _leave_open_or_shut(
     """`opening`: when rates without a free place have one again. Those under which nobody waits."""
     served = {candidate.key for candidate in handed.taken}
     bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
+    # Asked again without this worker's queues and jobs: a limit must not be shut while runs wait that only others
+    # claim.
     still_waiting = {key for (key,) in await tx.fetch("waiting_under", bare)} if bare else set()
     emptied = [key for (key,) in bare if key not in still_waiting]
     rows: list[Row] = [
@@ -168,6 +176,7 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
     """
     if not freed:
         return
+    # Once per limit, and in the order of keys below: several runs of this transaction may have freed the same one.
     places: dict[str, int] = {}
     for key, place in freed:
         places[key] = min(place, places.get(key, place))

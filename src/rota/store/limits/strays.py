@@ -71,6 +71,7 @@ class ShutLimits:
 
 
 async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Row] = ()) -> Strays:
+    # Pinned plans: mostly there are no strays, and by its statistics PostgreSQL would read whole tables to find none.
     await walk_indexes(tx)
     emptied_too_soon = {key for (key,) in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
     held = await tx.fetch("stale_gates", limit=_BATCH)
@@ -97,6 +98,7 @@ async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Ro
 
 async def tidy(tx: Tx, strays: Strays) -> None:
     """Put right what is astray."""
+    # They were found in an earlier snapshot: gates are left by their fence, so a claim that came since keeps its slot.
     freed = await slots.leave(tx, ended=strays.ended, again=strays.again)
     await slots.open_limits(tx, [*freed, *((key, _ANY_PLACE) for (key,) in strays.forgotten)])
     if strays.awaited:
@@ -104,5 +106,6 @@ async def tidy(tx: Tx, strays: Strays) -> None:
     if strays.idle:
         await waits.go_on(tx, strays.idle)
     if strays.unused:  # last: whoever waits for a limit that goes does not wait for all that
+        # First what has begun under them: `drop_limits` keeps a limit under which any such row is left.
         await tx.fetch("forget_begun", strays.unused, limit=_BATCH * _BATCH)
         await tx.fetch("drop_limits", strays.unused)

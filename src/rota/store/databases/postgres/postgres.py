@@ -27,7 +27,9 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _CONNECT = 5.0
 _TRIES = 4
+# Per connection: enough for those that are used often, each of which costs the server memory.
 _STATEMENTS = 200
+# At once. Each may stay open for as long as a handler works in it.
 _SESSIONS = 16
 # A hint is not worth waiting for the disk.
 _NOTIFY = """
@@ -41,6 +43,7 @@ _BROKEN = (
     asyncpg.InternalClientError,  # the server has said goodbye, and the connection was used before it was closed
     ConnectionError,
 )
+# The server has rolled back: repeating is safe whatever the transaction does.
 _RETRIED: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
@@ -138,9 +141,8 @@ class PostgresDatabase:
         self._notifier = Notifier(self._send_notification)
         self._listener: Listener | None = None
         self._session_pool: PostgresDatabase | None = None
-        self._stuck = (
-            None if self._pooled else StuckConnections(self.connect)
-        )  # a pooler's processes are not ours to ask for
+        # A pooler's server processes serve others, too: their state says nothing about a call of ours.
+        self._stuck = None if self._pooled else StuckConnections(self.connect)
 
     async def connect(self) -> Connection:
         limit = self.deadline.total_seconds()
@@ -149,7 +151,9 @@ class PostgresDatabase:
                 self._dsn,
                 timeout=min(_CONNECT, limit),
                 command_timeout=limit,
+                # Never expires: a generic plan stays right, and planning again would cost more than the statement.
                 max_cached_statement_lifetime=0,
+                # Behind a pooler the next transaction may be on a server connection that does not know the statement.
                 statement_cache_size=0 if self._pooled else _STATEMENTS,
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
@@ -158,6 +162,7 @@ class PostgresDatabase:
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
         """A connection that fails in any way is thrown away: nobody can know what state it is in."""
+        # One is reserved before it is looked for: there are never more connections than places.
         async with self._free:
             connection = self._pop_idle() or await self.connect()
             try:
@@ -209,9 +214,11 @@ class PostgresDatabase:
         """The server has it at hand for all its connections."""
 
     async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
+        # After a broken connection nobody knows whether the commit arrived: only what may happen twice is repeated.
         again = _RETRIED + (_BROKEN if repeatable else ())
         for tries_left in reversed(range(_TRIES)):
             try:
+                # The deadline of one try; it covers the wait for a free connection, too.
                 async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
                     return await self._watched(connection, settings, work)
             except TimeoutError as error:
@@ -248,9 +255,12 @@ class PostgresDatabase:
         if settings is None:
             result = await work(tx)
         else:
+            # All in one round trip.
             await connection.execute(f"begin; {self._limits()}; {settings}")
             try:
                 result = await work(tx)
+            # After any other error the answer of a statement may still be on its way: `_connection` throws the
+            # connection away.
             except (RotaError, asyncpg.PostgresError):
                 await connection.execute("rollback")
                 raise
@@ -276,6 +286,7 @@ class PostgresDatabase:
                 yield session
             except BaseException:
                 try:
+                    # Shielded: a second cancellation must not cut the rollback off.
                     await asyncio.shield(connection.execute("rollback"))
                 except Exception:  # what went wrong before says more
                     connection.terminate()
@@ -301,6 +312,7 @@ class PostgresDatabase:
         return self._listener.add(hint)
 
     def twin(self) -> PostgresDatabase:
+        # A pool of its own: a connection of asyncpg belongs to one event loop.
         return PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=2)
 
     async def close(self) -> None:
@@ -309,6 +321,7 @@ class PostgresDatabase:
             await self._stuck.close()
         if self._session_pool:
             await self._session_pool.close()
+        # Before the idle connections are closed: the last hints need one.
         await self._notifier.flush()
         if self._listener:
             await self._listener.close()

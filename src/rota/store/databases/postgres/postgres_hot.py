@@ -27,7 +27,9 @@ _SHAPE = (
     *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
 _PLACE = attrgetter("rank", "run_at", "run_id")
+# Replicas looked at beyond those that are asked for: many of one parent may stand before the next parent's first.
 _REPLICAS = 500
+# A limit that was not served for so long is looked at even if nothing waits under it, and is then shut.
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 
 
@@ -52,6 +54,7 @@ class PostgresHotForms:
         numbers: dict[int, int] = {}
         rows: list[tuple[str, str, int | None]] = []
         for run in runs:
+            # By identity first: to compare the shapes of thousands of runs costs more than the rest of this loop.
             model = run.like or run
             number = numbers.get(id(model))
             if number is None:
@@ -65,6 +68,7 @@ class PostgresHotForms:
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         locked = await self._tx.fetch("lock_due", providers, **limits)
+        # A statement of its own, after the lock: an older snapshot would not see a lane that was added just before it.
         schedules = [(schedule,) for _, schedule, *_ in locked]
         laned = {str(schedule) for (schedule,) in await self._tx.fetch("with_lanes", schedules)}
         if not laned and all(awaits is None for *_, awaits in locked):

@@ -54,6 +54,8 @@ class Contents:
     def is_overwritten(self, file: int, status: os.stat_result) -> bool:
         """`file`: a descriptor of it; `status`: of its path, which leads to it."""
         try:
+            # Several threads ask, each after its own commit: what one has seen must not be half of what another
+            # compares with.
             with self._lock:
                 return self._is_overwritten(file, status)
         except OSError:  # closed by now

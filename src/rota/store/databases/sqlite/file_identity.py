@@ -211,6 +211,7 @@ class OpenFiles:
             file = OpenFile(connection, self._path, patience)
         except FileReplaced as error:
             with suppress(apsw.Error):
+                # No checkpoint: the log may belong to another file than the one that is open.
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.close()
             self.lose(error)
@@ -228,6 +229,7 @@ class OpenFiles:
         try:
             file.close()
         finally:
+            # Forgotten only when it is closed: whoever waits would open another beside it, which gets the old index.
             with self._changed:
                 self._files.pop(file, None)
                 if not self._files:
@@ -236,6 +238,7 @@ class OpenFiles:
 
     def lose(self, error: FileReplaced, by: OpenFile | None = None, *, is_owner: bool = True) -> None:
         """Let everybody close what they have. `by`: where it was noticed; if by its owner, he need not be told."""
+        # Before the lock: this waits for the file's write lock, which other processes take.
         replaced = by.part() if by else None
         with self._changed:
             is_reported = by is not None and by.is_stale
@@ -245,11 +248,13 @@ class OpenFiles:
                 file.is_stale = True
         if not is_reported:
             log.error("%s", error)
+        # After the lock: an owner who closes at once comes back to this registry.
         for drop in drops:
             drop()
 
     def wait_for_others(self, seconds: float = _OTHERS_CLOSE) -> None:
         """Wait: nothing is opened beside what is stale, nor while the file may still be written over."""
+        # A copy: other threads open and close meanwhile.
         for file in list(self._files):
             # The log of what was there before may still be beside it: nobody else has looked yet.
             if not file.is_stale and (problem := file.problem()):
@@ -276,6 +281,7 @@ _all_openings: dict[str, OpenFiles] = {}
 
 def openings_of(path: str) -> OpenFiles:
     """`path` is absolute."""
+    # Atomic in one step: two threads get the same registry without a lock that a fork would have to know of.
     return _all_openings.setdefault(path, OpenFiles(path))
 
 

@@ -129,6 +129,7 @@ class Locks:
         assert self._file is not None
         assert self._index is not None
         _set(self._file, _NONE, _SHARED)
+        # The index has one descriptor for all connections of a process: only the last one lets it go.
         with _indexes.lock:
             _indexes.holders[self._index] -= 1
             if not _indexes.holders[self._index]:
@@ -149,6 +150,7 @@ class Locks:
         if self._file is None:
             return
         tries = 0
+        # Polled: a lock that waits in the kernel could not be given up after the usual patience.
         while not _set(self._file, _WRITE, _WRITING):
             if not self._patience(tries):
                 raise apsw.BusyError("another process writes")
@@ -170,6 +172,7 @@ class Locks:
         try:
             yield is_alone
         finally:
+            # Also if another has it: this releases only what the same open file description holds.
             _set(self._file, _NONE, _CHECKPOINTING)
 
 
@@ -182,6 +185,7 @@ if sys.platform == "linux" and _POINTER == 8:
 
     @cache
     def _flock(kind: int, where: tuple[int, int]) -> bytes:
+        # `struct flock` of 64-bit Linux; such locks require that its process id is zero.
         return struct.pack("hhqqi4x", kind, os.SEEK_SET, *where, 0)
 
     def _set(fd: int, kind: int, where: tuple[int, int]) -> bool:

@@ -38,6 +38,7 @@ def execute_rows(connection: apsw.Connection, sql: str, rows: Sequence[Row]) -> 
     return results
 
 
+# The text is long, and built once for each statement and set of shared columns.
 @lru_cache(maxsize=200)
 def _for_many_rows(sql: str, shared: tuple[bool, ...]) -> str:
     """`values (?, ?, 0)` for fifty rows: parameters of columns that they share first, then each of the others."""

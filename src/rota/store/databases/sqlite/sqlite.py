@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 _BUSY_MS = 10_000
 _BUSY_REST_MS, _BUSY_LOOK_MS = 10, 1
+# Full: a commit is on the disk before anybody is answered. With `normal`, a write-ahead log is synced at checkpoints
+# only, and a power failure would undo what was reported as done.
 _PRAGMAS = "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16000"
 # SQLite's own would be made within a commit, before anybody has looked whether the file is still the one.
 _CHECKPOINT = "pragma wal_autocheckpoint = 0"
@@ -197,6 +199,7 @@ class SqliteDatabase:
         connections = self._connections
         if connections is None:
             with fork.lock:
+                # Looked at again under the lock: another thread may have come first.
                 connections = self._connections = self._connections or _connections_to(
                     self._absolute, self._manual_clock
                 )
@@ -247,6 +250,7 @@ class SqliteDatabase:
             connections.users.discard(self)
             if connections.users:
                 return
+        # Outside the lock, and in a thread: it waits for what was submitted, up to the patience of a locked file.
         await asyncio.to_thread(connections.stop)
 
 
@@ -276,6 +280,7 @@ class _Connections:
     def _open(self, flags: int, pragmas: str, drop: Callable[[], None]) -> SqliteTx:
         def connect() -> apsw.Connection:
             connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | flags)
+            # Before the first statement, which may meet a lock already.
             connection.set_busy_handler(patience)
             # A plan that may depend on a bound value is made again for each value, which costs more than all else.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)

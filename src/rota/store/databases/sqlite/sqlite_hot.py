@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Versions = Mapping[str, int]
 
+# A limit that was not served for so long is looked at even if nothing waits under it, and is then shut.
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 _MANY, _NEAR = 200, 20
 _decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
@@ -53,6 +54,8 @@ class SqliteHotForms:
 
     async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
         await self._tx.fetch("advance_in_place", Columns(len(rows), [rowids, *rows.columns]))
+        # Schedules that are due together are moved side by side: the next time a few pages are written instead of one
+        # for each.
         if are_scattered(rowids):
             ((last,),) = await self._tx.fetch("last_rowid")
             self._tx.each("move_cursors", list(enumerate(rowids, last + 1)))
@@ -73,6 +76,7 @@ class SqliteHotForms:
         for ask in request.asks:
             if ask.queue not in queues:
                 continue
+            # Handed from statement to statement as one JSON text: the rows become Python values only once, at the end.
             ((candidates,),) = await self._tx.fetch(
                 "claim_candidates",
                 queue=ask.queue,
@@ -92,6 +96,7 @@ class SqliteHotForms:
 
     async def complete(self, reports: Sequence[Report]) -> Completed:
         rows = [(r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports]
+        # Fenced: `current` are the runs whose lease has the reported fence. There is one writer, so they stay so below.
         ((current, any_waits, heard),) = await self._tx.fetch("current_leases", rows)
         await self._tx.fetch("end_successes", rows)
         await self._tx.fetch("release", current=current)
