@@ -1,4 +1,4 @@
-"""Upkeep in bites: old rows are dropped, and ended runs counted."""
+"""Upkeep in batches: old rows are dropped, and ended runs counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("rota.store")
 T = TypeVar("T")
 
 _FIRST_KEY = ""
-_BITES_OF_KEYS = 3
+_KEY_BATCHES = 3
 
 
 class Upkeep:
@@ -31,7 +31,7 @@ class Upkeep:
         self._keys_to = _FIRST_KEY
 
     async def prune(self, retention_of: Callable[[str], Retention], *, thorough: bool = True) -> int:
-        """Prune everything prunable now, in bites, so that workers come in between; and what has ended is counted.
+        """Prune everything prunable now, in batches, so that workers come in between; and what has ended is counted.
 
         `thorough` also looks through what is seldom there. One job's trouble is told when all the others are done.
         """
@@ -45,13 +45,14 @@ class Upkeep:
             for job in await self._look(find_jobs):
                 try:
                     total += await prune_job(job, retention_of(job), thorough=thorough)
+                # Told at the end: one job's broken retention must not let the tables of all others grow.
                 except Exception as error:
                     log.warning("job %s: %s", job, error)
                     troubles.append(error)
         if thorough:
-            await self._in_bites(compact.long_deleted, compact.drop_schedules)
-        await self._in_bites(prune.old_events, prune.drop_events)
-        await self._in_bites(counters.old_counts, counters.drop_counts)
+            await self._in_batches(compact.long_deleted, compact.drop_schedules)
+        await self._in_batches(prune.old_events, prune.drop_events)
+        await self._in_batches(counters.old_counts, counters.drop_counts)
         if await self._look(prune.silent_workers):
             await self._database.transact(prune.drop_silent_workers)
         if thorough and await self._look(requirements.any_unused):
@@ -66,15 +67,18 @@ class Upkeep:
         Most keys are held by runs that wait: unless it is thorough, it goes through some of them, and the next time on
         from there.
         """
-        after, bites = (_FIRST_KEY, None) if thorough else (self._keys_to, _BITES_OF_KEYS)
-        while bites is None or bites > 0:
+        after, batches = (_FIRST_KEY, None) if thorough else (self._keys_to, _KEY_BATCHES)
+        while batches is None or batches > 0:
             keys = await self._look(partial(prune.stale_keys, after=after))
+            # Dropped in another transaction than the look: the statement checks each key again, because it may have got
+            # a new holder in between.
             if keys.found:
                 await self._database.transact(prune.drop_keys(keys.found))
             after = keys.last or _FIRST_KEY
             if keys.last is None:
                 break
-            bites = None if bites is None else bites - 1
+            # Counted down also after an empty batch: what is bounded is the walk, not the number of keys that go.
+            batches = None if batches is None else batches - 1
             await asyncio.sleep(0)
         self._keys_to = after
 
@@ -89,18 +93,18 @@ class Upkeep:
                 await asyncio.sleep(0)
 
     async def _prune_runs(self, job: str, retention: Retention, *, thorough: bool) -> int:
-        total = await self._in_bites(partial(prune.prunable, job=job, retention=retention), prune.drop_runs)
-        await self._in_bites(partial(count_runs.next_runs, job=job), lambda _: count_runs.count(job))
+        total = await self._in_batches(partial(prune.prunable, job=job, retention=retention), prune.drop_runs)
+        await self._in_batches(partial(count_runs.next_runs, job=job), lambda _: count_runs.count(job))
         if thorough:
             await self._count_passed(job)
-        return total + await self._in_bites(partial(compact.surplus_skips, job=job), prune.drop_runs)
+        return total + await self._in_batches(partial(compact.surplus_skips, job=job), prune.drop_runs)
 
     async def _prune_schedules(self, job: str, retention: Retention, *, thorough: bool) -> int:
-        await self._in_bites(partial(compact.old_missed, job=job, retention=retention), compact.fold_missed)
-        await self._in_bites(partial(compact.gone_scopes, job=job, retention=retention), compact.forget_scopes)
+        await self._in_batches(partial(compact.old_missed, job=job, retention=retention), compact.fold_missed)
+        await self._in_batches(partial(compact.gone_scopes, job=job, retention=retention), compact.forget_scopes)
         return 0
 
-    async def _in_bites(self, look: Work[Sequence[Row]], drop: Callable[[Sequence[Row]], Work[int]]) -> int:
+    async def _in_batches(self, look: Work[Sequence[Row]], drop: Callable[[Sequence[Row]], Work[int]]) -> int:
         """Mostly there is nothing to drop: looking blocks nobody, dropping takes SQLite's only write lock."""
         total = 0
         while old := await self._look(look):

@@ -132,9 +132,12 @@ class Store:
         """Enqueue runs, in the order given. Repeated with the same ids, after a lost answer, it gives the first one."""
         quotas = any(run.scope_kind != GLOBAL.kind for run in runs) and await self.quotas.concern(runs)
         try:
+            # A plain run takes no lock but that of its new rows: without a transaction around it, two round trips are
+            # saved.
             if not quotas and not any(run.is_special for run in runs):
                 return await self.database.alone(lambda tx: enqueue.enqueue_plain(tx, runs))
             return await self.database.transact(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas))
+        # The ids were sent before, and the answer got lost. In a transaction of its own: the failed one is undone.
         except AlreadyThere:
             return await self.database.transact(partial(enqueue.enqueue_again, runs=runs, quotas=quotas))
 
@@ -164,9 +167,9 @@ class Store:
 
     async def claim_limited(self, request: LimitedRequest) -> LimitedClaims:
         """Claim runs under limits, as far as these have free slots. Not repeated by itself either."""
-        found = await self.database.transact(lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False)
-        self._emptied.add(found.emptied)
-        return found
+        result = await self.database.transact(lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False)
+        self._emptied.add(result.emptied)
+        return result
 
     async def claim_restricted(self, request: RestrictedRequest) -> RestrictedClaims:
         """Claim runs for workers of this kind, and replicas. Not repeated by itself either."""
@@ -182,9 +185,11 @@ class Store:
         """Renew all of a worker's leases and its own sign of life."""
 
         async def body(tx: Tx) -> Extended:
-            asked = await save_worker(tx, worker)
+            command = await save_worker(tx, worker)
             if not held:
-                return Extended(set(), set(), asked)
+                return Extended(set(), set(), command)
+            # By id and fence: a lease that somebody else got after this one expired must not be renewed by its former
+            # holder.
             renewed = {str(id): bool(cancelling) for id, cancelling in await tx.fetch("extend", held, lease=lease)}
             missing = [(id, fence) for id, fence in held if id not in renewed]
             # A lease skipped because a completion holds its row is not lost.
@@ -192,7 +197,7 @@ class Store:
             return Extended(
                 {id for id, _ in missing if id not in alive},
                 {id for id, cancelling in renewed.items() if cancelling},
-                asked,
+                command,
             )
 
         return await self.database.transact(body)
@@ -220,10 +225,12 @@ class Store:
     async def tidy(self) -> None:
         """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
         emptied = self._emptied.next()
-        found = await self.database.read(lambda tx: strays.look_astray(tx, self._looked_to, emptied))
-        self._looked_to = found.looked_to
-        if found:
-            await self.database.transact(lambda tx: strays.tidy(tx, found))
+        # Looked for in a read, which blocks nobody, and put right only if there are any: on SQLite each transaction
+        # that writes takes the only write lock.
+        sweep = await self.database.read(lambda tx: strays.look_astray(tx, self._looked_to, emptied))
+        self._looked_to = sweep.looked_to
+        if sweep:
+            await self.database.transact(lambda tx: strays.tidy(tx, sweep))
         await self.quotas.settle_changed()
 
     async def promote(self, limit: int) -> Promoted:
@@ -232,14 +239,16 @@ class Store:
         async def look(tx: Tx) -> Row:
             return (await tx.fetch("next_due"))[0]
 
+        # Asked without a lock, because mostly nothing is due. Runs and rates are seen to in two transactions: one would
+        # lock limits twice, and so not in the order of keys.
         next_in, needed, opens_in = await self.database.read(look)
-        due, opens = (one is not None and one <= 0 for one in (next_in, opens_in))
+        due, opens = (delay is not None and delay <= 0 for delay in (next_in, opens_in))
         promote = partial(waits.promote, limit=limit, needed=bool(needed))
         count = await self.database.transact(promote) if due else 0
         opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else False
         if due or opens:
             next_in, _, opens_in = await self.database.read(look)
-        upcoming = min((one for one in (next_in, opens_in) if one is not None), default=None)
+        upcoming = min((delay for delay in (next_in, opens_in) if delay is not None), default=None)
         return Promoted(count, upcoming, opened)
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
@@ -268,8 +277,8 @@ class Store:
         """Return which of these are runs of the scope; of what was pruned, nobody knows whose it was."""
         return await self.database.read(lambda tx: read.of_scope(tx, run_ids, scope)) if run_ids else set()
 
-    async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
-        return list((await self.searching.page(wanted, limit, before)).runs)
+    async def list_runs(self, run_filter: RunFilter, limit: int, before: str | None = None) -> list[Run]:
+        return list((await self.searching.page(run_filter, limit, before)).runs)
 
     async def attempts(self, run_id: str) -> list[Attempt]:
         return await self.database.read(lambda tx: read.attempts(tx, run_id))
@@ -291,6 +300,7 @@ class Store:
         return await self.database.read(lambda tx: gauges.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
+        # A body may be run again after a deadlock or a broken connection: an iterator would then be empty.
         declared = list(definitions)
 
         async def body(tx: Tx) -> None:
@@ -343,6 +353,7 @@ class Store:
 
     async def resume_job(self, job: str, mode: str, actor: str | None) -> None:
         if await jobs.resume(self.database, job, mode, actor, self.new_id):
+            # Not `tx.wake`: a job's runs may wait in any queue, and it was resumed in several transactions.
             self.database.notify({None})
 
     async def cancel_job(self, job: str, reason: str | None, actor: str | None) -> Cancelled:

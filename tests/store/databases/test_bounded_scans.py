@@ -106,7 +106,7 @@ async def test_limits_that_nobody_uses(store: Store, clock: ManualClock, monkeyp
 
 async def test_runs_that_wait_for_what_has_ended(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each that is awaited counts once, however many wait for it."""
-    monkeypatch.setattr(strays, "_BITE", 1)
+    monkeypatch.setattr(strays, "_BATCH", 1)
     first = [await put(store) for _ in range(3)]
     following = [await put(store, after=[run_id]) for run_id in first for _ in range(2)]
     await rows(
@@ -122,7 +122,7 @@ async def test_runs_that_wait_for_what_has_ended(store: Store, monkeypatch: pyte
 
 
 async def test_runs_that_wait_for_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strays, "_BITE", 2)
+    monkeypatch.setattr(strays, "_BATCH", 2)
     first = await put(store)
     following = [await put(store, after=[first]) for _ in range(3)]
     await rows(store, "delete from rota_wait")
@@ -136,7 +136,7 @@ async def test_runs_that_wait_for_nothing(store: Store, monkeypatch: pytest.Monk
 async def test_keys_that_nobody_holds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thorough look goes through all of them."""
     monkeypatch.setattr(prune, "_BITE", 1)
-    monkeypatch.setattr(janitor, "_BITES_OF_KEYS", 2)
+    monkeypatch.setattr(janitor, "_KEY_BATCHES", 2)
     for n in range(2 * FEW):
         await put(store, unique=str(n))
     await finish_all(store, await claim(store))
@@ -152,7 +152,7 @@ async def test_a_failed_run_is_kept_until_its_key_has_had_its_turn(
 ) -> None:
     """Else nobody knows any more that it failed: what may be done once would count as done."""
     monkeypatch.setattr(prune, "_BITE", 1)
-    monkeypatch.setattr(janitor, "_BITES_OF_KEYS", 1)
+    monkeypatch.setattr(janitor, "_KEY_BATCHES", 1)
     clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) + timedelta(seconds=1))
     once = JobDefinition(name="work", repeatable=False)
     for n in range(FEW):

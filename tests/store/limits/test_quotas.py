@@ -245,7 +245,7 @@ async def test_many_at_once_share_a_model(store: Store) -> None:
 async def test_settled_in_bites_after_whoever_set_it_died(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.store.limits.quotas._BITE", 2)
+    monkeypatch.setattr("rota.store.limits.quotas._BATCH", 2)
     for _ in range(5):
         await put(store, scope=A)
 

@@ -281,7 +281,7 @@ async def test_bulk_enqueues_whose_runs_hold_two_keys_do_not_deadlock(
     store: Store, second: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order of a call's idempotency keys says nothing about the order of its unique keys."""
-    monkeypatch.setattr(postgres, "_ASKED_AGAIN", ())
+    monkeypatch.setattr(postgres, "_RETRIED", ())
     order = random.Random(1)
 
     async def bulk(where: Store, name: str) -> list[Enqueued]:

@@ -121,7 +121,7 @@ async def test_what_its_cancel_leaves_does_not_give_way_for_others(store: Store)
 
 
 async def test_what_its_cancel_leaves_is_tidied_away(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strays, "_BITE", 2)
+    monkeypatch.setattr(strays, "_BATCH", 2)
     live = [await put(store, ONE) for _ in range(5)]
     await older_cancel(store, await put(store, ONE))
     for _ in range(3):  # a few at a time, each time others

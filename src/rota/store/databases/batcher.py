@@ -14,6 +14,7 @@ Answer = TypeVar("Answer")
 Batch = list[tuple[Item, "asyncio.Future[Answer]"]]
 
 _BATCH = 1_000
+# While one batch waits for its commit, another is on its way. More senders would only make the batches smaller.
 _AT_ONCE = 2
 
 
@@ -28,6 +29,7 @@ class Batcher(Generic[Item, Answer]):
     async def add(self, item: Item) -> Answer:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
+        # No lock: everything here runs on one event loop, and nothing is awaited between the look and the change.
         if len(self._senders) < _AT_ONCE:
             self._senders.add(asyncio.create_task(self._work()))
         return await future
@@ -48,14 +50,15 @@ class Batcher(Generic[Item, Answer]):
         except (Invalid, NotFound) as error:
             if len(batch) == 1:
                 _refuse(batch, error)
-            for one in batch if len(batch) > 1 else ():  # one of them spoils it for all: each on its own
-                await self._send_batch([one])
+            for entry in batch if len(batch) > 1 else ():  # one invalid item fails the whole batch: one by one
+                await self._send_batch([entry])
         except BaseException as error:
             _refuse(batch, error)
             if not isinstance(error, Exception):
                 raise
         else:
             for (_, future), answer in zip(batch, answers, strict=True):
+                # Its caller may have been cancelled; the item was sent nevertheless.
                 if not future.done():
                     future.set_result(answer)
 

@@ -34,8 +34,8 @@ class Columns(Sequence[Row]):
 
     def after(self, first: int) -> Iterator[Row]:
         """Iterate over the rows from that one on."""
-        left = self._count - first
-        columns = [column[first:] if len(column) > 1 else repeat(column[0], left) for column in self.columns]
+        count = self._count - first
+        columns = [column[first:] if len(column) > 1 else repeat(column[0], count) for column in self.columns]
         return zip(*columns, strict=True)
 
     @overload
@@ -48,6 +48,7 @@ class Columns(Sequence[Row]):
 
 def column(values: Column) -> Column:
     """One value, if that is what all of them say."""
+    # The ends first: counting goes through all, and mostly the ends differ already.
     same = len(values) > 1 and values[0] == values[-1] and values.count(values[0]) == len(values)
     return values[:1] if same else values
 

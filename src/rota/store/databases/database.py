@@ -90,15 +90,15 @@ class HotForms(Protocol):
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         """Limits to see to, locked, least recently served first."""
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
+    async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
         """Lock, of each limit, up to so many runs, in their order: key and run."""
 
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]: ...
 
-    async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
+    async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         """Runs whose needs the worker meets, locked; replicas that are its own among them."""
 
-    async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
+    async def open_replicas(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         """One replica, that nobody has yet, of each run of which it has none. Not locked."""
 
 
@@ -168,5 +168,7 @@ def drive(body: Any) -> Any:
         body.send(None)
     except StopIteration as stop:
         return stop.value
+    # Closed here, so that its `finally` blocks run in the thread that owns the connection, not wherever the garbage
+    # collector finds it.
     body.close()
     raise RuntimeError("a transaction's body waited for something other than its statements")

@@ -46,8 +46,8 @@ def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any
             "a pipeline cannot be enqueued inside another transaction",
             hint="where its first part is done, the database says: enqueue it after your commit",
         )
-    put = [_postgres(run, style)] if dialect is POSTGRES else _sqlite(run)
-    return [*put, *_under_limits(run, dialect, style)] if run.gates else put
+    inserts = [_postgres(run, style)] if dialect is POSTGRES else _sqlite(run)
+    return [*inserts, *_under_limits(run, dialect, style)] if run.gates else inserts
 
 
 def _postgres(run: NewRun, style: str) -> tuple[str, Any]:
@@ -61,7 +61,7 @@ def _under_limits(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, 
         {"run_id": run.id, "key": gate.key, "place": place, "max": gate.max, "period": gate.period}
         for place, gate in enumerate(run.gates)
     ]
-    return [*(_bound(gate, one, style) for one in values), _bound(back, {"run_id": run.id}, style)]
+    return [*(_bound(gate, row, style) for row in values), _bound(back, {"run_id": run.id}, style)]
 
 
 def _block(dialect: Dialect, name: str) -> str:
@@ -81,6 +81,7 @@ def _bound(text: str, values: dict[str, Any], style: str) -> tuple[str, Any]:
 
 
 def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
+    # SQLite has no clock for all its users: the host's, as in rota's own writer.
     now = HostClock().micros()
     due = run.run_at if run.run_at is not None else now + run.delay
     insert = blocks("sqlite")["insert_run"].strip().rstrip(";")

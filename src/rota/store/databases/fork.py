@@ -22,24 +22,27 @@ _all_open: weakref.WeakSet[Forkable] = weakref.WeakSet()
 _closed_for_fork: list[Forkable] = []
 
 
-def close_at_forks(one: Forkable) -> None:
+def close_at_forks(resource: Forkable) -> None:
     """Close it before forks. The caller holds the lock."""
-    _all_open.add(one)
+    _all_open.add(resource)
 
 
 def _before_fork() -> None:
     """Close every file. SQLite's knowledge of its locks is per process and copied by a fork, the locks are not: a child
     that opens a file which was open at the fork holds no lock, and loses what it writes once the parent closes its own.
     """
+    # Lock order: this lock, then each resource's own. Both are kept over the fork and released by parent and child: a
+    # lock that another thread holds at that moment would stay locked in the child for ever.
     lock.acquire()
+    # A list with strong references: what is closed here must still exist to release its lock.
     _closed_for_fork.extend(_all_open)
-    for one in _closed_for_fork:
-        one.before_fork()
+    for resource in _closed_for_fork:
+        resource.before_fork()
 
 
 def _after_fork(*, in_child: bool) -> None:
-    for one in _closed_for_fork:
-        one.after_fork(in_child=in_child)
+    for resource in _closed_for_fork:
+        resource.after_fork(in_child=in_child)
     _closed_for_fork.clear()
     lock.release()
 

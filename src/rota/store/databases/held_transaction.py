@@ -28,6 +28,8 @@ async def seal(tx: Tx, lease: tuple[str, int], report: Report | None, notes: Not
 
     With another fence nothing is committed: `LeaseLost`.
     """
+    # The fence is checked in the transaction of the user's own writes, and keeps the lease's row locked until the
+    # commit: no other attempt can begin in between.
     if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):
         raise LeaseLost(*lease)
     if report is not None and (await reports.report(tx, [report])).refused:
@@ -40,7 +42,7 @@ class SqliteSession:
     def __init__(self, tx: SqliteTx, thread: ThreadPoolExecutor) -> None:
         self._tx = tx
         self._thread = thread
-        self._alone = contextlib.ExitStack()
+        self._write_lock = contextlib.ExitStack()
         self._is_given_up = False
         self._is_closed = False
         self.connection = tx.connection
@@ -69,7 +71,9 @@ class SqliteSession:
             raise
 
     def begin(self) -> None:
-        self._alone.enter_context(self._tx.writing())
+        # Lock order: rota's own write lock before SQLite's, as in the writer's thread.
+        self._write_lock.enter_context(self._tx.writing())
+        # Immediate: a transaction that begins with a read and writes later fails at once if somebody wrote in between.
         self._tx.control("begin immediate")
 
     def commit(self) -> None:
@@ -84,6 +88,7 @@ class SqliteSession:
     def give_up(self) -> None:
         """Whatever it is at; what comes later must not be committed by itself, so there is no connection any more."""
         self._is_given_up = True
+        # Called on the event loop: of a connection's methods, only this one may be called while its own thread uses it.
         self.connection.interrupt()
         self._thread.submit(self.close)
 
@@ -92,7 +97,7 @@ class SqliteSession:
         if not self._is_closed:
             self._is_closed = True
             self._tx.roll_back()
-            self._alone.close()
+            self._write_lock.close()
             self._tx.close()
 
 
@@ -119,6 +124,7 @@ async def sqlite_session(
             if tx.woken:
                 tell(tx.woken)
         finally:
+            # Shielded: a caller who is cancelled once more must not leave the file locked for everybody.
             await asyncio.shield(session.do(session.close))
 
 
@@ -142,4 +148,5 @@ def _thread() -> Iterator[ThreadPoolExecutor]:
     try:
         yield thread
     finally:
+        # Not waited for: its thread may still be in a statement, and the event loop would stand still.
         thread.shutdown(wait=False)

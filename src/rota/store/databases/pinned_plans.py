@@ -29,6 +29,7 @@ UNCOMPILED = "set local jit = off"
 _WALKING = "; ".join(
     [UNCOMPILED, *(f"set local enable_{way} = off" for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"))]
 )
+# Generic: planning each execution anew costs more than the statement, and no value may lead to another plan.
 PINNED = f"{_WALKING}; set local plan_cache_mode = force_generic_plan"
 
 

@@ -196,14 +196,14 @@ def blocks(dialect_name: str) -> dict[str, str]:
     """The named blocks of all shared files; the database's own file replaces a shared block of the same name."""
     folder = resources.files("rota.store") / "sql"
     files = [*_SHARED, f"databases/{dialect_name}.sql"]
-    found: dict[str, str] = {}
+    statements: dict[str, str] = {}
     for file in files:
         parts = _BLOCK.split((folder / file).read_text())
         for name, sql in zip(parts[1::2], parts[2::2], strict=True):
-            if name in found and file in _SHARED:
+            if name in statements and file in _SHARED:
                 raise ValueError(f"two statements are called {name}, the second in {file}")
-            found[name] = sql
-    return found
+            statements[name] = sql
+    return statements
 
 
 @cache
@@ -247,6 +247,7 @@ def compile_sql(name: str, text: str, dialect: Dialect, *, manual_clock: bool) -
         text = re.sub(r"(?<![:\w]):now\b", dialect.now, text)
     parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
     if dialect.numbered:
+        # Bound only with a manual clock: in `:now - :age` PostgreSQL could not tell what type it is.
         text = re.sub(r"(?<![:\w]):now\b", ":now::bigint", text)
         text = _PARAMETER.sub(lambda match: f"${parameters.index(match.group(1)) + 1}", text)
     return Statement(name, text, parameters, columns)

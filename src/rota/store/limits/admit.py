@@ -35,7 +35,7 @@ Unless = Callable[[str], Awaitable[str | None]]
 """Asked last of each run that its limits let be: why it is not, nevertheless. If it is, those that it displaces end."""
 
 
-_NOBODY: Displaced = {}
+_NONE_DISPLACED: Displaced = {}
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -61,24 +61,27 @@ async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ())
     """
     gates = {gate.key: (run.claimed_as, gate) for run in runs for gate in run.gates if gate.decides}
     if gates:
-        await cancel.reserve(tx, [*followed, *await _giving_way(tx, runs)])
+        # Lock order: runs before limits. Whoever ends a run holds its row while it waits for the run's limits, so a run
+        # that was first locked under a limit's lock would deadlock with its end.
+        await cancel.reserve(tx, [*followed, *await _runs_to_stop(tx, runs)])
         rows = [_limit_row(gate, job, _NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
+        # A missing row cannot be locked: two first enqueues under a key would both count nobody, and both be admitted.
         await tx.fetch("make_limits", rows)
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
 
 
-async def _giving_way(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
+async def _runs_to_stop(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
     """List runs that would have to give way as it looks now. Under the lock it may be others: these are stopped if
     nobody has them at that moment.
     """
     coming = Counter(gate for run in runs for gate in run.gates if gate.when_full == "cancel_oldest")
     live = await _live(tx, coming) if coming else {}
-    found: list[str] = []
+    run_ids: list[str] = []
     for gate, count in coming.items():
         over = live.get(gate.key, 0) + count - gate.max
         if over > 0:
-            found += [str(id) for (id,) in await tx.fetch("oldest_under", key=gate.key, count=over)]
-    return found
+            run_ids += [str(id) for (id,) in await tx.fetch("oldest_under", key=gate.key, count=over)]
+    return run_ids
 
 
 async def admit(
@@ -87,7 +90,7 @@ async def admit(
     *,
     refuse: bool,
     locked: bool = False,
-    displaced: Displaced = _NOBODY,
+    displaced: Displaced = _NONE_DISPLACED,
     unless: Unless | None = None,
 ) -> list[Admitted | Skipped | Refused]:
     """One answer for each run, in order, each seeing those before it. Nothing is written of the runs themselves.
@@ -105,16 +108,17 @@ async def admit(
     places = await _places(tx, displaced) if displaced else {}
     for run in runs:
         # Whoever makes way counts no more, though it may not have stopped yet: whether its slot is free, a claim sees.
-        left = Counter(key for run_id in displaced.get(run.id, ()) for key in places.get(run_id, ()))
-        decision = admission(run.gates, {gate.key: live.get(gate.key, 0) - left[gate.key] for gate in run.gates})
+        freed = Counter(key for run_id in displaced.get(run.id, ()) for key in places.get(run_id, ()))
+        decision = admission(run.gates, {gate.key: live.get(gate.key, 0) - freed[gate.key] for gate in run.gates})
         if isinstance(decision, Rejection):
             refused = refuse and decision.refused
             answers.append(Refused(run, decision.gate, decision.reason) if refused else Skipped(run, decision.reason))
             continue
+        # After the limits have let it be: it takes the run's unique key, which a run that is skipped must not keep.
         if unless is not None and (reason := await unless(run.id)) is not None:
             answers.append(Skipped(run, reason))
             continue
-        for key, count in left.items():
+        for key, count in freed.items():
             live[key] = live.get(key, 0) - count
         for key, count in decision.stops:
             for run_id in await _stop(tx, key, count, coming, answers, live):
@@ -129,7 +133,7 @@ async def admit(
 async def _places(tx: Tx, displaced: Displaced) -> dict[str, list[str]]:
     """The limits under which each of these counts; after the locks, as `_live`."""
     places: dict[str, list[str]] = {}
-    touched = sorted({run_id for others in displaced.values() for run_id in others})
+    touched = sorted({run_id for run_ids in displaced.values() for run_id in run_ids})
     for run_id, key in await tx.fetch("counted_runs", [(run_id, UNLIMITED) for run_id in touched]):
         places.setdefault(str(run_id), []).append(key)
     return places
@@ -141,7 +145,7 @@ async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
     rows = await tx.fetch("live_under", [(key, UNLIMITED) for key in sorted(by_key)])
     live = {key: int(count) for key, count in rows}
     counted = await rates.count(tx, {key: Allowed(gate.max, gate.period) for key, gate in by_key.items()})
-    return live | {key: live.get(key, 0) + by_key[key].max - one.free for key, one in counted.items()}
+    return live | {key: live.get(key, 0) + by_key[key].max - rate.free for key, rate in counted.items()}
 
 
 def _limit_row(gate: Gate, job: str | None, shut: int) -> Row:
@@ -157,16 +161,17 @@ async def _stop(
     live: dict[str, int],
 ) -> list[str]:
     """The oldest give way: first those that are there, which it returns, then those that came with this very call."""
-    there = [str(id) for (id,) in await tx.fetch("oldest_under", key=key, count=count)]
-    for run_id in there:
+    oldest = [str(id) for (id,) in await tx.fetch("oldest_under", key=key, count=count)]
+    # The limits are locked, so no run may be waited for now: `give_way` skips one that was not reserved and is held.
+    for run_id in oldest:
         await cancel.give_way(tx, run_id, SUPERSEDED, POLICY)
-    live[key] -= len(there)
-    for place in coming.get(key, [])[: count - len(there)]:
+    live[key] -= len(oldest)
+    for place in coming.get(key, [])[: count - len(oldest)]:
         answers[place] = Skipped(answers[place].run, SUPERSEDED)
         for gate in answers[place].run.gates:
             live[gate.key] -= 1
             coming[gate.key].remove(place)
-    return there
+    return oldest
 
 
 async def install(tx: Tx, runs: Iterable[LimitedRun]) -> None:
@@ -195,6 +200,8 @@ async def open_gates(tx: Tx, placed: Iterable[tuple[int, str | None, Gate]]) -> 
         if place == 0 or gate.key not in limits:
             limits[gate.key] = _limit_row(gate, job, _NOBODY_WAITS if place else _OPEN)
     if limits:
+        # In the order of keys, as everybody locks limits. `adjust_limits` locks only rows that are to change: most
+        # enqueues come under a limit that is open already, and must not stand in the way of claims.
         rows = [limits[key] for key in sorted(limits)]
         await tx.fetch("adjust_limits", rows)
         await tx.fetch("make_limits", rows)

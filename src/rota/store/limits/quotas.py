@@ -23,18 +23,20 @@ from rota.values.scope import GLOBAL, Scope
 Under = Mapping[Scope, tuple[Gate, ...]]
 """What the runs of these scopes are under; the others are under no quota."""
 
-_BITE = 500
+_BATCH = 500
 _UNDER_LIMITS = (Hold.LIMITED, Hold.LIMITED_LATER)
 _UNDER_NONE = (Hold.OPEN, Hold.OPEN_LATER, Hold.RESTRICTED, Hold.RESTRICTED_LATER)
-_KNOWN_FOR = 1.0
+# Most databases have no quota: then an enqueue asks once in this many seconds instead of each time. What slips through
+# in another process is settled `_STRAGGLERS` after the change.
+_CACHED_FOR = 1.0
 _STRAGGLERS = in_micros(timedelta(seconds=5))
 
 
 async def under(tx: Tx, scopes: Iterable[Scope]) -> Under:
     """Read in the transaction that makes the runs. Runs without a scope ask nothing."""
     rows = sorted({(scope.kind, scope.id) for scope in scopes if scope != GLOBAL})
-    found = await tx.fetch("quotas_for", rows) if rows else []
-    return {Scope(kind, id): _quota(text).gates(Scope(kind, id)) for kind, id, text in found}
+    definitions = await tx.fetch("quotas_for", rows) if rows else []
+    return {Scope(kind, id): _quota(text).gates(Scope(kind, id)) for kind, id, text in definitions}
 
 
 def _quota(text: str) -> Quota:
@@ -43,19 +45,19 @@ def _quota(text: str) -> Quota:
 
 async def gated(tx: Tx, runs: Sequence[NewRun]) -> Sequence[NewRun]:
     """Return the same runs, under the quotas of their scopes, too."""
-    found = await under(tx, {_scope(run) for run in runs})
-    if not found:
+    gates_by_scope = await under(tx, {_scope(run) for run in runs})
+    if not gates_by_scope:
         return runs
     models: dict[int, NewRun] = {}
 
     def with_quota(run: NewRun) -> NewRun:
-        more = found.get(_scope(run), ())
-        if not more:
+        gates = gates_by_scope.get(_scope(run), ())
+        if not gates:
             return run
         if run.like is not None and id(run.like) not in models:
             models[id(run.like)] = with_quota(run.like)
         like = None if run.like is None else models[id(run.like)]
-        return msgspec.structs.replace(run, gates=(*run.gates, *more), like=like)
+        return msgspec.structs.replace(run, gates=(*run.gates, *gates), like=like)
 
     return [with_quota(run) for run in runs]
 
@@ -64,14 +66,14 @@ def _scope(run: NewRun) -> Scope:
     return Scope(run.scope_kind, run.scope_id)
 
 
-def _named(kind: str, id: str) -> str:
+def _label(kind: str, id: str) -> str:
     return f"{kind}/{id}" if id else kind
 
 
 class QuotaStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._any = False
 
     async def concern(self, runs: Iterable[NewRun]) -> bool:
@@ -81,9 +83,9 @@ class QuotaStore:
         if all(run.scope_kind == GLOBAL.kind for run in runs):
             return False
         now = self._database.clock.monotonic()
-        if not 0 <= now - self._looked_at < _KNOWN_FOR:
+        if not 0 <= now - self._checked_at < _CACHED_FOR:
             self._any = bool(await self._database.glance(lambda tx: tx.fetch("any_quota")))
-            self._looked_at = now
+            self._checked_at = now
         return self._any
 
     async def list(self) -> list[QuotaOf]:
@@ -95,14 +97,17 @@ class QuotaStore:
         moment.
         """
         values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
-        self._looked_at = float("-inf")
+        # Forgotten before the commit: an enqueue of this process that follows must not rely on an older answer.
+        self._checked_at = float("-inf")
 
         async def body(tx: Tx) -> bool:
             changed = bool(await tx.fetch("put_quota", **values))
             if changed:
-                await audit.note(tx, "quota", _named(kind, id), "set", owner, msgspec.to_builtins(quota))
+                await audit.note(tx, "quota", _label(kind, id), "set", owner, msgspec.to_builtins(quota))
             return changed or await _is_unsettled(tx, kind, id)
 
+        # Not in the same transaction: settling goes through all live runs of the scope, and would lock them all at
+        # once.
         if await self._database.transact(body):
             await self._settle(kind, id)
 
@@ -112,7 +117,7 @@ class QuotaStore:
         async def body(tx: Tx) -> tuple[bool, bool]:
             dropped = bool(await tx.fetch("drop_quota", kind=kind, id=id))
             if dropped:
-                await audit.note(tx, "quota", _named(kind, id), "dropped", actor, {})
+                await audit.note(tx, "quota", _label(kind, id), "dropped", actor, {})
             return dropped, dropped or await _is_unsettled(tx, kind, id)
 
         dropped, unsettled = await self._database.transact(body)
@@ -126,12 +131,13 @@ class QuotaStore:
         changed = await self._database.read(lambda tx: tx.fetch("unsettled_quotas", age=_STRAGGLERS))
         for kind, id, changed_at in changed:
             await self._settle(kind, id)
+            # Fenced by the time of the change: a quota that was changed again meanwhile stays unsettled.
             values = {"kind": kind, "id": id, "changed_at": changed_at}
             await self._database.transact(lambda tx, values=values: tx.fetch("quota_settled", **values))  # type: ignore[misc]
             await self._database.transact(lambda tx, values=values: tx.fetch("quota_gone", **values))  # type: ignore[misc]
 
     async def _settle(self, kind: str, id: str) -> None:
-        """Settle in bites: all live runs of that scope, or of that kind of scopes, come under what is in force for
+        """Settle in batches: all live runs of that scope, or of that kind of scopes, come under what is in force for
         them.
         """
         after: str | None = NIL_ID
@@ -150,31 +156,33 @@ async def _is_unsettled(tx: Tx, kind: str, id: str) -> bool:
 
 async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
     """Returns where to go on."""
-    live = await tx.fetch("live_scoped_runs", kind=kind, id=id, after=after, limit=_BITE)
+    live = await tx.fetch("live_scoped_runs", kind=kind, id=id, after=after, limit=_BATCH)
     runs = {str(run_id): (job, Scope(kind, scope_id)) for run_id, job, kind, scope_id in live}
     if not runs:
         return None
     rows = [(run_id,) for run_id in runs]
-    ready = {str(run_id): _Found(*how) for run_id, *how in await tx.fetch("lock_ready_runs", rows)}
+    # Lock order: ready rows before gates and limits. Leases are not locked, so that settling waits for no report: a
+    # gate whose lease ends meanwhile is a stray, which `strays.tidy` drops.
+    ready = {str(run_id): _ReadyRow(*columns) for run_id, *columns in await tx.fetch("lock_ready_runs", rows)}
     fences = {str(run_id): fence for run_id, fence in await tx.fetch("fences_of", rows)}
-    there: dict[str, list[Gate]] = {}
+    current: dict[str, list[Gate]] = {}
     for run_id, key, most, period in await tx.fetch("gates_of_runs", rows):
-        there.setdefault(str(run_id), []).append(Gate(key, most, period=period))
-    wanted = await under(tx, {scope for _, scope in runs.values()})
+        current.setdefault(str(run_id), []).append(Gate(key, most, period=period))
+    quota_gates = await under(tx, {scope for _, scope in runs.values()})
     changed: list[LimitedRun] = []
     for run_id, (job, scope) in runs.items():
         if run_id not in ready and run_id not in fences:  # it has ended meanwhile, or conducts: its replicas are asked
             continue
-        narrow = [gate for gate in there.get(run_id, ()) if not is_quota(gate.key)]
-        gates = (*narrow, *wanted.get(scope, ()))
-        if _differ(gates, there.get(run_id, []), ready.get(run_id)):
+        narrow = [gate for gate in current.get(run_id, ()) if not is_quota(gate.key)]
+        gates = (*narrow, *quota_gates.get(scope, ()))
+        if _differ(gates, current.get(run_id, []), ready.get(run_id)):
             changed.append(LimitedRun(run_id, job, gates))
     if changed:
         await _put_under(tx, changed, ready, fences)
-    return max(runs) if len(live) >= _BITE else None
+    return max(runs) if len(live) >= _BATCH else None
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _ReadyRow(msgspec.Struct, frozen=True):
     """Columns by which a ready run is found now."""
 
     hold: int
@@ -190,10 +198,10 @@ class _Found(msgspec.Struct, frozen=True):
         return self.limit_key != key or self.hold in (_UNDER_LIMITS if key is None else _UNDER_NONE)
 
 
-def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: _Found | None) -> bool:
+def _differ(gates: Sequence[Gate], current: Sequence[Gate], ready: _ReadyRow | None) -> bool:
     if ready is not None and ready.differs(gates):
         return True
-    return [_limits(gate) for gate in gates] != [_limits(gate) for gate in there]
+    return [_limits(gate) for gate in gates] != [_limits(gate) for gate in current]
 
 
 def _limits(gate: Gate) -> tuple[str, int, int | None]:
@@ -202,9 +210,10 @@ def _limits(gate: Gate) -> tuple[str, int, int | None]:
 
 
 async def _put_under(
-    tx: Tx, runs: Sequence[LimitedRun], ready: Mapping[str, _Found], fences: Mapping[str, int]
+    tx: Tx, runs: Sequence[LimitedRun], ready: Mapping[str, _ReadyRow], fences: Mapping[str, int]
 ) -> None:
     await tx.fetch("drop_gates", [(run.id,) for run in runs])
+    # With the fence of its lease: a slot is held by one attempt, and only that one gives it back.
     held: list[Row] = [
         (run.id, gate.key, place, gate.max, gate.period, fences.get(run.id))
         for run in runs
@@ -223,13 +232,14 @@ async def _put_under(
 async def _settle_limits(tx: Tx, kind: str, id: str, after: str) -> str | None:
     """The limits that are there already allow what is in force now; returns where to go on."""
     first, second = prefixes(kind, id)
-    rows = await tx.fetch("limits_of_quotas", first=first, second=second, after=after, limit=_BITE)
+    rows = await tx.fetch("limits_of_quotas", first=first, second=second, after=after, limit=_BATCH)
     scopes = {key: scope_of_key(key, kind) for key, _, _ in rows}
-    wanted = await under(tx, {scope for scope in scopes.values() if scope is not None})
+    quota_gates = await under(tx, {scope for scope in scopes.values() if scope is not None})
     for key, _, _ in rows:
         scope = scopes[key]
-        gate = next((gate for gate in wanted.get(scope, ()) if gate.key == key), None) if scope else None
+        gate = next((gate for gate in quota_gates.get(scope, ()) if gate.key == key), None) if scope else None
         if gate is not None:
             await tx.fetch("change_max", key=key, prefix=None, max=gate.max, period=gate.period)
+        # All that it blocks, without counting free slots: a claim that finds the limit full shuts it again.
         await tx.fetch("unblock_limits", key=key, count=UNLIMITED)
-    return last_of(rows, _BITE)
+    return last_of(rows, _BATCH)

@@ -9,6 +9,7 @@ import msgspec
 from rota.store.databases.database import Row, Tx
 
 SHUT_FOR_A_WHILE = 3
+# Each claim drops more old rows than it adds, so that they do not pile up, and never all of them at once.
 _MORE_THAN_FREE = 500
 
 
@@ -38,15 +39,15 @@ async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
 
     After a clock was set back by more, what is further ahead than that is taken to have begun just now.
     """
-    periods = {key: one.period for key, one in limits.items() if one.period is not None}
+    periods = {key: limit.period for key, limit in limits.items() if limit.period is not None}
     if not periods:
         return {}
-    found: dict[str, Counted] = {}
+    counted: dict[str, Counted] = {}
     for key, now, within, ahead in await tx.fetch("begun_within", sorted(periods.items())):
         if ahead:
             await _bring_back(tx, key, int(now), periods[key])
-        found[key] = Counted(int(now), periods[key], limits[key].max - int(within) - int(ahead))
-    return found
+        counted[key] = Counted(int(now), periods[key], limits[key].max - int(within) - int(ahead))
+    return counted
 
 
 async def _bring_back(tx: Tx, key: str, now: int, period: int) -> None:
@@ -66,9 +67,9 @@ async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted],
 
 async def opening(tx: Tx, full: Mapping[str, Counted]) -> dict[str, int]:
     """Return when each of these has a place again: the first that counts then counts no more."""
-    rows = [(key, one.at - one.period) for key, one in sorted(full.items())]
+    rows = [(key, rate.at - rate.period) for key, rate in sorted(full.items())]
     first = {key: int(at) for key, at in await tx.fetch("first_begun", rows)} if rows else {}
-    return {key: first.get(key, one.at) + one.period for key, one in full.items()}
+    return {key: first.get(key, rate.at) + rate.period for key, rate in full.items()}
 
 
 async def open_due(tx: Tx, limit: int) -> bool:
@@ -76,27 +77,31 @@ async def open_due(tx: Tx, limit: int) -> bool:
 
     Of those that they block, as many as there are places; if more are left, they are seen to at the next such time.
     """
+    # Locked in the order in which they open, not of keys: what somebody else holds is skipped, so this cannot deadlock.
+    # A claim that holds a rate opens or shuts it itself.
     due = await tx.fetch("due_rates", limit=limit)
     counted = await count(tx, allowed([(key, most, period) for key, most, period, _ in due]))
-    shut = {key: int(how) for key, _, _, how in due}
+    shut = {key: int(state) for key, _, _, state in due}
     keys = [(key,) for key in shut]
-    again = {key: one for key, one in counted.items() if one.free <= 0}
+    to_shut = {key: rate for key, rate in counted.items() if rate.free <= 0}
+    # Opened before it is shut again below: the former clears `opens_at`, and the latter sets the next time.
     if keys:
         await tx.fetch("open_rates", keys)
-    for key, one in counted.items():
-        if one.free > 0:
-            keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=one.free)]
+    for key, rate in counted.items():
+        if rate.free > 0:
+            keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=rate.free)]
+            # More are blocked than have a place: without another time to open, nobody would look at the rest.
             if await tx.fetch("any_blocked", key=key):
-                again[key] = one
-    if again:
-        at = await opening(tx, again)
-        rows = [(key, _shut(shut[key], one), None, 0, at[key]) for key, one in sorted(again.items())]
+                to_shut[key] = rate
+    if to_shut:
+        at = await opening(tx, to_shut)
+        rows = [(key, _shut(shut[key], rate), None, 0, at[key]) for key, rate in sorted(to_shut.items())]
         await tx.fetch("shut_limits", rows)
     return await wake_queues_under(tx, keys) if keys else False
 
 
-def _shut(shut: int, one: Counted) -> int | None:
-    return SHUT_FOR_A_WHILE if shut == SHUT_FOR_A_WHILE and one.free <= 0 else None
+def _shut(shut: int, rate: Counted) -> int | None:
+    return SHUT_FOR_A_WHILE if shut == SHUT_FOR_A_WHILE and rate.free <= 0 else None
 
 
 async def wake_queues_under(tx: Tx, keys: Sequence[Row]) -> bool:

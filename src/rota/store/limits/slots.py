@@ -15,6 +15,7 @@ from rota.store.limits.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
 from rota.store.workers import replicas
 
 _OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
+# More limits than slots are locked: some turn out to be full or empty, and the claim should not come back with nothing.
 _MORE_KEYS = 16
 
 
@@ -38,14 +39,17 @@ async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     that has to be made, and is being made by somebody else.
     """
     keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
+    # A worker without a free slot only asks whether anything waits; it locks one limit, and takes nothing.
     if not keys or not request.slots:
         return LimitedClaims([], bool(keys))
     counted: dict[str, Counted] = {}
     free = await _free(tx, keys, counted)
-    asked = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
+    slots_by_key = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
     opened: set[str] = set()
-    waiting = await _candidates(tx, request, asked, opened)
-    wider = {key for found in waiting.values() for candidate in found for key in candidate.wider} - keys.keys()
+    waiting = await _candidates(tx, request, slots_by_key, opened)
+    wider = {
+        key for candidates in waiting.values() for candidate in candidates for key in candidate.wider
+    } - keys.keys()
     if wider:
         free.update(await _free(tx, await _lock_wider(tx, wider, waiting), counted))
     handed = hand_out({key: waiting.get(key, []) for key in keys}, free, request.slots)
@@ -53,11 +57,13 @@ async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     await replicas.give(tx, opened & {candidate.run_id for candidate in handed.taken}, request.name)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in handed.taken]) if handed.taken else []
     if claims:
+        # With the fence of the new lease: the report of an earlier attempt must not give this slot back.
         await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])
         if counted:
             begun = Counter(key for candidate in handed.taken for key in (candidate.key, *candidate.wider))
+            # The time of one lease stands for all: every lease of a claim begins at the same instant.
             await rates.note(tx, begun, counted, claims[0].run_id)
-    full = {key: one for key, one in counted.items() if handed.left[key] <= 0}
+    full = {key: rate for key, rate in counted.items() if handed.left[key] <= 0}
     emptied = await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
     return LimitedClaims(claims, True, bool(full), tuple(emptied))
 
@@ -66,10 +72,11 @@ async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]
     """Lock those of these limits that nobody has. One may be missing: dropped, being unused, while an enqueue under it
     was not yet to be seen. Nobody but a claim would ever notice.
     """
+    # Narrow limits are locked already, and a wider key may sort before them: so none is waited for, only skipped.
     rows = [(key,) for key in sorted(keys)]
     locked = await tx.fetch("lock_free_limits", rows)
     if len(locked) < len(rows):
-        runs = [(candidate.run_id,) for found in waiting.values() for candidate in found]
+        runs = [(candidate.run_id,) for candidates in waiting.values() for candidate in candidates]
         if await tx.fetch("make_limits_of", runs):
             locked = await tx.fetch("lock_free_limits", rows)
     return allowed(locked)
@@ -79,40 +86,44 @@ async def _free(tx: Tx, limits: dict[str, Allowed], counted: dict[str, Counted])
     """`counted` gets what was found of the rates among them."""
     # A statement of its own, after the lock: an older snapshot would not see what the last holder of it took.
     held: dict[str, int] = {}
-    slots = [(key,) for key, one in limits.items() if one.period is None]
+    slots = [(key,) for key, limit in limits.items() if limit.period is None]
     if slots:
         held = {key: int(count) for key, count in await tx.fetch("held_slots", slots)}
-    found = await rates.count(tx, limits)
-    counted.update(found)
-    return {key: found[key].free if key in found else one.max - held.get(key, 0) for key, one in limits.items()}
+    rate_counts = await rates.count(tx, limits)
+    counted.update(rate_counts)
+    return {
+        key: rate_counts[key].free if key in rate_counts else limit.max - held.get(key, 0)
+        for key, limit in limits.items()
+    }
 
 
 async def _candidates(
-    tx: Tx, request: LimitedRequest, asked: dict[str, int], opened: set[str]
+    tx: Tx, request: LimitedRequest, slots_by_key: dict[str, int], opened: set[str]
 ) -> dict[str, list[Candidate]]:
     """`opened` gets those of them that are replicas which nobody has; their parents are locked."""
-    there = await tx.hot.candidates(request, asked) if asked else []
-    unowned = [(one.run_id,) for one in there if one.is_open]
+    runs = await tx.hot.candidates(request, slots_by_key) if slots_by_key else []
+    unowned = [(run.run_id,) for run in runs if run.is_open]
+    # Lock order: a parent before its replicas. Their ready rows are held already, so its lock is only taken if free.
     if unowned:
         parents = {str(id): str(parent) for id, parent in await tx.fetch("parents_of", unowned)}
         in_order = {id: parents[id] for (id,) in unowned if id in parents}
         opened |= await replicas.lock_open(tx, in_order, request.name)
-    found = _one_suspect([one for one in there if not one.is_open or one.run_id in opened])
-    if not found:
+    keyed_ids = _one_suspect([run for run in runs if not run.is_open or run.run_id in opened])
+    if not keyed_ids:
         return {}
     wider: dict[str, list[str]] = {}
-    for run_id, key in await tx.fetch("wider_gates", [(run_id,) for _, run_id in found]):
+    for run_id, key in await tx.fetch("wider_gates", [(run_id,) for _, run_id in keyed_ids]):
         wider.setdefault(str(run_id), []).append(key)
     waiting: dict[str, list[Candidate]] = {}
-    for key, run_id in found:
+    for key, run_id in keyed_ids:
         waiting.setdefault(key, []).append(Candidate(run_id, key, tuple(wider.get(run_id, ()))))
     return waiting
 
 
-def _one_suspect(found: Sequence[WaitingRun]) -> list[tuple[str, str]]:
+def _one_suspect(runs: Sequence[WaitingRun]) -> list[tuple[str, str]]:
     """Return all runs that are beyond suspicion, and the first that is not."""
-    first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
-    return [(one.key, one.run_id) for one in found if one.solo != SUSPECTS or one.run_id == first]
+    first = next((run.run_id for run in runs if run.solo == SUSPECTS), None)
+    return [(run.key, run.run_id) for run in runs if run.solo != SUSPECTS or run.run_id == first]
 
 
 async def _leave_open_or_shut(
@@ -121,8 +132,10 @@ async def _leave_open_or_shut(
     """`opening`: when rates without a free place have one again. Those under which nobody waits."""
     served = {candidate.key for candidate in handed.taken}
     bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
-    left = {key for (key,) in await tx.fetch("waiting_under", bare)} if bare else set()
-    emptied = [key for (key,) in bare if key not in left]
+    # Asked again without this worker's queues and jobs: a limit must not be shut while runs wait that only others
+    # claim.
+    still_waiting = {key for (key,) in await tx.fetch("waiting_under", bare)} if bare else set()
+    emptied = [key for (key,) in bare if key not in still_waiting]
     rows: list[Row] = [
         *((key, _shut(key, opening), None, int(key in served), opening.get(key)) for key in handed.full),
         *((key, _FULL, wider, 0, None) for key, wider in handed.blocked.items()),
@@ -150,10 +163,10 @@ async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str,
     """These runs, and leases that are followed by others, hold no slots any more: of which limits, `open_limits` wants
     to know."""
     freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
-    left = list(await tx.fetch("leave_gates", again)) if again else []
+    vacated = list(await tx.fetch("leave_gates", again)) if again else []
     # Nothing ends under a rate; but one that is tried again waits under it, and it may not know of anybody who does.
     places: list[Row] = [(key, place) for key, place, period in freed if period is None]
-    return places + [(key, place) for key, place, period in left if period is None or place == 0]
+    return places + [(key, place) for key, place, period in vacated if period is None or place == 0]
 
 
 async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
@@ -163,6 +176,7 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
     """
     if not freed:
         return
+    # Once per limit, and in the order of keys below: several runs of this transaction may have freed the same one.
     places: dict[str, int] = {}
     for key, place in freed:
         places[key] = min(place, places.get(key, place))

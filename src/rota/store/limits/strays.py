@@ -15,8 +15,8 @@ from rota.store.runs import waits
 from rota.store.runs.end import release
 from rota.values.durations import in_micros
 
-_WHATEVER = -1
-_BITE = 500
+_ANY_PLACE = -1
+_BATCH = 500
 _LIMITS = 1_000  # at a time: a run may wait for the look at one of them
 _REMEMBERED = 10_000
 _UNUSED = in_micros(timedelta(minutes=1))
@@ -58,51 +58,54 @@ class ShutLimits:
 
     def __init__(self) -> None:
         self._new: set[str] = set()
-        self._seen: set[str] = set()
+        self._looked_at_once: set[str] = set()
 
     def add(self, keys: Iterable[str]) -> None:
         if len(self._new) < _REMEMBERED:  # where nobody looks, they do not pile up
             self._new.update(keys)
 
     def next(self) -> list[Row]:
-        keys = sorted(self._new | self._seen)
-        self._new, self._seen = set(), self._new
+        keys = sorted(self._new | self._looked_at_once)
+        self._new, self._looked_at_once = set(), self._new
         return [(key,) for key in keys]
 
 
 async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Row] = ()) -> Strays:
+    # Pinned plans: mostly there are no strays, and by its statistics PostgreSQL would read whole tables to find none.
     await walk_indexes(tx)
-    met = {key for (key,) in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
-    held = await tx.fetch("stale_gates", limit=_BITE)
-    gates = await tx.fetch("gates_after", after=after.gates, limit=_BITE)
+    emptied_too_soon = {key for (key,) in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
+    held = await tx.fetch("stale_gates", limit=_BATCH)
+    gates = await tx.fetch("gates_after", after=after.gates, limit=_BATCH)
     limits = await tx.fetch("limits_after", after=after.limits, limit=_LIMITS, idle=_UNUSED)
-    awaited = await tx.fetch("awaited_after", after=after.awaited, limit=_BITE)
-    waiting = await tx.fetch("waiting_after", after=after.waiting, limit=_BITE)
-    over = {str(id) for id, _, live in held if not live} | {str(id) for id, live in gates if not live}
+    awaited = await tx.fetch("awaited_after", after=after.awaited, limit=_BATCH)
+    waiting = await tx.fetch("waiting_after", after=after.waiting, limit=_BATCH)
+    ended = {str(id) for id, _, live in held if not live} | {str(id) for id, live in gates if not live}
     return Strays(
-        ended=sorted(over),
+        ended=sorted(ended),
         again=sorted({(str(id), fence) for id, fence, live in held if live}),
-        forgotten=[(key,) for key in sorted(met | {key for key, forgotten, _ in limits if forgotten})],
+        forgotten=[(key,) for key in sorted(emptied_too_soon | {key for key, forgotten, _ in limits if forgotten})],
         unused=[(key,) for key, _, unused in limits if unused],
         awaited={str(id): state for id, state, ended in awaited if ended},
         idle=[str(id) for id, awaits in waiting if not awaits],
         looked_to=SweepPosition(
-            last_of(gates, _BITE) or START.gates,
+            last_of(gates, _BATCH) or START.gates,
             last_of(limits, _LIMITS) or START.limits,
-            last_of(awaited, _BITE) or START.awaited,
-            last_of(waiting, _BITE) or START.waiting,
+            last_of(awaited, _BATCH) or START.awaited,
+            last_of(waiting, _BATCH) or START.waiting,
         ),
     )
 
 
-async def tidy(tx: Tx, found: Strays) -> None:
+async def tidy(tx: Tx, strays: Strays) -> None:
     """Put right what is astray."""
-    freed = await slots.leave(tx, ended=found.ended, again=found.again)
-    await slots.open_limits(tx, [*freed, *((key, _WHATEVER) for (key,) in found.forgotten)])
-    if found.awaited:
-        await release(tx, found.awaited)
-    if found.idle:
-        await waits.go_on(tx, found.idle)
-    if found.unused:  # last: whoever waits for a limit that goes does not wait for all that
-        await tx.fetch("forget_begun", found.unused, limit=_BITE * _BITE)
-        await tx.fetch("drop_limits", found.unused)
+    # They were found in an earlier snapshot: gates are left by their fence, so a claim that came since keeps its slot.
+    freed = await slots.leave(tx, ended=strays.ended, again=strays.again)
+    await slots.open_limits(tx, [*freed, *((key, _ANY_PLACE) for (key,) in strays.forgotten)])
+    if strays.awaited:
+        await release(tx, strays.awaited)
+    if strays.idle:
+        await waits.go_on(tx, strays.idle)
+    if strays.unused:  # last: whoever waits for a limit that goes does not wait for all that
+        # First what has begun under them: `drop_limits` keeps a limit under which any such row is left.
+        await tx.fetch("forget_begun", strays.unused, limit=_BATCH * _BATCH)
+        await tx.fetch("drop_limits", strays.unused)

@@ -128,8 +128,8 @@ _LOST = (
         "suspects-under-limits-are-claimed-together",
         "P12",
         _SLOTS,
-        "for one in found if one.solo != SUSPECTS or one.run_id == first]",
-        "for one in found]",
+        "for run in runs if run.solo != SUSPECTS or run.run_id == first]",
+        "for run in runs]",
     ),
     planted(
         "ordinary-claims-bring-suspects",

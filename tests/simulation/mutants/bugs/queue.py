@@ -79,7 +79,11 @@ _LIMITS = (
     ),
     planted("retries-lose-their-limit-key", "P12", _RUNS, "r.job_version), g.key,\n", "r.job_version), null,\n"),
     planted(
-        "limit-is-one-more-than-it-says", "P6", _SLOTS, "one.max - held.get(key, 0)", "one.max - held.get(key, 0) + 1"
+        "limit-is-one-more-than-it-says",
+        "P6",
+        _SLOTS,
+        "limit.max - held.get(key, 0)",
+        "limit.max - held.get(key, 0) + 1",
     ),
     planted(
         "lost-slot-opens-no-limit",
@@ -173,7 +177,7 @@ _WAITS_FOR_OTHERS = (
                 "EndedRuns(followed, held=limited, signalled=True)",
                 "EndedRuns({}, held=limited, signalled=True)",
             ),
-            Edit(_STRAYS, "        await release(tx, found.awaited)\n", "        pass\n"),
+            Edit(_STRAYS, "        await release(tx, strays.awaited)\n", "        pass\n"),
         ),
     ),
 )

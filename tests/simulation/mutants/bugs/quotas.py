@@ -11,7 +11,7 @@ _QUOTAS = (
         "quotas-are-not-asked-about-new-runs",
         "quota",
         _STORE,
-        "    if not found:\n        return runs\n",
+        "    if not gates_by_scope:\n        return runs\n",
         "    return runs\n",
     ),
     planted(

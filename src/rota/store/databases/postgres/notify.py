@@ -34,12 +34,14 @@ class Notifier:
             await asyncio.sleep(_WINDOW)
 
     async def _send_pending(self) -> None:
+        # Taken out before the send: what is told while it is under way goes with the next window.
         queues, self._pending = sorted(self._pending), set()
         with contextlib.suppress(Exception):  # a hint: whoever polls finds the work without it
             await self._send(queues)
 
     async def flush(self) -> None:
         if self._task and not self._task.done():
+            # It may be resting until its window ends; what it has not sent yet is sent below.
             self._task.cancel()
             await asyncio.wait([self._task])
         if self._pending:
@@ -66,6 +68,7 @@ class Listener:
         return stop
 
     def _received(self, _connection: Any, _pid: int, _channel: str, queue: str) -> None:
+        # A copy: a hint may stop listening.
         for hint in list(self._hints.values()):
             hint(queue or None)
 
@@ -79,11 +82,11 @@ class Listener:
                 await connection.add_listener(_CHANNEL, self._received)
                 self._received(connection, 0, _CHANNEL, "")  # something may have come while nobody listened
                 while True:
-                    with contextlib.suppress(
-                        TimeoutError
-                    ):  # not wait_for: woken and cancelled at once, it forgets the latter
+                    # Not wait_for: woken and cancelled at once, it forgets the latter.
+                    with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(_CHECK_EVERY):
                             await cut.wait()
+                    # A network may forget an idle connection without a word: only a question finds out.
                     await connection.execute("select 1", timeout=_CHECK_EVERY / 2)
             except Exception:
                 await asyncio.sleep(_RECONNECT_AFTER)

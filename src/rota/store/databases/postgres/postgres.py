@@ -27,7 +27,9 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _CONNECT = 5.0
 _TRIES = 4
+# Per connection: enough for those that are used often, each of which costs the server memory.
 _STATEMENTS = 200
+# At once. Each may stay open for as long as a handler works in it.
 _SESSIONS = 16
 # A hint is not worth waiting for the disk.
 _NOTIFY = """
@@ -41,7 +43,8 @@ _BROKEN = (
     asyncpg.InternalClientError,  # the server has said goodbye, and the connection was used before it was closed
     ConnectionError,
 )
-_ASKED_AGAIN: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+# The server has rolled back: repeating is safe whatever the transaction does.
+_RETRIED: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
 class PostgresTx:
@@ -114,11 +117,11 @@ class Statements:
         self._compiled: dict[str, Statement] = {}
 
     def named(self, name: str) -> Statement:
-        found = self._compiled.get(name)
-        if found is None:
-            found = compile_statement(name, POSTGRES, manual_clock=self.manual_clock is not None)
-            self._compiled[name] = found
-        return found
+        statement = self._compiled.get(name)
+        if statement is None:
+            statement = compile_statement(name, POSTGRES, manual_clock=self.manual_clock is not None)
+            self._compiled[name] = statement
+        return statement
 
 
 class PostgresDatabase:
@@ -137,10 +140,9 @@ class PostgresDatabase:
         self._closed = False
         self._notifier = Notifier(self._send_notification)
         self._listener: Listener | None = None
-        self._aside: PostgresDatabase | None = None
-        self._silence = (
-            None if self._pooled else StuckConnections(self.connect)
-        )  # a pooler's processes are not ours to ask for
+        self._session_pool: PostgresDatabase | None = None
+        # A pooler's server processes serve others, too: their state says nothing about a call of ours.
+        self._stuck = None if self._pooled else StuckConnections(self.connect)
 
     async def connect(self) -> Connection:
         limit = self.deadline.total_seconds()
@@ -149,7 +151,9 @@ class PostgresDatabase:
                 self._dsn,
                 timeout=min(_CONNECT, limit),
                 command_timeout=limit,
+                # Never expires: a generic plan stays right, and planning again would cost more than the statement.
                 max_cached_statement_lifetime=0,
+                # Behind a pooler the next transaction may be on a server connection that does not know the statement.
                 statement_cache_size=0 if self._pooled else _STATEMENTS,
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
@@ -158,6 +162,7 @@ class PostgresDatabase:
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
         """A connection that fails in any way is thrown away: nobody can know what state it is in."""
+        # One is reserved before it is looked for: there are never more connections than places.
         async with self._free:
             connection = self._pop_idle() or await self.connect()
             try:
@@ -184,10 +189,10 @@ class PostgresDatabase:
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
         if deadline is not None:
-            return await self._patiently(work, repeatable, deadline)
+            return await self._with_deadline(work, repeatable, deadline)
         return await self._within(PINNED, work, repeatable=repeatable)
 
-    async def _patiently(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
+    async def _with_deadline(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
         """Run it on a connection of its own: each of the others has the usual deadline built in."""
         patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1)
         try:
@@ -209,11 +214,13 @@ class PostgresDatabase:
         """The server has it at hand for all its connections."""
 
     async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
-        again = _ASKED_AGAIN + (_BROKEN if repeatable else ())
+        # After a broken connection nobody knows whether the commit arrived: only what may happen twice is repeated.
+        again = _RETRIED + (_BROKEN if repeatable else ())
         for tries_left in reversed(range(_TRIES)):
             try:
+                # The deadline of one try; it covers the wait for a free connection, too.
                 async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
-                    return await self._answered(connection, settings, work)
+                    return await self._watched(connection, settings, work)
             except TimeoutError as error:
                 self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
                 raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
@@ -224,15 +231,15 @@ class PostgresDatabase:
                     raise translated(error, self.deadline) from error
         raise AssertionError("unreachable")
 
-    async def _answered(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+    async def _watched(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
         """Or the connection breaks, if nobody is at its other end."""
-        if self._silence is None:
+        if self._stuck is None:
             return await self._transaction(connection, settings, work)
-        self._silence.begin(connection)
+        self._stuck.begin(connection)
         try:
             return await self._transaction(connection, settings, work)
         finally:
-            self._silence.end(connection)
+            self._stuck.end(connection)
 
     def _forget_idle(self) -> None:
         while connection := self._pop_idle():
@@ -248,9 +255,12 @@ class PostgresDatabase:
         if settings is None:
             result = await work(tx)
         else:
+            # All in one round trip.
             await connection.execute(f"begin; {self._limits()}; {settings}")
             try:
                 result = await work(tx)
+            # After any other error the answer of a statement may still be on its way: `_connection` throws the
+            # connection away.
             except (RotaError, asyncpg.PostgresError):
                 await connection.execute("rollback")
                 raise
@@ -266,9 +276,9 @@ class PostgresDatabase:
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[PostgresSession]:
         """Open a session on connections aside: whoever works in them may need one of ours before he is done."""
-        if self._aside is None:
-            self._aside = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
-        async with self._aside._connection() as connection:
+        if self._session_pool is None:
+            self._session_pool = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
+        async with self._session_pool._connection() as connection:
             begin = f"begin; {self._limits()}"
             await connection.execute(begin)
             session = PostgresSession(connection, self._statements)
@@ -276,6 +286,7 @@ class PostgresDatabase:
                 yield session
             except BaseException:
                 try:
+                    # Shielded: a second cancellation must not cut the rollback off.
                     await asyncio.shield(connection.execute("rollback"))
                 except Exception:  # what went wrong before says more
                     connection.terminate()
@@ -301,14 +312,16 @@ class PostgresDatabase:
         return self._listener.add(hint)
 
     def twin(self) -> PostgresDatabase:
+        # A pool of its own: a connection of asyncpg belongs to one event loop.
         return PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=2)
 
     async def close(self) -> None:
         self._closed = True
-        if self._silence:
-            await self._silence.close()
-        if self._aside:
-            await self._aside.close()
+        if self._stuck:
+            await self._stuck.close()
+        if self._session_pool:
+            await self._session_pool.close()
+        # Before the idle connections are closed: the last hints need one.
         await self._notifier.flush()
         if self._listener:
             await self._listener.close()
@@ -342,8 +355,8 @@ def translated(error: BaseException, deadline: timedelta) -> RotaError:
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return Unavailable(f"the database has no rota tables: {error}", hint="run `rota migrate`")
         case asyncpg.InvalidSQLStatementNameError() | asyncpg.DuplicatePreparedStatementError():
-            said = str(error).splitlines()[0]  # the driver's advice below is for those who call it themselves
-            return BadConfig(f"PostgreSQL: {said}", hint="behind a pooler, add ?pooler=transaction to the URL")
+            message = str(error).splitlines()[0]  # the driver's advice below is for those who call it themselves
+            return BadConfig(f"PostgreSQL: {message}", hint="behind a pooler, add ?pooler=transaction to the URL")
         case asyncpg.QueryCanceledError():
             return DeadlineExceeded("a statement", deadline.total_seconds())
         case TimeoutError():

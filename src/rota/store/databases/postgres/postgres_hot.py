@@ -27,7 +27,9 @@ _SHAPE = (
     *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
 _PLACE = attrgetter("rank", "run_at", "run_id")
+# Replicas looked at beyond those that are asked for: many of one parent may stand before the next parent's first.
 _REPLICAS = 500
+# A limit that was not served for so long is looked at even if nothing waits under it, and is then shut.
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 
 
@@ -52,6 +54,7 @@ class PostgresHotForms:
         numbers: dict[int, int] = {}
         rows: list[tuple[str, str, int | None]] = []
         for run in runs:
+            # By identity first: to compare the shapes of thousands of runs costs more than the rest of this loop.
             model = run.like or run
             number = numbers.get(id(model))
             if number is None:
@@ -65,6 +68,7 @@ class PostgresHotForms:
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         locked = await self._tx.fetch("lock_due", providers, **limits)
+        # A statement of its own, after the lock: an older snapshot would not see a lane that was added just before it.
         schedules = [(schedule,) for _, schedule, *_ in locked]
         laned = {str(schedule) for (schedule,) in await self._tx.fetch("with_lanes", schedules)}
         if not laned and all(awaits is None for *_, awaits in locked):
@@ -101,19 +105,21 @@ class PostgresHotForms:
     async def complete(self, reports: Sequence[Report]) -> Completed:
         # In the order of ids: two reports of the same runs, repeated after an unknown outcome, must not deadlock.
         rows = sorted((r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports)
-        ((count, some, followed, told),) = await self._tx.fetch("complete", rows, expected=len(rows))
+        ((count, some, followed, signalled),) = await self._tx.fetch("complete", rows, expected=len(rows))
         ids = {id for id, *_ in rows} if count == len(rows) else {str(id) for id in some or ()}
-        if told:
+        if signalled:
             self._tx.wake(MESSENGER)
         return Completed(ids, [str(id) for id in followed or ()])
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
-        values = {**_wanted(request), "requirements": list(request.met.under_limits), "name": request.name}
+        values = {**_filters(request), "requirements": list(request.met.under_limits), "name": request.name}
         return allowed(await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values))
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
-        values = {**_wanted(request), "requirements": list(request.met.under_limits), "name": request.name}
-        rows = await self._tx.fetch("limited_candidates", keys=list(asked), wanted=list(asked.values()), **values)
+    async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
+        values = {**_filters(request), "requirements": list(request.met.under_limits), "name": request.name}
+        rows = await self._tx.fetch(
+            "limited_candidates", keys=list(slots_by_key), wanted=list(slots_by_key.values()), **values
+        )
         return [WaitingRun(key, str(id), solo, bool(is_open)) for key, id, solo, is_open in rows]
 
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
@@ -122,16 +128,16 @@ class PostgresHotForms:
         claims = {str(id): Claim(*(str(id), *facts, True)) for id, *facts in rows}
         return [claims[id] for id in run_ids if id in claims]
 
-    async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
+    async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         met = request.met
         places = [0] * len(met.named) + [1] * len(met.plain)
-        values = {**_wanted(request), "requirements": list(met.all), "places": places, "wanted": wanted}
+        values = {**_filters(request), "requirements": list(met.all), "places": places, "wanted": limit}
         rows = await self._tx.fetch("needed_candidates", **values)
         return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
 
-    async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
-        values = {**_wanted(request), "requirements": list(request.met.open_to), "name": request.name, "wanted": wanted}
-        rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + wanted, **values)
+    async def open_replicas(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
+        values = {**_filters(request), "requirements": list(request.met.open_to), "name": request.name, "wanted": limit}
+        rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + limit, **values)
         return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
 
 
@@ -153,11 +159,11 @@ def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
     return claims
 
 
-def _wanted(request: LimitedRequest | RestrictedRequest) -> dict[str, object]:
-    known = request.known
+def _filters(request: LimitedRequest | RestrictedRequest) -> dict[str, object]:
+    versions = request.known
     return {
         "queues": list(request.queues),
-        "jobs": list(known),
-        "versions": list(known.values()),
+        "jobs": list(versions),
+        "versions": list(versions.values()),
         "solo": request.solo,
     }

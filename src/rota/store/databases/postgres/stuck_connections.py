@@ -73,6 +73,7 @@ class StuckConnections:
             return  # nobody is heard now, so nothing is known; soon again
         # Where one is lost, the next may be; but who is only slow is not asked for each second.
         self._ask_at = 0.0 if idle else asyncio.get_running_loop().time() + PATIENCE / 2
+        # Nothing is terminated on silence alone: a slow statement is silent, too.
         for pid in idle:
             connection = pids[pid]
             if self._since.get(connection) == silent[connection]:  # still the same call
@@ -80,6 +81,7 @@ class StuckConnections:
 
     async def _idle(self, pids: list[int]) -> list[int]:
         """Return those that have been waiting for us, while we have been waiting for them."""
+        # A new one: those of the pool may be forgotten by the same network.
         connection = await self._connect()
         try:
             return [row["pid"] for row in await connection.fetch(_IDLE, pids, PATIENCE / 2)]

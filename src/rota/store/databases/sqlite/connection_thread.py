@@ -61,6 +61,7 @@ class ServingThread:
     ) -> T:
         """Run `work` in the thread, and return its result when it is committed; then `tell` whom it woke."""
         job = Job(work, Future(), reads)
+        # One lock over both: a job that was put behind the end of a stopping thread would never be answered.
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
@@ -85,9 +86,11 @@ class ServingThread:
         thread, self._thread = self._thread, None
         if thread:
             self._inbox.put(None)
+            # Under the caller's lock: no other thread opens the file before this one has closed it.
             thread.join()
 
     def before_fork(self) -> None:
+        # Kept until after the fork: nobody may open the file in between.
         self._lock.acquire()
         self._end()
 
@@ -129,6 +132,7 @@ class ServingThread:
         while len(jobs) < _GROUP and not self._inbox.empty():
             job = self._inbox.get()
             if job is None:
+                # Put back: the jobs in hand are served first, then the next look meets it.
                 self._inbox.put(None)
                 break
             if isinstance(job, Job):
@@ -136,6 +140,7 @@ class ServingThread:
         return jobs
 
     def _first(self, tx: SqliteTx | None) -> Job | _Drop | None:
+        # Checkpoints are made when nobody waits: one takes longer than most transactions.
         if tx is not None and tx.wants_rest:
             try:
                 return self._inbox.get(timeout=_REST_AFTER)
@@ -168,10 +173,13 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
     done: list[tuple[Job, Any]] = []
     try:
         for job in jobs:
+            # Immediate: a transaction that reads first and writes later fails at once if another process wrote in
+            # between.
             tx.control("savepoint job" if done else "begin immediate")
             tx.woken = set()  # one connection serves all jobs, and each job tells for itself
             try:
                 result = drive(job.work(tx))
+            # The disk is full for all of them: the whole group is undone, or each would fail in turn.
             except apsw.FullError:
                 raise
             except Exception as error:
@@ -182,6 +190,7 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
             else:
                 if done:
                     tx.control("release job")
+                # Only now: whom a failed job would have woken is not told.
                 job.woken = tx.woken
                 done.append((job, result))
         if done:

@@ -39,8 +39,8 @@ class Contents:
     locks.
     """
 
-    def __init__(self, file: int, what: Identity, index: Identity) -> None:
-        self.about = what, index
+    def __init__(self, file: int, file_id: Identity, index: Identity) -> None:
+        self.about = file_id, index
         self._index = index
         self._lock = threading.Lock()
         self._readable: int | None = None
@@ -51,31 +51,33 @@ class Contents:
         with suppress(OSError), self._lock:  # closed by now
             self._look(file)
 
-    def is_overwritten(self, file: int, found: os.stat_result) -> bool:
-        """`file`: a descriptor of it; `found`: of its path, which leads to it."""
+    def is_overwritten(self, file: int, status: os.stat_result) -> bool:
+        """`file`: a descriptor of it; `status`: of its path, which leads to it."""
         try:
+            # Several threads ask, each after its own commit: what one has seen must not be half of what another
+            # compares with.
             with self._lock:
-                return self._is_overwritten(file, found)
+                return self._is_overwritten(file, status)
         except OSError:  # closed by now
             return False
 
-    def _is_overwritten(self, file: int, found: os.stat_result) -> bool:
+    def _is_overwritten(self, file: int, status: os.stat_result) -> bool:
         checkpoint = self._checkpoint()
-        if checkpoint == self._seen:
-            if (found.st_mtime_ns, found.st_size) == self._stamp:
+        if checkpoint == self._last_checkpoint:
+            if (status.st_mtime_ns, status.st_size) == self._stamp:
                 return False
-            if self._is_foreign(checkpoint, file, found):
+            if self._is_foreign(checkpoint, file, status):
                 return True
         self._look(file)
         return False
 
-    def _is_foreign(self, checkpoint: Checkpoint | None, file: int, found: os.stat_result) -> bool:
+    def _is_foreign(self, checkpoint: Checkpoint | None, file: int, status: os.stat_result) -> bool:
         """Return whether a change since the last look is foreign: no checkpoint made it, and it is more than another
         time.
         """
         if checkpoint is None or not checkpoint.is_done or not is_at(self._readable, self._index):
             return False
-        if found.st_size != self._stamp[1]:
+        if status.st_size != self._stamp[1]:
             return True
         return is_at(file, self.about[0]) and os.pread(file, _HEADER, 0) != self._header
 
@@ -83,19 +85,19 @@ class Contents:
         if not is_at(self._readable, self._index):  # it may have been another copy of SQLite's, and closed since
             self._readable = next(iter(descriptors_at(self._index)), None)
         # In this order: whatever a checkpoint writes after the first line, the next look finds the index changed by it.
-        seen = self._checkpoint()
+        checkpoint = self._checkpoint()
         header = os.pread(file, _HEADER, 0)
-        found = os.fstat(file)
-        if (found.st_dev, found.st_ino) != self.about[0]:
+        status = os.fstat(file)
+        if (status.st_dev, status.st_ino) != self.about[0]:
             raise OSError(errno.EBADF, "closed by its owner, and its number is another file's")
         # All of it or nothing: a checkpoint noted beside an older header would be taken for an overwritten file.
-        self._seen, self._header, self._stamp = seen, header, (found.st_mtime_ns, found.st_size)
+        self._last_checkpoint, self._header, self._stamp = checkpoint, header, (status.st_mtime_ns, status.st_size)
 
     def _checkpoint(self) -> Checkpoint | None:
         if self._readable is None:
             return None
         try:
-            found = os.pread(self._readable, _INDEX, 0)
+            index = os.pread(self._readable, _INDEX, 0)
         except OSError:  # another copy of SQLite's, and closed: the next look finds ours
             return None
-        return Checkpoint(found[_SALTS], found[_CARRIED], found[_ATTEMPTED]) if len(found) == _INDEX else None
+        return Checkpoint(index[_SALTS], index[_CARRIED], index[_ATTEMPTED]) if len(index) == _INDEX else None

@@ -31,6 +31,8 @@ class Hints:
 
     def tell(self, queues: Iterable[str | None]) -> None:
         names = list(queues)
+        # Without the lock, on a copy: a fork holds it while it waits for the watcher, which calls this, too. Each hint
+        # is handed over to its listener's own event loop.
         for hint, loop in list(self._listeners.values()):
             for name in names:
                 with contextlib.suppress(RuntimeError):  # the listener's loop is closed
@@ -53,6 +55,7 @@ class Hints:
 
     def _begin(self) -> None:
         if self._listeners and self._watcher is None:
+            # A new event: a former watcher may not have seen yet that it is to end.
             self._wake = threading.Event()
             self._watcher = threading.Thread(
                 target=self._watch, args=[self._wake], name="rota-sqlite-watch", daemon=True
@@ -63,6 +66,7 @@ class Hints:
         self._lock.acquire()
         if self._watcher:
             self._wake.set()
+            # Waited for under the lock, which the watcher never takes: its connection must be closed at the fork.
             self._watcher.join()
             self._watcher = None
 
@@ -74,14 +78,14 @@ class Hints:
 
     def _watch(self, wake: threading.Event) -> None:
         file: OpenFile | None = None
-        seen = None
+        last_version = None
         while not wake.wait(_WATCH_SECONDS):
             try:
                 if file is not None and file.is_stale:
                     openings_of(self._path).close(file)
                     file = None
                 if file is None:
-                    file, seen = open_for_looking(self._path, _at_the_next_look), None
+                    file, last_version = open_for_looking(self._path, _at_the_next_look), None
                 file.require_same()
                 ((version,),) = file.connection.execute("pragma data_version").fetchall()
             except FileReplaced as error:
@@ -90,9 +94,9 @@ class Hints:
                 continue
             except apsw.Error:
                 continue  # hints only: polling finds everything without them
-            if seen is not None and version != seen:
+            if last_version is not None and version != last_version:
                 self.tell([None])
-            seen = version
+            last_version = version
         if file:
             openings_of(self._path).close(file)
 
@@ -106,8 +110,9 @@ _all_hints: dict[str, Hints] = {}
 
 def hints_of(path: str) -> Hints:
     """`path` is absolute."""
+    # Looked up and made under one lock: two watchers of a file would tell everything twice.
     with fork.lock:
-        found = _all_hints.get(path)
-        if found is None:
-            found = _all_hints[path] = Hints(path)
-        return found
+        hints = _all_hints.get(path)
+        if hints is None:
+            hints = _all_hints[path] = Hints(path)
+        return hints

@@ -45,7 +45,7 @@ class OpenFile:
         self.path, self._log, self._index = path, f"{path}-wal", f"{path}-shm"
         connection.execute("select 1 from sqlite_master limit 1").fetchall()  # opens all three
         self._has_log = connection.pragma("journal_mode") == "wal"
-        self._opened, self._opened_log, self._opened_index = self._found()
+        self._opened, self._opened_log, self._opened_index = self._identities()
         file = descriptor(connection, apsw.SQLITE_FCNTL_FILE_POINTER)
         self._file = file if is_at(file, self._opened) else None
         self._require_own()
@@ -60,7 +60,7 @@ class OpenFile:
             self._contents = contents if is_same else Contents(self._file, self._opened, self._opened_index)
         return self._contents
 
-    def _found(self) -> tuple[Identity | None, Identity | None, Identity | None]:
+    def _identities(self) -> tuple[Identity | None, Identity | None, Identity | None]:
         if not self._has_log:
             return identity(self.path), None, None
         return identity(self.path), identity(self._log), identity(self._index)
@@ -89,9 +89,9 @@ class OpenFile:
             raise problem
 
     def problem(self) -> FileReplaced | None:
-        what = self._difference()
-        self.was_overwritten = what == _OVERWRITTEN
-        return FileReplaced(self.path, what) if what else None
+        difference = self._difference()
+        self.was_overwritten = difference == _OVERWRITTEN
+        return FileReplaced(self.path, difference) if difference else None
 
     def note_checkpoint(self) -> None:
         """Remember the file as this process has just written it: what differs from it later is somebody else's."""
@@ -100,12 +100,12 @@ class OpenFile:
 
     def _difference(self) -> str | None:
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return _DELETED
-        if (found.st_dev, found.st_ino) != self._opened:
+        if (status.st_dev, status.st_ino) != self._opened:
             return _REPLACED
-        if self._contents and self._file is not None and self._contents.is_overwritten(self._file, found):
+        if self._contents and self._file is not None and self._contents.is_overwritten(self._file, status):
             return _OVERWRITTEN
         if self._has_log and (identity(self._log), identity(self._index)) != (self._opened_log, self._opened_index):
             return _LOG_DELETED
@@ -120,21 +120,21 @@ class OpenFile:
 
     def _may_carry_over(self) -> bool:
         """Return whether the log still belongs to the file; if it was only deleted, what is in it can be saved."""
-        what = self._difference()
-        return what is None or (what == _LOG_DELETED and identity(self._log) is None)
+        difference = self._difference()
+        return difference is None or (difference == _LOG_DELETED and identity(self._log) is None)
 
     def part(self) -> ReplacedFile:
         """Return what is to be known of it when the path is opened again; a log beside another file is set aside."""
         was_deleted = self._file is not None and not _has_name(self._file)
         file = None if was_deleted else self._opened  # its number may be another file's as soon as it is closed
-        left = ReplacedFile(
+        replaced = ReplacedFile(
             self.path, file, FormerLog(self._log, self._opened_log), self._opened_index, self.was_overwritten
         )
         # Under the lock of all that have the former file open: of two, the second would set aside what is new.
-        if left.is_beside_another:
+        if replaced.is_beside_another:
             with suppress(apsw.BusyError), self.locks.writing():
-                left.set_log_aside()
-        return left
+                replaced.set_log_aside()
+        return replaced
 
 
 def _has_name(fd: int) -> bool:
@@ -176,8 +176,8 @@ class ReplacedFile(NamedTuple):
     @property
     def is_beside_another(self) -> bool:
         """Return whether the log belongs to another file than the one that is there: SQLite would lay it over that."""
-        found = identity(self.path)
-        return found is not None and (found != self.file or self.was_overwritten)
+        current = identity(self.path)
+        return current is not None and (current != self.file or self.was_overwritten)
 
     def set_log_aside(self) -> None:
         log_path = f"{self.path}-wal"
@@ -199,7 +199,7 @@ class OpenFiles:
         self._path = path
         self._files: dict[OpenFile, Callable[[], None]] = {}
         self._changed = threading.Condition()
-        self._left: ReplacedFile | None = None
+        self._replaced: ReplacedFile | None = None
         self._contents: Contents | None = None
 
     def open(
@@ -211,6 +211,7 @@ class OpenFiles:
             file = OpenFile(connection, self._path, patience)
         except FileReplaced as error:
             with suppress(apsw.Error):
+                # No checkpoint: the log may belong to another file than the one that is open.
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.close()
             self.lose(error)
@@ -221,13 +222,14 @@ class OpenFiles:
         with self._changed:
             self._contents = file.share(self._contents)
             self._files[file] = drop
-            self._left = None
+            self._replaced = None
         return file
 
     def close(self, file: OpenFile) -> None:
         try:
             file.close()
         finally:
+            # Forgotten only when it is closed: whoever waits would open another beside it, which gets the old index.
             with self._changed:
                 self._files.pop(file, None)
                 if not self._files:
@@ -236,20 +238,23 @@ class OpenFiles:
 
     def lose(self, error: FileReplaced, by: OpenFile | None = None, *, is_owner: bool = True) -> None:
         """Let everybody close what they have. `by`: where it was noticed; if by its owner, he need not be told."""
-        left = by.part() if by else None
+        # Before the lock: this waits for the file's write lock, which other processes take.
+        replaced = by.part() if by else None
         with self._changed:
-            is_known = by is not None and by.is_stale
-            self._left = left or self._left
+            is_reported = by is not None and by.is_stale
+            self._replaced = replaced or self._replaced
             drops = [drop for file, drop in self._files.items() if file is not by or not is_owner]
             for file in self._files:
                 file.is_stale = True
-        if not is_known:
+        if not is_reported:
             log.error("%s", error)
+        # After the lock: an owner who closes at once comes back to this registry.
         for drop in drops:
             drop()
 
     def wait_for_others(self, seconds: float = _OTHERS_CLOSE) -> None:
         """Wait: nothing is opened beside what is stale, nor while the file may still be written over."""
+        # A copy: other threads open and close meanwhile.
         for file in list(self._files):
             # The log of what was there before may still be beside it: nobody else has looked yet.
             if not file.is_stale and (problem := file.problem()):
@@ -257,12 +262,12 @@ class OpenFiles:
         with self._changed:
             if not self._changed.wait_for(lambda: not any(file.is_stale for file in self._files), seconds):
                 raise FileReplaced(self._path, "this process has not closed the replaced file yet")
-            if self._left is None:
+            if self._replaced is None:
                 return
-            if self._left.was_overwritten and self._is_fresh():
+            if self._replaced.was_overwritten and self._is_fresh():
                 raise FileReplaced(self._path, "it is still being overwritten")
-            if self._left.is_beside_another:
-                self._left.set_log_aside()
+            if self._replaced.is_beside_another:
+                self._replaced.set_log_aside()
 
     def _is_fresh(self) -> bool:
         try:
@@ -276,6 +281,7 @@ _all_openings: dict[str, OpenFiles] = {}
 
 def openings_of(path: str) -> OpenFiles:
     """`path` is absolute."""
+    # Atomic in one step: two threads get the same registry without a lock that a fork would have to know of.
     return _all_openings.setdefault(path, OpenFiles(path))
 
 

@@ -55,10 +55,10 @@ if hasattr(os, "register_at_fork"):
 
 def identity(path: str) -> Identity | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def descriptor(connection: apsw.Connection, which: int) -> int | None:
@@ -73,25 +73,25 @@ def descriptor(connection: apsw.Connection, which: int) -> int | None:
     return ctypes.c_int.from_address(pointer.value + _DESCRIPTOR_AT).value
 
 
-def is_at(fd: int | None, wanted: Identity | None) -> bool:
-    if fd is None or fd < 0 or wanted is None:
+def is_at(fd: int | None, expected: Identity | None) -> bool:
+    if fd is None or fd < 0 or expected is None:
         return False
     try:
-        found = os.fstat(fd)
+        status = os.fstat(fd)
     except OSError:
         return False
-    return (found.st_dev, found.st_ino) == wanted
+    return (status.st_dev, status.st_ino) == expected
 
 
-def descriptors_at(wanted: Identity) -> list[int]:
+def descriptors_at(target: Identity) -> list[int]:
     """All of this process; none where the system does not list them."""
-    return [fd for fd in _descriptors() or [] if is_at(fd, wanted)]
+    return [fd for fd in _descriptors() or [] if is_at(fd, target)]
 
 
-def has_open(wanted: Identity) -> bool:
+def has_open(target: Identity) -> bool:
     """True where the system does not list what a process has open, as in some sandboxes."""
     numbers = _descriptors()
-    return numbers is None or any(is_at(fd, wanted) for fd in numbers)
+    return numbers is None or any(is_at(fd, target) for fd in numbers)
 
 
 def _descriptors() -> list[int] | None:
@@ -129,6 +129,7 @@ class Locks:
         assert self._file is not None
         assert self._index is not None
         _set(self._file, _NONE, _SHARED)
+        # The index has one descriptor for all connections of a process: only the last one lets it go.
         with _indexes.lock:
             _indexes.holders[self._index] -= 1
             if not _indexes.holders[self._index]:
@@ -149,6 +150,7 @@ class Locks:
         if self._file is None:
             return
         tries = 0
+        # Polled: a lock that waits in the kernel could not be given up after the usual patience.
         while not _set(self._file, _WRITE, _WRITING):
             if not self._patience(tries):
                 raise apsw.BusyError("another process writes")
@@ -170,6 +172,7 @@ class Locks:
         try:
             yield is_alone
         finally:
+            # Also if another has it: this releases only what the same open file description holds.
             _set(self._file, _NONE, _CHECKPOINTING)
 
 
@@ -182,6 +185,7 @@ if sys.platform == "linux" and _POINTER == 8:
 
     @cache
     def _flock(kind: int, where: tuple[int, int]) -> bytes:
+        # `struct flock` of 64-bit Linux; such locks require that its process id is zero.
         return struct.pack("hhqqi4x", kind, os.SEEK_SET, *where, 0)
 
     def _set(fd: int, kind: int, where: tuple[int, int]) -> bool:

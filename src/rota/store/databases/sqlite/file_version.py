@@ -69,6 +69,7 @@ class FileVersion:
             openings_of(self._path).close(file)
 
     def before_fork(self) -> None:
+        # Kept until after the fork, so that no thread opens the file anew in between.
         self._lock.acquire()
         self._close()
 

@@ -22,28 +22,29 @@ def execute_rows(connection: apsw.Connection, sql: str, rows: Sequence[Row]) -> 
     """Do what `executemany` does. A step, with all that is around it, costs as much as what it does to one row."""
     if len(rows) < _AT_ONCE or not _VALUES.search(sql):
         return connection.executemany(sql, rows).fetchall()
-    found: list[Row] = []
+    results: list[Row] = []
     table, whole = Columns.of(rows), len(rows) - len(rows) % _AT_ONCE
     shared = tuple(len(column) == 1 for column in table.columns)
     once = [column[0] for column in table.columns if len(column) == 1]
     own = [column for column in table.columns if len(column) > 1]
-    many = _many(sql, shared)
+    many = _for_many_rows(sql, shared)
     for first in range(0, whole, _AT_ONCE):
         values: list[Any] = once.copy()
         for column in own:
             values += column[first : first + _AT_ONCE]
-        found += connection.execute(many, values).fetchall()
+        results += connection.execute(many, values).fetchall()
     if whole < len(table):
-        found += connection.executemany(sql, table.after(whole)).fetchall()
-    return found
+        results += connection.executemany(sql, table.after(whole)).fetchall()
+    return results
 
 
+# The text is long, and built once for each statement and set of shared columns.
 @lru_cache(maxsize=200)
-def _many(sql: str, shared: tuple[bool, ...]) -> str:
+def _for_many_rows(sql: str, shared: tuple[bool, ...]) -> str:
     """`values (?, ?, 0)` for fifty rows: parameters of columns that they share first, then each of the others."""
-    found = _VALUES.search(sql)
-    assert found is not None
-    words, once = [word.strip() for word in found.group(1).split(",")], sum(shared)
+    match = _VALUES.search(sql)
+    assert match is not None
+    words, once = [word.strip() for word in match.group(1).split(",")], sum(shared)
     places = [sum(shared[:place]) if same else place - sum(shared[:place]) for place, same in enumerate(shared)]
 
     def values(row: int) -> str:
@@ -54,4 +55,4 @@ def _many(sql: str, shared: tuple[bool, ...]) -> str:
         return ", ".join(next(numbers) if word == "?" else word for word in words)
 
     tuples = ", ".join(f"({values(row)})" for row in range(_AT_ONCE))
-    return f"{sql[: found.start()]}values {tuples}{sql[found.end() :]}"
+    return f"{sql[: match.start()]}values {tuples}{sql[match.end() :]}"

@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 _BUSY_MS = 10_000
 _BUSY_REST_MS, _BUSY_LOOK_MS = 10, 1
+# Full: a commit is on the disk before anybody is answered. With `normal`, a write-ahead log is synced at checkpoints
+# only, and a power failure would undo what was reported as done.
 _PRAGMAS = "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16000"
 # SQLite's own would be made within a commit, before anybody has looked whether the file is still the one.
 _CHECKPOINT = "pragma wal_autocheckpoint = 0"
@@ -78,10 +80,10 @@ class SqliteTx:
         self.woken.update(queues)
 
     def _statement(self, name: str) -> Statement:
-        found = self._statements.get(name)
-        if found is None:
-            found = self._statements[name] = compile_statement(name, SQLITE, manual_clock=True)
-        return found
+        statement = self._statements.get(name)
+        if statement is None:
+            statement = self._statements[name] = compile_statement(name, SQLITE, manual_clock=True)
+        return statement
 
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
         if rows is not None and not self._statement(statement).columns:
@@ -197,6 +199,7 @@ class SqliteDatabase:
         connections = self._connections
         if connections is None:
             with fork.lock:
+                # Looked at again under the lock: another thread may have come first.
                 connections = self._connections = self._connections or _connections_to(
                     self._absolute, self._manual_clock
                 )
@@ -247,6 +250,7 @@ class SqliteDatabase:
             connections.users.discard(self)
             if connections.users:
                 return
+        # Outside the lock, and in a thread: it waits for what was submitted, up to the patience of a locked file.
         await asyncio.to_thread(connections.stop)
 
 
@@ -276,6 +280,7 @@ class _Connections:
     def _open(self, flags: int, pragmas: str, drop: Callable[[], None]) -> SqliteTx:
         def connect() -> apsw.Connection:
             connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | flags)
+            # Before the first statement, which may meet a lock already.
             connection.set_busy_handler(patience)
             # A plan that may depend on a bound value is made again for each value, which costs more than all else.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -312,16 +317,16 @@ def _connections_to(path: str, manual_clock: Clock | None) -> _Connections:
     """Find or make the connections of a file. The caller holds the lock of forks."""
     if manual_clock is not None:
         return _Connections(path, manual_clock)
-    found = _shared.get(path)
-    if found is None or not found.current:
-        found = _shared[path] = _Connections(path, HostClock())
-    return found
+    connections = _shared.get(path)
+    if connections is None or not connections.current:
+        connections = _shared[path] = _Connections(path, HostClock())
+    return connections
 
 
 def is_open_here(path: str) -> bool:
     """Return whether this process has that file open through rota."""
-    found = _shared.get(os.path.realpath(path))
-    return found is not None and len(found.users) > 0
+    connections = _shared.get(os.path.realpath(path))
+    return connections is not None and len(connections.users) > 0
 
 
 def _use_wal(connection: apsw.Connection) -> None:

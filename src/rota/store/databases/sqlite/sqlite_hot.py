@@ -24,8 +24,9 @@ from rota.values.durations import in_micros
 if TYPE_CHECKING:
     from rota.store.databases.sqlite.sqlite import SqliteTx
 
-Known = Mapping[str, int]
+Versions = Mapping[str, int]
 
+# A limit that was not served for so long is looked at even if nothing waits under it, and is then shut.
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 _MANY, _NEAR = 200, 20
 _decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
@@ -53,6 +54,8 @@ class SqliteHotForms:
 
     async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
         await self._tx.fetch("advance_in_place", Columns(len(rows), [rowids, *rows.columns]))
+        # Schedules that are due together are moved side by side: the next time a few pages are written instead of one
+        # for each.
         if are_scattered(rowids):
             ((last,),) = await self._tx.fetch("last_rowid")
             self._tx.each("move_cursors", list(enumerate(rowids, last + 1)))
@@ -63,16 +66,17 @@ class SqliteHotForms:
         await self._tx.fetch("insert_planned", rows)
         if self._tx.changes() - before == len(rows):
             return None
-        made = await self._tx.fetch("which_exist", [(id,) for id, *_ in rows])
-        return {id for id, _, _ in made}
+        existing = await self._tx.fetch("which_exist", [(id,) for id, *_ in rows])
+        return {id for id, _, _ in existing}
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         claims: list[Claim] = []
         jobs, queues = await self._not_paused(request.known, [ask.queue for ask in request.asks])
-        known = msgspec.json.encode(jobs).decode()
+        versions = msgspec.json.encode(jobs).decode()
         for ask in request.asks:
             if ask.queue not in queues:
                 continue
+            # Handed from statement to statement as one JSON text: the rows become Python values only once, at the end.
             ((candidates,),) = await self._tx.fetch(
                 "claim_candidates",
                 queue=ask.queue,
@@ -81,7 +85,7 @@ class SqliteHotForms:
                 run_at=ask.after.run_at,
                 id=ask.after.id,
                 solo=request.solo,
-                known=known,
+                known=versions,
             )
             if candidates == "[]":
                 continue
@@ -92,6 +96,7 @@ class SqliteHotForms:
 
     async def complete(self, reports: Sequence[Report]) -> Completed:
         rows = [(r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports]
+        # Fenced: `current` are the runs whose lease has the reported fence. There is one writer, so they stay so below.
         ((current, any_waits, heard),) = await self._tx.fetch("current_leases", rows)
         await self._tx.fetch("end_successes", rows)
         await self._tx.fetch("release", current=current)
@@ -101,40 +106,40 @@ class SqliteHotForms:
             await emit_signal.tell(self._tx, done)
         return Completed(set(done), [id for (id,) in followed])
 
-    async def _not_paused(self, known: Known, queues: Sequence[str]) -> tuple[Known, Sequence[str]]:
+    async def _not_paused(self, versions: Versions, queues: Sequence[str]) -> tuple[Versions, Sequence[str]]:
         """Leave out what is paused, once for all rows: mostly nothing is. There is one writer, so nobody pauses
         anything meanwhile.
         """
         pauses = await self._tx.fetch("pauses")
         if not pauses:
-            return known, queues
+            return versions, queues
         jobs, held = ({name for kind, name in pauses if kind == which} for which in ("job", "queue"))
         return (
-            {job: version for job, version in known.items() if job not in jobs},
+            {job: version for job, version in versions.items() if job not in jobs},
             [queue for queue in queues if queue not in held],
         )
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
-        wanted = await self._not_paused(request.known, request.queues)
-        known, queues = (msgspec.json.encode(part).decode() for part in wanted)
-        values = {"known": known, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
+        unpaused = await self._not_paused(request.known, request.queues)
+        versions, queues = (msgspec.json.encode(part).decode() for part in unpaused)
+        values = {"known": versions, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
         values |= {"requirements": _json(request.met.under_limits), "name": request.name}
         rows = await self._tx.fetch("open_keys", **values)
         return allowed(rows)
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
+    async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
         jobs, queues = await self._not_paused(request.known, request.queues)
-        known = msgspec.json.encode(jobs).decode()
-        found: list[tuple[int, int, str, str, int, int]] = []
+        versions = msgspec.json.encode(jobs).decode()
+        waiting: list[tuple[int, int, str, str, int, int]] = []
         requirements = _json(request.met.under_limits)
-        for key, wanted in asked.items():
+        for key, slots in slots_by_key.items():
             for queue in queues:
-                values = {"key": key, "queue": queue, "wanted": wanted, "known": known, "solo": request.solo}
+                values = {"key": key, "queue": queue, "wanted": slots, "known": versions, "solo": request.solo}
                 rows = await self._tx.fetch(
                     "limited_candidates", requirements=requirements, name=request.name, **values
                 )
-                found += [(rank, run_at, id, key, solo, is_open) for id, rank, run_at, solo, is_open in rows]
-        return [WaitingRun(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(found)]
+                waiting += [(rank, run_at, id, key, solo, is_open) for id, rank, run_at, solo, is_open in rows]
+        return [WaitingRun(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(waiting)]
 
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())
@@ -142,22 +147,22 @@ class SqliteHotForms:
         await self._tx.fetch("take", claims=claims)
         return [Claim(*(*row, True)) for row in _decode_rows(claims)]
 
-    async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
+    async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
-        named, found = set(request.met.named), list[Candidate]()
-        values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "wanted": wanted}
+        named, candidates = set(request.met.named), list[Candidate]()
+        values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "wanted": limit}
         for need in request.met.all:  # each for itself: then it is a look into an index that has their order
             for queue in queues:
                 rows = await self._tx.fetch("needed_candidates", need=need, queue=queue, **values)
-                found += [Candidate(rank, int(need not in named), at, id, solo) for id, rank, at, solo in rows]
-        return sorted(found)[:wanted]
+                candidates += [Candidate(rank, int(need not in named), at, id, solo) for id, rank, at, solo in rows]
+        return sorted(candidates)[:limit]
 
-    async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
+    async def open_replicas(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         values: dict[str, object] = {"known": _json(jobs), "queues": _json(queues), "solo": request.solo}
         requirements = _json(request.met.open_to)
         rows = await self._tx.fetch(
-            "open_replicas", wanted=wanted, name=request.name, requirements=requirements, **values
+            "open_replicas", wanted=limit, name=request.name, requirements=requirements, **values
         )
         return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
 
