@@ -31,7 +31,7 @@ Results = dict[str, str | None]
 """JSON, by step."""
 
 _NOT_OPENED = (None, None, None, None)
-_SAID_BY_THEM = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
+_REPORTABLE = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
 
 
 class ExternalReport(msgspec.Struct, frozen=True):
@@ -112,38 +112,38 @@ class ExternalStore:
         """Write progress. What is not given stays as it was."""
 
         async def body(tx: Tx) -> HeartbeatAnswer:
-            pulse = await _beat(tx, run_id, fence, lease)
+            answer = await _beat(tx, run_id, fence, lease)
             for old_done, old_summary in await tx.fetch("said_progress", id=run_id, fence=fence):
                 note = ProgressNote(run_id, fence, old_done if done is None else done, summary or old_summary)
                 break
             else:
                 note = ProgressNote(run_id, fence, done, summary)
             await notes.write(tx, Notes(progress=(note,)))
-            return pulse
+            return answer
 
         return await self._database.transact(body)
 
-    async def step(self, run_id: str, fence: int, given: StepReport) -> StepState:
+    async def step(self, run_id: str, fence: int, report: StepReport) -> StepState:
         """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
 
         async def body(tx: Tx) -> StepState:
             held = await handover.lock(tx, run_id, fence)
-            opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=run_id)}
-            word = msgspec.structs.replace(given, id=within(held.part if held else None, given.id))
-            _, was, by, _ = opened.get(word.id, _NOT_OPENED)
-            if was == StepState.SUCCEEDED and (held is not None or (by == fence and word.state == was)):
+            opened = {id: facts for id, *facts in await tx.fetch("opened_steps", id=run_id)}
+            qualified = msgspec.structs.replace(report, id=within(held.part if held else None, report.id))
+            _, was, by, _ = opened.get(qualified.id, _NOT_OPENED)
+            if was == StepState.SUCCEEDED and (held is not None or (by == fence and qualified.state == was)):
                 return StepState.SUCCEEDED
             if held is None:
                 raise await _stale(tx, run_id, fence)
-            definition_of(held.definition.steps, given.id)
-            if word.id not in opened and len(opened) >= MOST_STEPS:
+            definition_of(held.definition.steps, report.id)
+            if qualified.id not in opened and len(opened) >= MOST_STEPS:
                 raise Invalid(f"a run has at most {MOST_STEPS} steps")
-            if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
-                await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, word.result))
+            if held.waits and held.step == qualified.id and qualified.state is StepState.SUCCEEDED:
+                await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, qualified.result))
                 return StepState.SUCCEEDED
-            note = _step_note(held, word, opened, await _stored(tx, run_id, word.error))
+            note = _step_note(held, qualified, opened, await _stored(tx, run_id, qualified.error))
             await notes.write(tx, Notes(steps=(note,)))
-            return word.state
+            return qualified.state
 
         return await self._database.transact(body)
 
@@ -208,21 +208,21 @@ async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
 
 
 def _step_note(
-    held: HeldRun, word: StepReport, opened: Mapping[str, Sequence[object]], error: str | None = None
+    held: HeldRun, report: StepReport, opened: Mapping[str, Sequence[object]], error: str | None = None
 ) -> StepNote:
     lease = held.lease
-    no, _, fence, age = opened.get(word.id, _NOT_OPENED)
+    no, _, fence, age = opened.get(report.id, _NOT_OPENED)
     no = number_of(lease.fence, len(opened) + 1) if no is None else no
-    began = age if fence == lease.fence else None if word.state is StepState.SKIPPED else 0
+    began = age if fence == lease.fence else None if report.state is StepState.SKIPPED else 0
     return StepNote(
         lease.run_id,
         lease.fence,
         lease.attempt,
-        word.id,
+        report.id,
         int(str(no)),
-        word.state,
+        report.state,
         None if began is None else max(0, int(str(began))),
-        result=word.result,
+        result=report.result,
         error=error,
     )
 
@@ -246,9 +246,9 @@ async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, R
     if ending.outcome is Outcome.FAILED and ending.retry:
         report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after))
     if held.step is not None and ending.outcome is Outcome.SUCCEEDED:
-        opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=lease.run_id)}
-        word = StepReport(held.step, StepState.SUCCEEDED, ending.result or "null")
-        await notes.write(tx, Notes(steps=(_step_note(held, word, opened),)))
+        opened = {id: facts for id, *facts in await tx.fetch("opened_steps", id=lease.run_id)}
+        step_report = StepReport(held.step, StepState.SUCCEEDED, ending.result or "null")
+        await notes.write(tx, Notes(steps=(_step_note(held, step_report, opened),)))
         report = Report(lease.run_id, lease.fence, Outcome.SNOOZED, held.busy, retry_in=0)
     return report, await reports.report(tx, [report])
 
@@ -261,7 +261,7 @@ def _state_after(report: Report, reported: Reported) -> RunState:
     return RunState.SUCCEEDED
 
 
-async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunState:
+async def _first_answer(tx: Tx, run_id: str, fence: int, reported: Outcome) -> RunState:
     """Return what was recorded under this fence. A step's end is a success that put its run off."""
     rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
     if not rows:
@@ -271,8 +271,8 @@ async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunSt
         outcome, left_as = Outcome.SUCCEEDED, RunState.SUCCEEDED
     if went_on and outcome == Outcome.SNOOZED:
         outcome = Outcome.SUCCEEDED
-    if outcome == said and left_as is not None:
+    if outcome == reported and left_as is not None:
         return RunState(left_as)
-    if outcome in _SAID_BY_THEM:
+    if outcome in _REPORTABLE:
         raise AlreadyReported(run_id, fence, outcome)
     raise LeaseLost(run_id, fence, state)

@@ -83,8 +83,8 @@ def _row(lease: Lease, report: Report, wait: Wait) -> Row:
 
 async def handed_over_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str, int]]:
     """Return those of these reports that say again what was done."""
-    told = [(report.run_id, report.fence) for report in reports if report.wait is not None]
-    return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", told)} if told else set()
+    rows = [(report.run_id, report.fence) for report in reports if report.wait is not None]
+    return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", rows)} if rows else set()
 
 
 async def lock(tx: Tx, run_id: str, fence: int) -> HeldRun | None:
@@ -116,7 +116,7 @@ def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:
     if stopped:
         words = "the run was asked to stop, and nobody outside said within its grace that it has"
         return Report(lease.run_id, lease.fence, Outcome.LOST, error=_error("LeaseLost", words, "stale_timeout"))
-    words = f"nobody outside ended {_what(held)} within {format_duration(limit)}"
+    words = f"nobody outside ended {_subject(held)} within {format_duration(limit)}"
     return Report(
         lease.run_id,
         lease.fence,
@@ -127,7 +127,7 @@ def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:
     )
 
 
-def _what(held: HeldRun) -> str:
+def _subject(held: HeldRun) -> str:
     return "it" if held.step is None else f"step {held.step!r}"
 
 
@@ -138,5 +138,5 @@ def _error(kind: str, message: str, code: str) -> str:
 def _held(row: Row, *, waits: bool) -> HeldRun:
     run_id, *facts, job, overrides, definition, busy, step, part = row
     lease = Lease(str(run_id), *facts)
-    known = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
-    return HeldRun(lease, job, overrides, known, max(0, int(busy)), step, waits, part)
+    job_definition = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
+    return HeldRun(lease, job, overrides, job_definition, max(0, int(busy)), step, waits, part)

@@ -1,4 +1,4 @@
-"""Many runs at once, a bite at a time: cancelled and retried."""
+"""Many runs at once, a batch at a time: cancelled and retried."""
 
 from __future__ import annotations
 

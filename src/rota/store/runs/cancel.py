@@ -20,12 +20,12 @@ from rota.values.actor import is_policy
 from rota.values.durations import in_micros
 
 _TRIES = 5
-_IN_HANDS = (
+_HOLDERS = (
     (RunState.RUNNING, "lock_lease", "ask_to_cancel"),
     (RunState.WAITING, "lock_cancel_outside", "ask_outside_to_cancel"),
 )
 
-_PLACES = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
+_LOCKS = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
 
 
 async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> RunState:
@@ -54,7 +54,7 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
 
 async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | None, grace: int) -> bool:
     """Ask whoever has the run, a worker or an external party, to stop; return False if nobody has it."""
-    for state, lock, ask in _IN_HANDS:
+    for state, lock, ask in _HOLDERS:
         for asked_at, fence in await tx.fetch(lock, id=run_id):
             if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
                 await tx.fetch(ask, id=run_id, grace=grace)
@@ -92,8 +92,8 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
     awaited = [(str(id),) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
         return None
-    for place in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
-        if await tx.fetch(place, id=run_id):
+    for lock in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
+        if await tx.fetch(lock, id=run_id):
             return await _supersede(tx, run_id, reason, actor)
     return None
 
@@ -111,17 +111,17 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     In the order of everybody else: a completion goes from leases to their runs, then to runs that waited for them, and
     to limits last; a cancel from what is ready, or the lease, to the run.
     """
-    wanted = missing = sorted(set(run_ids))
-    for place in _PLACES:
+    ids = missing = sorted(set(run_ids))
+    for lock in _LOCKS:
         if missing:
-            there = {str(id) for (id,) in await tx.fetch(place, [(id,) for id in missing])}
-            missing = [id for id in missing if id not in there]
+            locked = {str(id) for (id,) in await tx.fetch(lock, [(id,) for id in missing])}
+            missing = [id for id in missing if id not in locked]
     # One that was claimed after the leases were looked at. Whoever reports it would have its lease, and meet us over
     # its run or a limit; but with what is ready in hand, a lease must not be waited for.
     for id in missing:
         await tx.fetch("lock_free_lease", id=id)
-    if wanted:
-        await tx.fetch("lock_runs", [(id,) for id in wanted])
+    if ids:
+        await tx.fetch("lock_runs", [(id,) for id in ids])
 
 
 async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
@@ -134,29 +134,29 @@ async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState |
 
 
 async def _end_unclaimed(
-    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None
+    tx: Tx, run_id: str, target: RunState, reason: str | None, actor: str | None
 ) -> RunState | None:
-    """End a run that nobody has; return how: as `wanted`, unless it has begun and was to be skipped. None: somebody has
+    """End a run that nobody has; return how: as `target`, unless it has begun and was to be skipped. None: somebody has
     it.
     """
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
         return None
     ((attempt, fence, hold),) = ready
-    state = end_unclaimed_as(wanted, fence)
+    state = end_unclaimed_as(target, fence)
     if state is RunState.SKIPPED:  # one that its schedule retries sets out from a later attempt, but has had none
         attempt = 0
-    error = _gone(reason or "") if state is RunState.EXPIRED else None
+    error = _worker_gone(reason or "") if state is RunState.EXPIRED else None
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
     await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
-    what = "superseded" if state is RunState.SKIPPED else state.value
+    event = "superseded" if state is RunState.SKIPPED else state.value
     change = {"from": audit.waiting_state(hold), "to": state, "reason": reason}
-    notes = {what: [(run_id, actor, fence + 1, change)]}
+    notes = {event: [(run_id, actor, fence + 1, change)]}
     await end(tx, EndedRuns({run_id: state.value}, unclaimed=True, notes=notes))
     return state
 
 
-def _gone(reason: str) -> str:
+def _worker_gone(reason: str) -> str:
     return stored_error(RunError(type="WorkerGone", message=reason, code="worker_gone"), telling="")
 
 

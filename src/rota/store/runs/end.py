@@ -69,8 +69,8 @@ async def end(tx: Tx, runs: EndedRuns) -> Aftermath:
 
 async def _settle(tx: Tx, runs: EndedRuns) -> list[Row]:
     """Do what concerns the ended runs themselves; return the slots that come back."""
-    for what, notes in runs.notes.items():
-        await audit.note_runs(tx, what, notes)
+    for event, notes in runs.notes.items():
+        await audit.note_runs(tx, event, notes)
     freed: list[Row] = []
     if runs.unclaimed:
         # What is dropped here held no slot. To open its limits would lock them, and a policy that ends this run to let
@@ -98,9 +98,9 @@ async def release(tx: Tx, ended: States) -> list[RunState]:
         turns = [(run, awaited) for run, awaited, kind in edges if kind == ORDER and awaited in over]
         if turns:
             await waits.follow(tx, turns)  # a dependency is not handed on: what it needed has ended
-        conducting = {run for run, _, kind in edges if kind == REPLICA}
-        if conducting:
-            await replicas.look_at(tx, conducting)
+        parents = {run for run, _, kind in edges if kind == REPLICA}
+        if parents:
+            await replicas.look_at(tx, parents)
         after |= {run: awaited for run, awaited, kind in edges if kind != REPLICA}
         failed = [(run, awaited, kind) for run, awaited, kind in edges if not is_met(kind, ended[awaited])]
         ended = await _end_in_vain(tx, failed, ended) if failed else {}

@@ -11,15 +11,15 @@ from rota.store.databases.database import Tx
 
 async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
     """The runs that it made the first time, in their order; none: it is new. Another one under its key is refused."""
-    made: list[str] = []
-    while found := await tx.fetch("key_holder", key=_part(request, len(made))):
-        ((run_id, held_until, _, fingerprint, _, _, now),) = found
+    run_ids: list[str] = []
+    while rows := await tx.fetch("key_holder", key=_part(request, len(run_ids))):
+        ((run_id, held_until, _, fingerprint, _, _, now),) = rows
         if held_until <= now:
             break
         if fingerprint != request.fingerprint:
             raise KeyReused(request.label or request.key)
-        made.append(str(run_id))
-    return made
+        run_ids.append(str(run_id))
+    return run_ids
 
 
 async def remember(tx: Tx, request: KeyHold, run_ids: Sequence[str]) -> None:

@@ -45,11 +45,11 @@ class _Ending(msgspec.Struct, frozen=True):
 
 async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     freed: list[Row] = []
-    told = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
-    settled = [attempt for one in told for attempt in one.settled]
+    results = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
+    settled = [attempt for result in results for attempt in result.settled]
     await slots.open_limits(tx, freed)
-    in_vain = [state for one in told for state in one.in_vain]
-    return Reported([stale for one in told for stale in one.refused], settled, in_vain)
+    in_vain = [state for result in results for state in result.in_vain]
+    return Reported([stale for result in results for stale in result.refused], settled, in_vain)
 
 
 def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
@@ -65,10 +65,10 @@ def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
         reports = [report for report in reports if report is not turn[report.run_id]]
 
 
-async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]) -> Reported:
-    reports = await pipeline_stages.advance(tx, said)
+async def _report_each_run_once(tx: Tx, batch: Sequence[Report], freed: list[Row]) -> Reported:
+    reports = await pipeline_stages.advance(tx, batch)
     successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
-    others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
+    unsuccessful = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
     settled = done.ids
     followed = dict.fromkeys(done.followed, RunState.SUCCEEDED.value)
@@ -76,17 +76,17 @@ async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]
     freed += (await end(tx, EndedRuns(followed, held=limited, signalled=True))).freed
     endings: list[_Ending] = []
     vain: list[RunState] = []
-    if others:
-        leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
-        known = [report for report in others if report.run_id in leases]
-        told = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in known]
-        await handover.hand_over(tx, [(lease, report) for lease, report in told if is_handed_over(lease, report)])
-        endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
+    if unsuccessful:
+        leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, unsuccessful))}
+        current = [report for report in unsuccessful if report.run_id in leases]
+        pairs = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in current]
+        await handover.hand_over(tx, [(lease, report) for lease, report in pairs if is_handed_over(lease, report)])
+        endings = [_ending(lease, report) for lease, report in pairs if not is_handed_over(lease, report)]
         aftermath = await _apply(tx, endings)
         freed += aftermath.freed
         vain = aftermath.in_vain
         settled |= leases.keys()
-    unsettled = [report for report in said if report.run_id not in settled]
+    unsettled = [report for report in batch if report.run_id not in settled]
     outcomes = [(_settled(ending), _final(ending)) for ending in endings]
     return Reported(await _not_repeated(tx, unsettled), outcomes, vain)
 
@@ -195,11 +195,11 @@ def _attempt_row(ending: _Ending) -> Row:
         report.outcome.value,
         report.error,
         report.measures,
-        *_left(ending.next),
+        *_state_after(ending.next),
     )
 
 
-def _left(following: Requeue | End) -> tuple[str, int | None]:
+def _state_after(following: Requeue | End) -> tuple[str, int | None]:
     """The state that the run is in now, and for how long if it is not due: its trail is read off this."""
     if isinstance(following, End):
         return following.state.value, None
