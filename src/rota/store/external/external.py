@@ -81,6 +81,7 @@ class ExternalStore:
         """Shown among the workers from now on. Whether it may claim: nobody asked it to drain or to stop."""
 
         async def body(tx: Tx) -> bool:
+            # Saved twice if it was asked to drain or to stop: only the first answer tells.
             state = read_asked(await save_worker(tx, worker)).state
             if state is not WorkerState.WORKING:
                 await save_worker(tx, msgspec.structs.replace(worker, state=state))
@@ -127,10 +128,13 @@ class ExternalStore:
         """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
 
         async def body(tx: Tx) -> StepState:
+            # Fenced and locked until the commit: of two requests for one step, the second sees what the first recorded.
             held = await handover.lock(tx, run_id, fence)
             opened = {id: facts for id, *facts in await tx.fetch("opened_steps", id=run_id)}
             qualified = msgspec.structs.replace(report, id=within(held.part if held else None, report.id))
             _, was, by, _ = opened.get(qualified.id, _NOT_OPENED)
+            # Repeated after a lost answer, perhaps when the run is not theirs any more: a recorded success is confirmed
+            # before a stale fence is refused.
             if was == StepState.SUCCEEDED and (held is not None or (by == fence and qualified.state == was)):
                 return StepState.SUCCEEDED
             if held is None:
@@ -151,6 +155,7 @@ class ExternalStore:
         """Under a number of its own, so that lines said again with it are not there twice. Old ones make room."""
 
         async def body(tx: Tx) -> None:
+            # Under the lock: two requests at once would compute the same number, and each make room for itself alone.
             held = await _lock(tx, run_id, fence)
             sizes = {number: int(size) for number, size in await tx.fetch("log_sizes", id=run_id, fence=fence)}
             own = max(sizes, default=0) + 1 if no is None else no
@@ -171,6 +176,7 @@ class ExternalStore:
 
         async def body(tx: Tx) -> Ended:
             held = await handover.lock(tx, run_id, fence)
+            # Not held under this fence: said before and repeated, or taken away meanwhile. What was recorded decides.
             if held is None:
                 return Ended(await _first_answer(tx, run_id, fence, ending.outcome))
             if not held.waits and held.definition.kind != EXTERNAL:
@@ -197,6 +203,8 @@ async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
 
 
 async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
+    # Not locked: `beat` checks the fence once more, in the update itself. If the run was handed over in between, the
+    # last statement finds it.
     for worker_id, settings in await tx.fetch("pace_of_lease", id=run_id, fence=fence):
         length = in_micros(msgspec.json.decode(settings, type=Pace).lease) if settings else lease
         for until, cancelling in await tx.fetch("beat", id=run_id, fence=fence, lease=length):
@@ -238,6 +246,7 @@ async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
 async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, Reported]:
     """End it as any lease ends; of a step that was waited for, its end, and the run is queued again."""
     lease = held.lease
+    # One path for all ends. It begins at a lease, so that one is put back for the rest of this transaction.
     if held.waits:
         await handover.lease_again(tx, held)
     error = await _stored(tx, lease.run_id, ending.error)
@@ -267,6 +276,7 @@ async def _first_answer(tx: Tx, run_id: str, fence: int, reported: Outcome) -> R
     if not rows:
         raise UnknownRun(run_id)
     ((outcome, left_as, state, last_fence, went_on),) = rows
+    # A success leaves no row of its attempt: the fence of the run tells whose it was.
     if outcome is None and state == RunState.SUCCEEDED and last_fence == fence:
         outcome, left_as = Outcome.SUCCEEDED, RunState.SUCCEEDED
     if went_on and outcome == Outcome.SNOOZED:

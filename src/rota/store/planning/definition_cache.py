@@ -39,12 +39,15 @@ class DefinitionCache(dict[Mark, Row]):
     def keep(self, definitions: Iterable[CachedDefinition]) -> None:
         self.update((definition.mark, definition.values) for definition in definitions)
         if len(self) > _MOST:
+            # Half of it, the oldest first: one at a time, each planning step would copy the list of all marks.
             for mark in list(self)[: len(self) - _MOST // 2]:
                 self.pop(mark, None)
 
 
 def look_up(marked: Sequence[Row], cache: Definitions) -> list[Row | None]:
     """Return the definitions of rows whose mark is known. Once: meanwhile others may be kept in their place."""
+    # Nothing is ever invalidated: every change counts up the mark in its own transaction, so that a mark stands for one
+    # definition for ever.
     return [cache.get((id, times, at)) for _, id, times, at, *_ in marked]
 
 

@@ -22,6 +22,7 @@ Position = tuple[int, int]
 _ZONES = "tzdata"
 _BY_HAND = "it was switched off in the database itself, where it still has a next time"
 _BATCH = 1_000
+# µs. A schedule that was planned with newer time zone data is left to a program that has it, for so long.
 _PATIENCE = 60_000_000
 
 
@@ -58,6 +59,7 @@ async def plan_due(
     asleep = [row for row in rows if not row.active]
     ready = [row for row in rows if row.active] if asleep else rows
     planning = await plan_rows(tx, ready, new_id, providers)
+    # Each by itself: to resume is a change, with a revision and an event. Few pauses end in the same second.
     for row in asleep:
         await _wake(tx, row, new_id)
     return msgspec.structs.replace(planning, schedules=len(rows), read=read)
@@ -68,8 +70,10 @@ async def lock_due(
 ) -> tuple[list[ScheduleRow], Read]:
     """Lock schedules that are due; return them with the definitions that were not known."""
     names = [(name,) for name in providers]
+    # Cursors come before runs in the lock order. Any number of planners: what one has locked, the others skip.
     marked = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
     cached = look_up(marked, cache)
+    # Under the lock, so that a definition fits the mark; it is cached by the caller after the commit only.
     read = await read_unknown(tx, marked, cached)
     rows = schedule_rows(marked, cached, read)
     if len(rows) < len(marked):  # deleted ones that are due all the same would be met again and again
@@ -83,6 +87,7 @@ async def read_ahead(
 ) -> tuple[Read, Position | None]:
     """Read the definitions of those that will be due until then, and how far that is; None: there are no more."""
     coming = await tx.fetch("coming", after_at=after[0], after_no=after[1], until=until, limit=limit)
+    # Without a lock: a change in between gets another mark, and what was read here is then not used.
     read = await read_unknown(tx, coming, look_up(coming, cache))
     templates = await patterns_of(tx, [definition.text for definition in read.values()])
     plans = {no: next_plan for no, _, _, _, _, next_plan in coming}
@@ -97,6 +102,7 @@ async def read_ahead(
 
 async def foresee(tx: Tx, after: Position, until: int, limit: int) -> None:
     """Touches what planning the same ones will."""
+    # The answer is thrown away: the pages that it reads are then in the cache when the second comes.
     await tx.fetch("foresee", after_at=after[0], after_no=after[1], until=until, limit=limit)
 
 
@@ -122,6 +128,8 @@ def _scopes_of(text: str) -> int:
 
 async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:
     """The first that is due cannot be planned, and must not stand in the way of the others."""
+    # In a transaction of its own, because that which met the trouble was rolled back. Perhaps another one is the first
+    # by now: it loses half a minute, and nothing else.
     rows, _ = await lock_due(tx, 1, providers)
     for row in rows:
         await tx.fetch("note_trouble", [(row.cursor_no, trouble, REST_AFTER_TROUBLE)])
@@ -144,6 +152,7 @@ async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
 
 async def wake_followers(tx: Tx, limit: int) -> int:
     """Schedules whose awaited run has ended are due to be looked at."""
+    # This only makes them due. Whether the awaited run has ended, planning decides under the lock of the cursor.
     ended = await tx.fetch("ended_awaited", limit=limit)
     return len(await tx.fetch("wake_followers", ended)) if ended else 0
 
@@ -161,5 +170,6 @@ async def look_again_at_zones(tx: Tx, after: str) -> str | None:
     if len(locked) == _BATCH:
         _, last_id = locked[-1]
         return str(last_id)
+    # Last, and only when all are done: a program that stops in between begins anew.
     await tx.fetch("save_setting", name=_ZONES, value=tzdata_version())
     return None

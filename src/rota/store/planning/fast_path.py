@@ -64,6 +64,7 @@ def _fire(row: ScheduleRow, template: RunTemplate, now: int, decided: Decided) -
         times = template.times
         if times is None:
             return ordinary(definition, definition.times(row.name), row.next_plan, due_until(definition, now))
+        # By identity, which costs nothing: templates are shared, and live as long as this batch.
         key = id(template), row.next_plan
         if key not in decided:
             decided[key] = ordinary(definition, times, row.next_plan, due_until(definition, now))
@@ -81,11 +82,15 @@ def rehearse(template: RunTemplate, name: str, plan_time: int | None) -> None:
 
 
 async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str]) -> Tally:
+    # Columns instead of rows, here and below: thousands may be due in the same second, and a tuple for each of their
+    # rows is work for the collector of garbage.
     ids = [new_id() for _ in fires]
     ats = [_eligible(entry) for entry in fires]
     plans = [entry.fire.plan_time for entry in fires]
     facts = [plain_facts(entry.row, entry.template, entry.fire.plan_time) for entry in fires]
+    # The unique index on plan times is the last guard, should a cursor be set back. None: no row met it.
     inserted = await tx.hot.insert_planned(plain_runs(ids, facts, now, ats, [entry.row.id for entry in fires], plans))
+    # In the transaction of the runs: a crash leaves both or neither. The cursors are locked since `lock_due`.
     await tx.hot.advance_ordinary(_advanced(fires, ids, plans, inserted), [entry.row.rowid for entry in fires])
     tally = Tally()
     if inserted is not None:  # somebody made the run of the others' plan times before

@@ -97,6 +97,8 @@ async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -
         lanes, scope = all_lanes.own(str(id)), Scope(kind, name)
         lane = lanes.before[scope] = Lane((), bool(failed), failures, attempt, finished_at, skips)
         (lanes.lanes if scope in lanes.lanes else lanes.others)[scope] = lane
+    # Not locked: a run that ends after this is digested by the next tick. What is decided from a live one (to supersede
+    # it, to wait for it) is looked at again under its lock.
     runs: dict[tuple[str, str, str], list[LaneRun]] = defaultdict(list)
     tracked = await tx.fetch("lane_runs", ids) if ids else ()
     for run in map(LaneRun._make, (*tracked, *await _open_runs(tx, schedules))):
@@ -126,6 +128,7 @@ def _digest(lanes: Lanes, scope: Scope, runs: Sequence[LaneRun], ends: dict[str,
             live.append(LiveRun(str(run.run_id), began, claimed, bool(run.is_awaited)))
             lanes.open_plan = lanes.open_plan if run.open_plan is None else run.open_plan
         else:
+            # A run that was pruned before planning looked tells nothing, and only leaves the lane.
             ended += [run] if run.state is not None else []
             if run.open_plan is None:
                 lanes.digested.append((run.schedule_id, run.scope_kind, run.scope_id, run.run_id))

@@ -181,6 +181,8 @@ async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[RunTemplate | str]:
             job_of[text] = decoded(text).job
         except UnreadableSchedule as error:
             templates[text] = str(error)
+    # Read each time, though templates are cached: a job may have been declared anew by another process. The texts are
+    # the key of the cache, so nothing needs to be invalidated.
     names = [(name,) for name in sorted(set(job_of.values()))]
     jobs: dict[str, str] = dict(await tx.fetch("job_definitions", names)) if names else {}  # type: ignore[arg-type]
     for text, job in job_of.items():
@@ -194,6 +196,7 @@ async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[RunTemplate | str]:
 
 async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> list[Pair]:
     """Do everything that the decisions say; return those that are live runs now: their lanes have to know."""
+    # Mostly nothing but its time holds a run back. Then no run, limit or key of others is locked.
     gates: dict[str, tuple[Gate, ...]] = {}
     behind: list[tuple[str, str]] = []
     if under or any(planned.decision is not PLAIN or work.template.is_checked for work, planned in pairs):
@@ -209,6 +212,7 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> li
         await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
     if not creates:
         return []
+    # Before the ready rows, whose hold says whether there is something to wait for.
     waiting = await waits.follow(tx, behind) if behind else set()
     tx.wake(*{work.template.model.queue for work, _ in creates if work.template.model})
     ready = [_ready_row(work, planned, now, waiting, gates.get(planned.run_id, ())) for work, planned in creates]
@@ -262,10 +266,12 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     await _lock(tx, pairs, decided)  # before the keys, as whoever enqueues does
     with_keys = [(work, planned) for work, planned in pairs if work.template.keyed and planned.run_id in creates]
     keyed = [_keyed_run(work, planned, gates.get(planned.run_id, ())) for work, planned in with_keys]
+    # Keys last, as whoever enqueues: runs, limits, keys.
     keys = enqueue.Keys(tx, keyed, displaced)
     await keys.lock()
 
     async def unless(run_id: str) -> str | None:
+        # The key decides before anybody is ended: nobody makes way for a run that will not be.
         reason = await keys.take(run_id)
         for other in displaced.get(run_id, ()) if reason is None else ():
             await cancel.supersede(tx, other, _superseded(run_id), OVERLAP)
@@ -307,6 +313,7 @@ async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[LimitedRun]) ->
     if decided:
         await admit.lock(tx, decided, touched)
     else:
+        # Leases and rows of runs before any key, even without limits: a report that ends one holds its lease first.
         await cancel.reserve(tx, touched)
 
 

@@ -60,6 +60,8 @@ async def plan_rows(
     """Decide all that is due; with `settle`, every plan time up to now, though its delay may not be over."""
     if not rows:
         return NOTHING
+    # One instant for the batch, and the database's: hosts disagree, and a decision must not depend on its place in
+    # line.
     ((now,),) = await tx.fetch("now")
     schedules, troubled = await _with_templates(tx, rows)
     rows = [schedule.row for schedule in schedules]
@@ -94,6 +96,7 @@ async def plan_rows(
             runs += len(decision.planned)
             if runs >= MOST_RUNS:  # the rest stays due
                 break
+    # A schedule that cannot be planned rests and says why; it must neither fail the batch nor be due again at once.
     if troubled:
         await tx.fetch("note_trouble", troubled)
     planning = await _apply(tx, works, int(now), providers, under) if works else NOTHING
@@ -150,6 +153,7 @@ def _up_to_date(
         live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
         named = None if live else following_plan(standing, ended.get(row.awaits, now))
         return msgspec.structs.replace(standing, next_plan=named)
+    # Its next plan time was computed with other time zone data. From the cursor, which is past, it comes out right.
     if row.tzdata != tzdata_version():
         return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
     return standing
@@ -176,6 +180,8 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
         await tx.fetch("save_lanes", saved)
     await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
     tzdata = tzdata_version()
+    # With the runs, in one transaction: whatever happens, no plan time is made twice or passed over. Cursors are locked
+    # since they were read, so they may be written last.
     await tx.fetch("advance_cursors", [_advanced(work, opened, tzdata) for work in works])
     for work in works:
         if work.row.tzdata != tzdata or work.tick.next_plan is None:

@@ -17,6 +17,7 @@ async def newcomers_of(
     newcomers = {}
     for row in rows:
         if row.provider and row.fired:
+            # A statement for each of them: few schedules have a provider.
             newcomers[row.id] = frozenset(scopes[row.id]).difference(await open_scopes(tx, row.id))
     return newcomers
 
@@ -25,6 +26,7 @@ async def note_spans(tx: Tx, named: Sequence[tuple[ScheduleRow, Sequence[Scope],
     """A scope counts from the first plan time that it got: what was due before is not its own."""
     begun, ended = [], []
     for row, scopes, tick in named:
+        # Read under the lock of the cursor, which everybody has who writes spans.
         current = set(await open_scopes(tx, row.id))
         since = {planned.scope: planned.plan_time - 1 for planned in reversed(tick.planned)} if row.fired else {}
         first = tick.cursor if row.fired else row.cursor_at

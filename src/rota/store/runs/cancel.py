@@ -20,11 +20,13 @@ from rota.values.actor import is_policy
 from rota.values.durations import in_micros
 
 _TRIES = 5
+# Leases are looked at first: a handler may hand its run over between the two statements, but nobody hands one back.
 _HOLDERS = (
     (RunState.RUNNING, "lock_lease", "ask_to_cancel"),
     (RunState.WAITING, "lock_cancel_outside", "ask_outside_to_cancel"),
 )
 
+# Where a live run may be, in lock order: whoever has it, and only then the row that waits to be claimed.
 _LOCKS = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
 
 
@@ -40,6 +42,8 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
             return RunState.CANCELLED  # repeated after an unknown outcome, or by somebody else: it is what was wanted
         if state is not None:
             raise RunIsFinal(run_id, state, "cancelled")
+        # Each look locks what it finds, so that the run stays there. If none of them finds it, it moved between two of
+        # them, and the loop looks again.
         if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor):
             return RunState.CANCELLED
         policy = cancel_policy(definition)
@@ -57,6 +61,7 @@ async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | Non
     for state, lock, ask in _HOLDERS:
         for asked_at, fence in await tx.fetch(lock, id=run_id):
             if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
+                # Lease before run: the order of a report, which may end this run at the same moment.
                 await tx.fetch(ask, id=run_id, grace=grace)
                 await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
             if asked_at is None:
@@ -89,6 +94,7 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
 
     One that somebody else has at this moment, and that was not reserved before, is left alone.
     """
+    # None of these locks waits (each statement skips what somebody has), so they need not keep to the order.
     awaited = [(str(id),) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
         return None
@@ -102,6 +108,8 @@ async def _reserve_awaited(tx: Tx, run_id: str) -> None:
     """Reserve what the run waits for: others come to wait for that in its place."""
     awaited = [str(id) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited:
+        # All of them now, leases first: `bequeath` marks the awaited runs later, and a completion of one of them would
+        # by then hold it and wait for our ready row (deadlock).
         await reserve(tx, [run_id, *awaited])
 
 
@@ -120,6 +128,7 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     # its run or a limit; but with what is ready in hand, a lease must not be waited for.
     for id in missing:
         await tx.fetch("lock_free_lease", id=id)
+    # After leases and ready rows, before limits. From here on nobody else can end one of these.
     if ids:
         await tx.fetch("lock_runs", [(id,) for id in ids])
 
@@ -139,6 +148,7 @@ async def _end_unclaimed(
     """End a run that nobody has; return how: as `target`, unless it has begun and was to be skipped. None: somebody has
     it.
     """
+    # The delete decides the race with a claim: whichever comes second finds no row.
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
         return None
@@ -147,6 +157,7 @@ async def _end_unclaimed(
     if state is RunState.SKIPPED:  # one that its schedule retries sets out from a later attempt, but has had none
         attempt = 0
     error = _worker_gone(reason or "") if state is RunState.EXPIRED else None
+    # The end gets a fence of its own (the statement adds one), so that whatever is said under an older one is stale.
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
     await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
     event = "superseded" if state is RunState.SKIPPED else state.value

@@ -28,6 +28,7 @@ async def lock(tx: Tx, run_ids: Iterable[str]) -> dict[str, str | None]:
     An end of one that is under way is waited for. After this, each either is known to have ended, or will look for
     whoever came to follow it.
     """
+    # Runs before limits and keys, in the order of ids: a batch of completions takes them so.
     rows = [(id,) for id in sorted(run_ids)]
     states = {str(id): state for id, state in await tx.fetch("lock_followed", rows)}
     for (id,) in rows:
@@ -46,6 +47,7 @@ async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) ->
     created = [run for run, answer in zip(runs, answers, strict=True) if answer.created]
     edges = [edge for run in created for edge in _edges(run, instead)]
     if any(id != other for id, other in instead.items()):
+        # Among themselves they were checked before. Only a key that led to another run can close a cycle.
         _refuse_cycles(created, edges)
     if not edges:
         return
@@ -89,6 +91,8 @@ async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None])
     await tx.fetch("hold_for_runs", [(run,) for run in sorted({run for run, _, _ in edges})])
     live = sorted({after for _, after, _ in edges if states[after] is None})
     if live:
+        # Under the lock of `attach`: an end that waits for it sees the mark, and only then looks for followers. Without
+        # a mark it looks for none, which keeps the ordinary completion cheap.
         await tx.fetch("mark_followed", [(after,) for after in live])
     await release(tx, {after: state for _, after, _ in edges if (state := states[after]) is not None})
 

@@ -62,6 +62,7 @@ async def end(tx: Tx, runs: EndedRuns) -> Aftermath:
     if runs.is_new or not runs.states:
         return Aftermath(freed)
     if runs.unclaimed:
+        # Before `release`, which deletes the rows that say who waits for these runs.
         for run_id in runs.states:
             await waits.bequeath(tx, run_id)
     return Aftermath(freed, await release(tx, runs.states))
@@ -92,6 +93,7 @@ async def release(tx: Tx, ended: States) -> list[RunState]:
     after: dict[str, str] = {}
     over: set[str] = set()
     vain: list[RunState] = []
+    # Runs that end in vain may be awaited, too. Each round goes one step on from those that ended in the last one.
     while ended:
         waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
         edges = [(str(run), str(awaited), int(kind)) for run, awaited, kind in waiting if str(run) not in over]
@@ -108,6 +110,7 @@ async def release(tx: Tx, ended: States) -> list[RunState]:
         vain += [RunState(state) for state in ended.values() if state is not None]
     going = sorted(after.keys() - over)
     if going:
+        # Once, after all ends: dependents are locked in the order of ids, and each is released once.
         await waits.go_on(tx, going, after)
     return vain
 

@@ -43,6 +43,7 @@ _HOLDS = {
 async def enqueue_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     """Enqueue runs that nothing but their time concerns: no key, limit, dependency, requirement, or pipeline."""
     tx.wake(*{run.queue for run in runs})
+    # There is nothing to lock: nobody knows these ids, and no other row has a say.
     return await _insert_rows(tx, runs)
 
 
@@ -62,12 +63,14 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> lis
     followed = dependencies.external(runs)
     await admit.lock(tx, [_gated(run) for run in runs if run.gates], followed)
     if followed:
+        # Where a limit decides, `admit.lock` has reserved these already, and this only reads how they ended.
         await dependencies.lock(tx, followed)
     keyed = [run for run in runs if run.holds]
     pending = AfterEnqueue()
     answers = await (_enqueue_keyed(tx, runs, keyed, pending) if keyed else _insert(tx, runs, pending))
     if any(run.after for run in runs):
         await dependencies.attach(tx, runs, answers)
+    # Limits are opened last, all at once and in the order of keys: one by one, two bulk enqueues could deadlock.
     await admit.open_for(tx, pending.placed)
     return answers
 
@@ -98,6 +101,7 @@ async def _enqueue_keyed(
 ) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
     answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], pending)}
+    # One by one, though it takes several statements each: what a run does with its keys decides what the next meets.
     for run in keyed:
         answers[run.id] = await _first_conflict(tx, run, fresh, pending) or (await _insert(tx, [run], pending))[0]
     return [answers[run.id] for run in runs]
@@ -128,6 +132,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: AfterEnqueue) -
     answers = await _insert_plain(tx, runs)
     for run_id, reason in skipped.items():
         await tx.fetch("drop_ready", id=run_id)
+        # -1, because `end_unclaimed` adds one: nothing ever happened to this run, and its fence is that of a new row.
         facts = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
         await tx.fetch("end_unclaimed", id=run_id, **facts)
     if skipped:
@@ -163,6 +168,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
 async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
     """Enqueue runs after an unknown outcome: what is there gets the first answer, whatever became of it since."""
     wake(tx, runs)  # also of those that are there: whoever made them may have died before they told
+    # The first try may have committed although its answer was lost. Ids are made before it, so they tell.
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
     existing = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
     answers = await enqueue(tx, [run for run in runs if run.id not in existing], quotas=quotas)
@@ -254,6 +260,7 @@ class Keys:
 
     async def settle(self) -> None:
         """Leave the keys of runs whose turn never came, because a limit did not let them be."""
+        # A key that leads to no run would count as done (if once is enough), or as held until its period ends.
         for key, run_id in self._fresh.items():
             if run_id in self._waiting:
                 await self._tx.fetch("free_key", key=key)
@@ -311,6 +318,8 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending:
         case OnConflict.REJECT:
             raise DuplicateRun(run.job, holder)
         case OnConflict.REPLACE if pending is not None:
+            # A ready row after a key is out of order. Claims and ends never wait for keys, so they cannot deadlock with
+            # this. A planner that has reserved the row may: then PostgreSQL ends one of the two, which is repeated.
             for ready in await tx.fetch("lock_ready", id=holder):
                 fence, _, _ = ready
                 if not has_begun(fence):  # else it stays as it is, as one that somebody has: its attempts were its own
@@ -347,6 +356,7 @@ async def _replace(tx: Tx, run: NewRun, holder: str, ready: Row, pending: AfterE
         "act": run.id,
     }
     await audit.note_once(tx, "run", holder, REPLACED, run.actor, change, fence=fence)
+    # It comes under the limits of what replaces it, and leaves those that it was made under.
     await tx.fetch("drop_gates", [(holder,)])
     replaced = LimitedRun(holder, run.job, run.gates)
     await admit.place(tx, [replaced])

@@ -81,6 +81,8 @@ def _with_error(query: RunFilter, selection: Selection) -> Selection:
     if query.error is not None:
         selection = selection.narrowed("strpos({error_said}, :error) > 0", error=query.error)
     if query.fingerprint is not None:
+        # Only ends are in the index by fingerprint. It is enough if live runs, unless they were asked for, are left
+        # out.
         live = any(state not in FINAL_STATES for state in query.states)
         condition = "{error_print} = :fingerprint" + ("" if live else " and final_state is not null")
         selection = selection.narrowed(condition, fingerprint=query.fingerprint)

@@ -88,6 +88,8 @@ def last_id_of(micros: int) -> str:
 
 def drop_runs(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
+        # Looked for in an earlier read transaction, which blocks nobody; so looked at again under the lock. Parents
+        # come before their replicas.
         locked = await tx.fetch("lock_prunable", rows)
         old: list[Row] = [(id,) for id, _ in locked]
         conducted = [(id,) for id, need in locked if (need or "").startswith(CONDUCTS)]
@@ -98,6 +100,7 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
             for drop in _BELONGINGS:
                 await tx.fetch(drop, old)
             dropped = [_DroppedRun._make(row) for row in await tx.fetch("drop_runs", old)]
+            # In the same transaction: whatever happens to it, each run counts once, by its row or in the sums.
             await compact.fold_runs(tx, [run.planned for run in dropped])
             await statistics.fold(tx, [run.counted for run in dropped])
             skips = [run.skip for run in dropped if run.state == "skipped" and run.schedule_id is not None]
@@ -110,6 +113,7 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
 
 async def stale_keys(tx: Tx, after: str) -> Turn:
     """Keys that nobody holds any more, as far as one batch goes."""
+    # Reads keys that are held, too: to look for stale ones only would walk past all others to find a few.
     rows = await tx.fetch("keys_after", after=after, limit=_BATCH)
     return turn(rows, _BATCH, [(key, run_id) for key, run_id, is_stale in rows if is_stale])
 

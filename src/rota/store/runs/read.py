@@ -93,6 +93,7 @@ async def _beginning_with(tx: Tx, digits: str, within: Scope | None, most: int) 
 
 async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
     """Find many runs by parts of their ids; whole ids are looked for together."""
+    # In one statement: a call may name thousands of runs, and mostly by whole ids.
     whole = [part for part in parts if is_whole(part)]
     existing = set(whole) if within is None else await of_scope(tx, whole, within)
     for part in whole:

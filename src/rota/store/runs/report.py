@@ -47,6 +47,8 @@ async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     freed: list[Row] = []
     results = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
     settled = [attempt for result in results for attempt in result.settled]
+    # Limits are last in the lock order, and opened once for all turns: in between, a lease of the next turn would be
+    # locked after a limit.
     await slots.open_limits(tx, freed)
     in_vain = [state for result in results for state in result.in_vain]
     return Reported([stale for result in results for stale in result.refused], settled, in_vain)
@@ -69,6 +71,8 @@ async def _report_each_run_once(tx: Tx, batch: Sequence[Report], freed: list[Row
     reports = await pipeline_stages.advance(tx, batch)
     successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
     unsuccessful = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
+    # Most reports are successes: their statements check the fence by themselves. Only the others are locked, read and
+    # decided in Python.
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
     settled = done.ids
     followed = dict.fromkeys(done.followed, RunState.SUCCEEDED.value)
@@ -78,6 +82,7 @@ async def _report_each_run_once(tx: Tx, batch: Sequence[Report], freed: list[Row
     vain: list[RunState] = []
     if unsuccessful:
         leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, unsuccessful))}
+        # Fenced: what has no lease under its fence is a zombie's report, or one that is repeated (`_not_repeated`).
         current = [report for report in unsuccessful if report.run_id in leases]
         pairs = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in current]
         await handover.hand_over(tx, [(lease, report) for lease, report in pairs if is_handed_over(lease, report)])
@@ -108,6 +113,7 @@ async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
 
 async def reap(tx: Tx, limit: int) -> Reaped:
     """Take expired leases, and those whose cancel grace is over, away from their holders; and from those outside."""
+    # Skips locked rows: a report that is under way counts, however late. Leases before external runs, as a cancel.
     leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
     endings = [_ending(lease, _lost_report(lease)) for lease in leases]
     endings += [_ending(lease, report) for lease, report in await handover.take_overdue(tx, limit)]
@@ -122,6 +128,7 @@ async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> None:
     """Take runs from workers that may not have them any more, as if these had handed them back."""
     if not leases:
         return
+    # Fenced, in the order of ids, as a report: a lease that ended meanwhile is not found.
     rows = await tx.fetch("lock_leases", sorted(leases))
     endings = [_ending(lease, Report(lease.run_id, lease.fence, Outcome.HANDED_BACK)) for lease in map(_lease, rows)]
     await slots.open_limits(tx, (await _apply(tx, endings)).freed)
@@ -157,6 +164,7 @@ async def _apply(tx: Tx, endings: list[_Ending]) -> Aftermath:
     """Write the ends of attempts whose leases are locked; the runs of some wait again, those of others end."""
     if not endings:
         return Aftermath()
+    # Lease or ready row, run, dependents, limits: the order of every end.
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
     await tx.fetch("record_attempts", [_attempt_row(ending) for ending in endings])
     again = [
@@ -166,6 +174,7 @@ async def _apply(tx: Tx, endings: list[_Ending]) -> Aftermath:
     ]
     freed_replicas = [e.lease.run_id for e in endings if _frees_replica(e)]
     if freed_replicas:
+        # Before `requeue`, which lets a replica wait for the name that it still has.
         await replicas.free(tx, freed_replicas)
     if again:
         tx.wake(*[queue for (queue,) in await tx.fetch("requeue", again)])

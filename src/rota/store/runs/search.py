@@ -224,11 +224,14 @@ class _Search:
 
     async def step(self, patience: float | None = None) -> list[Row] | None:
         """Return what matches in the next window, newest first; None: there are no more, or it took long enough."""
+        # The first window is read whatever the patience, so that each call comes forward.
         before = self.following
         if before is None or (self._sources is None and patience is not None and self._is_over(patience)):
             return None
         self._looked_at += self._span
 
+        # A transaction per window: one snapshot for the whole search would keep SQLite's log and PostgreSQL's dead rows
+        # from being cleaned up as long as it lasts.
         async def body(tx: Tx) -> tuple[list[Row], str | None]:
             return await self._window(tx, before)
 
@@ -265,6 +268,7 @@ class _Search:
     async def _choose(self, tx: Tx, sources: Sequence[Source], before: str) -> list[str] | None:
         """The ids of one that can be read whole, if there is one; else the first is taken that can be walked."""
         self._source = next((source for source in sources if source.sorted), None)
+        # The only source there is, if it can be walked, need not be tried: a walk reads no more than is asked for.
         for source in () if list(sources) == [self._source] else sources:
             ids = await source.ids(tx, _SMALL, **self._bounds(before))
             if len(ids) < _SMALL:
@@ -275,6 +279,8 @@ class _Search:
         return {**self._selection.values, "floor": self._floor, "before": before}
 
     async def _among_all(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
+        # The window is bounded by ids before the filter is applied. With a limit on matches, a filter that nothing
+        # matches would read the whole table in one statement.
         ends = await tx.fetch_sql(ALL, span=self._span - 1, floor=self._floor, before=before)
         low = next((str(id) for (id,) in ends), None)
         bounds = {"floor": low or self._floor, "before": before}

@@ -24,8 +24,10 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
     waited for: who came to follow it waits for that, or would overtake.
     """
     pending, waiting = set(pairs), set[tuple[str, str]]()
+    # Each round goes one step back along a chain of cancelled runs, whose waits were left behind for this.
     while pending:
         rows = [(after,) for after in sorted({after for _, after in pending})]
+        # An update, and so a lock, in the order of ids: a completion either has committed, or finds the mark.
         live = {str(id) for (id,) in await tx.fetch("mark_followed", rows)}
         waiting |= {(run, after) for run, after in pending if after in live}
         over = [(after,) for (after,) in rows if after not in live]
@@ -49,6 +51,7 @@ async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None 
     # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.
     await tx.fetch("lock_waiting", rows)
     gone_on = await tx.fetch("go_on", rows)
+    # Limits come after the runs that wait, as everywhere.
     await _wake_limits(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == Hold.LIMITED and key is not None])
     await _note_released(tx, gone_on, after or {})
     tx.wake(*[queue for _, queue, _, _, _ in gone_on])
@@ -71,6 +74,7 @@ async def promote(tx: Tx, limit: int, *, needed: bool = True) -> int:
 
     `needed`: there are such with requirements, too.
     """
+    # Rows that somebody has (a cancel, another promoter) are skipped: the next look meets those that still wait.
     promoted = [*await tx.fetch("promote", limit=limit), *await tx.fetch("promote_limited", limit=limit)]
     promoted += await tx.fetch("promote_needed", limit=limit) if needed else []
     await _wake_limits(tx, [(id, key) for id, _, key in promoted if key is not None])
@@ -82,4 +86,5 @@ async def _wake_limits(tx: Tx, runs: Sequence[tuple[object, str]]) -> None:
     """Runs (id, limit key) that nothing but their limits holds back any more."""
     if runs:
         await tx.fetch("wake_limits", [(key,) for key in sorted({key for _, key in runs})])
+        # A limit that nobody used for a while was dropped, perhaps while these runs waited.
         await tx.fetch("make_limits_of", [(str(id),) for id, _ in runs])

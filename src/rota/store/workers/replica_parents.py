@@ -69,6 +69,7 @@ class ReplicaStore:
 
     async def step(self, *, absent: bool) -> ConductResult:
         """`absent`: look, too, for replicas whose worker is gone."""
+        # One cheap question first: mostly there is nothing to conduct, and every server asks again and again.
         next_in, looks, conducts = await self._database.glance(_work)
         ended: list[RunState] = []
         count = await self._begin_due() if next_in is not None and next_in <= 0 else 0
@@ -82,6 +83,7 @@ class ReplicaStore:
         return await self._database.read(lambda tx: replicas.of_run(tx, run_id))
 
     async def _begin_due(self) -> int:
+        # `after`, because parents that wait for workers stay due: the next batch must not begin with them again.
         count, after = 0, (0, NIL_ID)
         while True:
             begun = await self._database.transact(partial(_begin_some, after=after, new_id=self._new_id))
@@ -100,6 +102,8 @@ class ReplicaStore:
         return looked.count
 
     async def _give_up_absent(self, ended: list[RunState]) -> int:
+        # Found without locks. `_expire` and `_let_others` look again under them, in a transaction for each replica, so
+        # that none of its locks is held while another is waited for.
         gone, last = await self._database.read(partial(_absent, after=self._looked_to))
         self._looked_to = last or NIL_ID
         for run_id, worker, bound in gone:
@@ -128,6 +132,7 @@ async def _work(tx: Tx) -> tuple[int | None, int, int]:
 
 async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str]) -> _Begun:
     """Whatever waits for workers that are not there is passed over, and looked at again."""
+    # The ready row of the parent first, as a claim would take it; the rows of its replicas are new.
     due = await tx.fetch("lock_due_conducts", after_at=after[0], after_id=after[1], limit=_BATCH)
     jobs: dict[str, JobDefinition | None] = {}
     alive: list[Worker] | None = None
@@ -139,6 +144,7 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str])
         definition = jobs[job]
         policy = (definition.replicas if definition else None) or _ONE
         if policy.all and alive is None:
+            # Read once for the batch, and only if one of them is for all workers.
             alive = [worker for worker in await list_workers(tx) if worker.state is WorkerState.WORKING]
         names = await _eligible_workers(tx, str(run_id), job, queue, alive or []) if policy.all else []
         if policy.all and not names:
@@ -147,6 +153,7 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str])
         limited += await _begin(tx, parent, More(policy.count or 0, tuple(names)), new_id)
         tx.wake(queue)
         count += 1
+    # Limits last and all at once, whatever the number of parents.
     await admit.open_for(tx, limited)
     if len(due) < _BATCH:
         return _Begun(count, None)
@@ -183,6 +190,7 @@ async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) 
     await tx.fetch("insert_replica_runs", [(id, parent.id) for id, _ in children])
     await tx.fetch("insert_replicas", [(parent.id, id, worker, int(bound)) for id, worker in children])
     await tx.fetch("insert_replica_waits", [(parent.id, id) for id, _ in children])
+    # After the runs, whose columns these rows repeat.
     await tx.fetch("insert_replica_readies", [(*child, gates[0].key if gates else None) for child in children])
     gated = [LimitedRun(id, parent.job, gates) for id, _ in children] if gates else []
     await admit.place(tx, gated)
@@ -221,6 +229,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str]) -> _Looked:
             await _show_progress(tx, parent)
     await admit.open_for(tx, limited)
     if settled:
+        # Under the locks of the parents: a replica that ends meanwhile waits for them, and sets the mark anew.
         await tx.fetch("looked_at", settled)
     return _Looked(len(parents), needless, ended)
 
@@ -288,6 +297,7 @@ async def _stop(tx: Tx, run_id: str, reason: str) -> list[RunState]:
 async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str | None]:
     """Replicas whose worker was not heard of for too long, its name, and whether nobody else may have them; of some
     runs, in turn, and of which the last."""
+    # Pinned: this is asked again and again, and PostgreSQL may guess that to read whole tables is cheaper.
     await walk_indexes(tx)
     parents = [(str(id),) for (id,) in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
     ((now,),) = await tx.fetch("now")
@@ -309,6 +319,7 @@ async def _let_others(tx: Tx, run_id: str, worker: str) -> list[RunState]:
     nothing happens.
     """
     for queue, need in await tx.fetch("lock_replica_of_absent", id=run_id, worker=worker):
+        # Its ready row is locked, so that the worker, if it is back, cannot claim it between these statements.
         await replicas.free(tx, [run_id])
         await tx.fetch("hold_for_needs", [(run_id, need)])
         tx.wake(queue)

@@ -35,6 +35,7 @@ async def lock_open(tx: Tx, parent_of: Mapping[str, str], name: str) -> set[str]
     Whoever gives one of a parent's replicas to a name has the lock of that parent. Which names have one is looked at
     afterwards, by a statement of its own: an older snapshot would not see what the last holder of the lock gave.
     """
+    # One of each parent: a name gets no second replica of the same parent.
     first = {parent: run_id for run_id, parent in reversed(list(parent_of.items()))}
     locked = [(str(id),) for (id,) in await tx.fetch("lock_free_conducts", [(id,) for id in sorted(first)])]
     served = {str(id) for (id,) in await tx.fetch("served_parents", locked, name=name)} if locked else set()
@@ -53,6 +54,7 @@ async def look_at(tx: Tx, parents: Iterable[str]) -> None:
     """Have the conductor look at these parents, because replicas of theirs have ended."""
     rows = [(id,) for id in sorted(parents)]
     await tx.fetch("lock_conducts", rows)  # in order: two reports of replicas of the same runs must not deadlock
+    # A mark, not the decision: that needs the other replicas, and the caller holds the lease of this one.
     await tx.fetch("look_at_conducts", rows)
     tx.wake(CONDUCTOR)
 
@@ -64,6 +66,7 @@ async def free(tx: Tx, run_ids: Sequence[str]) -> None:
 
 async def clear(tx: Tx, parent_id: str, outcomes: Sequence[str], act: str, actor: str | None) -> None:
     """Have replicas of a parent that was published again, and that ended so, done again. Once for each `act`."""
+    # Before it is read who has ended: the conductor decides under the same lock, and sees either all cleared or none.
     conducts = await tx.fetch("lock_conduct", id=parent_id)
     if not conducts or await tx.fetch("was_cleared_by", id=parent_id, act=act):
         return
@@ -82,6 +85,7 @@ async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str |
         if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
             await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
         if asked_at is None:
+            # The replicas are stopped by the conductor, one by one: to lock their leases here would be out of order.
             await tx.fetch("cancel_conduct", id=run_id)
             change = {"from": RunState.WAITING, "to": RunState.CANCELLING, "reason": reason}
             await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)

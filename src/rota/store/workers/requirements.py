@@ -58,9 +58,11 @@ async def keep(tx: Tx, texts: Mapping[str, str]) -> None:
     """
     missing = dict(texts)
     while missing:
+        # Shared locks, in the order of ids: enqueues do not wait for each other, and the janitor skips what is locked.
         for (id,) in await tx.fetch("keep_needs", [(id,) for id in sorted(missing)]):
             del missing[id]
         if missing:
+            # Does not lock what somebody else made at the same moment: so the loop goes round until it has them all.
             await tx.fetch("make_needs", sorted(missing.items()))
 
 
@@ -76,6 +78,7 @@ async def _unused(tx: Tx) -> Sequence[Row]:
 async def drop_unused(tx: Tx) -> int:
     """Locked, and looked at once more: a run may have come that has one of them."""
     locked = {id for (id,) in await tx.fetch("lock_needs", await _unused(tx))}
+    # The second look has a snapshot from after the locks. The first may be older than an enqueue that has committed.
     still = [(id,) for (id,) in await _unused(tx) if id in locked]
     return len(await tx.fetch("drop_needs", still)) if still else 0
 
@@ -93,6 +96,7 @@ async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
     candidates += await tx.hot.open_replicas(request, limit) if request.met.open_to else []
     if not candidates or not request.slots:
         return RestrictedClaims([], bool(candidates))
+    # From two queries, each in its own order: a claim takes the first of both together.
     first = _one_suspect(sorted(candidates))[: request.slots]
     chosen = await replicas.reserve(tx, first, request.name)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in chosen]) if chosen else []

@@ -34,6 +34,7 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
         raise RunIsFinal(run_id, state, "restricted")
     if parent_id is not None:
         raise Conflict(f"run {run_id} is a replica of run {parent_id}", hint=f"restrict that one: {parent_id}")
+    # Read without a lock: whether the run is ready, leased or over is looked at again in `change`, under the locks.
     overrides = msgspec.json.decode(text, type=Overrides) if text else Overrides()
     own = msgspec.structs.replace(overrides.requirements or NOTHING, only_workers=only_workers, anyone=not only_workers)
     if own == overrides.requirements:  # repeated after an unknown outcome, or by somebody else
@@ -74,6 +75,7 @@ async def change(tx: Tx, changes: Marked) -> int:
 
     Leases first, then what is ready, then runs: the order of everybody else. Returns a fence, that of the only one.
     """
+    # Shared locks, which keep off only the janitor, and that skips what is locked: their place in the order is free.
     await requirements.make(tx, (eligibility.requirements for eligibility in changes.values()))
     remaining, fence = dict(changes), 0
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
@@ -81,11 +83,13 @@ async def change(tx: Tx, changes: Marked) -> int:
         leases = await tx.fetch("lock_leases_to_restrict", rows)
         held = {str(id): (worker, int(at)) for id, at, worker, cancel_at in leases if cancel_at is None}
         ready = {str(id): int(at) for id, at in await tx.fetch("lock_ready_of", rows)}
+        # By a statement after the locks: a run that is in none of these places was moving, and is looked for again.
         gone = {str(id) for (id,) in await tx.fetch("neither_held_nor_ready", rows)}
         live = {id: eligibility for id, eligibility in remaining.items() if id in held or id in ready}
         await tx.fetch("assign_needs", [(id, eligibility.mark or None) for id, eligibility in live.items()])
         await tx.fetch("hold_for_needs", [(id, remaining[id].mark or None) for id in ready])
         away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, remaining[id].requirements)]
+        # After the requirements were written: the run is queued again by `take_away`, for those who may have it now.
         await report.take_away(tx, away)
         fence = max([fence, *ready.values(), *(int(at) for _, at, _, _ in leases)])
         remaining = {id: eligibility for id, eligibility in remaining.items() if id not in live and id not in gone}
@@ -105,6 +109,7 @@ async def _change_replicas(tx: Tx, parents: Marked) -> None:
     rows = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)]) if parents else []
     if not parents:
         return
+    # Leases and ready rows of the replicas, then their parents: the order in which a replica's end comes to its parent.
     ids = [(str(child),) for child, *_ in rows]
     held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_leases_to_restrict", ids) if cancel_at is None}
     ready = {str(id) for id, _ in await tx.fetch("lock_ready_of", ids)}
@@ -122,6 +127,7 @@ async def _change_replicas(tx: Tx, parents: Marked) -> None:
             and worker not in eligibility.requirements.only_workers
         ):
             if bound:
+                # Before the cancel: the conductor looks at the parent after it, and must not count this as a failure.
                 await tx.fetch("disown_replica", id=run_id)
                 await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING)
             elif run_id in held:

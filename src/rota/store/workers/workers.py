@@ -52,6 +52,7 @@ class WorkerStore:
         """
 
         async def body(tx: Tx) -> list[Worker]:
+            # Matched in the transaction that asks: all that are meant, as of one moment, or none.
             ids = matching(who, [(id, name) for id, name in await tx.fetch("worker_names")])
             await ask_workers(tx, ids, actor, state, settings)
             return await list_workers(tx, who)
@@ -94,6 +95,7 @@ async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
 async def ask_workers(
     tx: Tx, ids: Sequence[str], actor: str | None, state: WorkerState | None, settings: WorkerSettings | None
 ) -> None:
+    # Locked, in the order of ids: a request is merged with the one before, and of two operators neither may be lost.
     workers = [
         (id, _pace(pace), read_asked(request)) for id, pace, request in await tx.fetch("lock_workers", _keys(ids))
     ]
