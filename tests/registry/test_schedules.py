@@ -1,6 +1,7 @@
 """Schedules declared in code: validated at once, unique by name."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -47,3 +48,30 @@ def test_who_is_told_of_it_is_a_notification_of_its_own() -> None:
     assert (name, made.schedules, made.jobs, made.on) == ("schedule:news", ("news",), (), ("missed",))
     with pytest.raises(Invalid, match="schedule:late"):
         app.schedule("late", "work", every("1m"), notify="me")
+
+
+# Fingerprints of `every("5m")` with these options, as the program before modes were enums wrote them.
+OF_OLDER_PROGRAMS: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({}, "79785b2e18f18b43515fcbcf1637f884"),
+    "literal": ({"overlap": "skip", "catch_up": "latest", "failure": "run_new"}, "79785b2e18f18b43515fcbcf1637f884"),
+    "read": ({"overlap": "skip", "catch_up": "latest", "failure": "run_new"}, "8c0b39c52af400ae322c69dcf4133651"),
+    "options": (
+        {"overlap": {"mode": "skip"}, "catch_up": {"mode": "latest", "window": "6h"}},
+        "94354ce1dfa460019ae18d6597c81349",
+    ),
+    "other": ({"overlap": "queue_all"}, "caf3e5db99d701a18b07a3b07f26422f"),
+}
+
+
+@pytest.mark.parametrize(("options", "older"), OF_OLDER_PROGRAMS.values(), ids=OF_OLDER_PROGRAMS.keys())
+def test_an_upgrade_is_no_change_of_a_declaration(options: dict[str, Any], older: str) -> None:
+    """Else a restart with the new version would undo what an operator edited."""
+    app = Rota("sqlite:///none.db")
+
+    @app.job
+    def work() -> None: ...
+
+    app.schedule("news", work, every("5m"), **options)
+    (schedule,) = app.registry.schedules
+    assert schedule.is_applied(older)
+    assert not schedule.is_applied(older[::-1])

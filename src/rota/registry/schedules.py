@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rota.core.calendar.triggers import Trigger
 from rota.core.schedules.job_triggers import ring
+from rota.core.schedules.policies import CatchUp, Failure, Overlap
 from rota.core.schedules.schedule import ScheduleDefinition, ScheduleOptions, define, sample
 from rota.errors import Conflict, FollowingRing, RotaError
 from rota.values.clock import HostClock
@@ -36,10 +38,38 @@ class DeclaredSchedule(msgspec.Struct, frozen=True):
     definition: ScheduleDefinition
     fingerprint: str
 
+    def is_applied(self, fingerprint: str | None) -> bool:
+        """Return whether the declaration with this fingerprint, perhaps of an older program, says the same."""
+        return fingerprint == self.fingerprint or fingerprint in _older_fingerprints(self.definition)
+
 
 def declared(name: str, definition: ScheduleDefinition) -> DeclaredSchedule:
+    return DeclaredSchedule(name, definition, _fingerprint(definition))
+
+
+def _fingerprint(definition: ScheduleDefinition) -> str:
     text = msgspec.json.encode(definition, order="deterministic")
-    return DeclaredSchedule(name, definition, hashlib.blake2b(text, digest_size=16).hexdigest())
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def _older_fingerprints(definition: ScheduleDefinition) -> set[str]:
+    """Return the fingerprints of programs that had modes as text, and wrote out some that are the default.
+
+    Those leave a mode out only if it was a literal in code, not if it came from a file or the environment.
+    """
+    policies = {name: getattr(definition, name) for name in ("catch_up", "overlap", "failure")}
+    subsets = chain.from_iterable(combinations(policies, size) for size in range(1, len(policies) + 1))
+    return {
+        _fingerprint(msgspec.structs.replace(definition, **{name: _with_mode(policies[name]) for name in names}))
+        for names in subsets
+    }
+
+
+def _with_mode(policy: CatchUp | Overlap | Failure) -> msgspec.Raw:
+    text = msgspec.json.encode(policy, order="deterministic")
+    if text.startswith(b'{"mode":'):
+        return msgspec.Raw(text)
+    return msgspec.Raw(b'{"mode":' + msgspec.json.encode(policy.mode) + (b"}" if text == b"{}" else b"," + text[1:]))
 
 
 class Schedules:

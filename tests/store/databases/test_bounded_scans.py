@@ -135,7 +135,7 @@ async def test_runs_that_wait_for_nothing(store: Store, monkeypatch: pytest.Monk
 
 async def test_keys_that_nobody_holds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thorough look goes through all of them."""
-    monkeypatch.setattr(prune, "_BITE", 1)
+    monkeypatch.setattr(prune, "_BATCH", 1)
     monkeypatch.setattr(janitor, "_KEY_BATCHES", 2)
     for n in range(2 * FEW):
         await put(store, unique=str(n))
@@ -151,7 +151,7 @@ async def test_a_failed_run_is_kept_until_its_key_has_had_its_turn(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else nobody knows any more that it failed: what may be done once would count as done."""
-    monkeypatch.setattr(prune, "_BITE", 1)
+    monkeypatch.setattr(prune, "_BATCH", 1)
     monkeypatch.setattr(janitor, "_KEY_BATCHES", 1)
     clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) + timedelta(seconds=1))
     once = JobDefinition(name="work", repeatable=False)
@@ -168,7 +168,7 @@ async def test_a_failed_run_is_kept_until_its_key_has_had_its_turn(
 
 
 async def test_keys_are_begun_with_anew_after_the_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prune, "_BITE", 2)
+    monkeypatch.setattr(prune, "_BATCH", 2)
     await put(store, unique="a")
     await put(store, unique="b")
     for _ in range(2):

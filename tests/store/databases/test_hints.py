@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import asyncpg
 import pytest
 
+from rota.core.runs.dependencies import Follows
 from rota.core.states import Outcome
 from rota.errors import Conflict
 from rota.store import Store
@@ -257,3 +258,24 @@ async def test_a_listener_stops_although_its_connection_is_cut_at_the_same_momen
     await asyncio.sleep(0)  # its wait is over, and it does not know yet
     async with asyncio.timeout(PATIENCE):
         await listener.close()
+
+
+async def test_whom_a_commit_without_an_answer_woke_is_told_with_the_repetition(
+    postgres_store: Store, postgres_database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repetition finds the run cancelled, and so wakes nobody itself."""
+    first = make(queue="first")
+    follower = make(queue="second", after=[Follows(first.id, on="end")])
+    await postgres_store.enqueue([first, follower])
+    woken: list[str | None] = []
+    monkeypatch.setattr(postgres_database, "notify", woken.extend)
+    committed = PostgresDatabase._committed
+
+    async def lost(self: PostgresDatabase, *transaction: Any) -> Any:
+        await committed(self, *transaction)
+        monkeypatch.setattr(PostgresDatabase, "_committed", committed)
+        raise asyncpg.ConnectionDoesNotExistError("the answer is lost")
+
+    monkeypatch.setattr(PostgresDatabase, "_committed", lost)
+    await postgres_store.cancel(first.id, None, None)
+    assert "second" in woken

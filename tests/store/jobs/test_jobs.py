@@ -314,7 +314,7 @@ async def test_the_database_and_the_fold_sort_durations_alike(store: Store, cloc
 async def test_two_janitors_count_nothing_twice(
     store: Store, second: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune, "_BITE", 5)
+    monkeypatch.setattr(prune, "_BATCH", 5)
     await some_history(store, clock, days=6)
     before = await store.job_stats("work")
     pruned = await asyncio.gather(*(janitor.prune(lambda _: NOTHING) for janitor in (store, second) for _ in range(2)))

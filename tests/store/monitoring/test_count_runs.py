@@ -122,7 +122,7 @@ async def test_a_history_at_random(
     store: Store, second: Store, clock: ManualClock, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(count_runs, "_BITE", 7)
-    monkeypatch.setattr(pruning, "_BITE", 5)
+    monkeypatch.setattr(pruning, "_BATCH", 5)
     chance = random.Random(seed)
     ended = 0
     for _ in range(60):

@@ -185,13 +185,13 @@ async def test_what_comes_is_read_once_and_before_its_time(
     for number in range(5):
         await make_schedule(store, f"s{number}", payload={"n": number})
     read: list[int] = []
-    saying = definition_cache._saying
+    definition_of = definition_cache._definition_of
 
     def counted(row: Row) -> tuple[int, CachedDefinition]:
         read.append(row[3])
-        return saying(row)
+        return definition_of(row)
 
-    monkeypatch.setattr(definition_cache, "_saying", counted)
+    monkeypatch.setattr(definition_cache, "_definition_of", counted)
     clock.advance(minutes(1))
     until = clock.micros()
     assert [await store.schedules.read_ahead(until, 2) for _ in range(4)] == [True, True, False, False]

@@ -104,7 +104,7 @@ async def test_all_of_them_are_looked_at_though_there_are_many(
     await store.schedules.pause("s-3", None, None, clock.micros() + DAY)
     await store.schedules.delete("s-1", None)
     newer_zones()
-    monkeypatch.setattr(due, "_BITE", 2)
+    monkeypatch.setattr(due, "_BATCH", 2)
     assert await store.schedules.replan_zones()
     now = clock.micros()
     assert await due_at(store) == [now, None, now, now + DAY, now]

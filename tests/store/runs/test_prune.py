@@ -162,7 +162,7 @@ async def test_two_janitors_at_once(store: Store, second: Store, clock: ManualCl
 async def test_two_janitors_and_many_bites(
     store: Store, second: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune, "_BITE", 10)
+    monkeypatch.setattr(prune, "_BATCH", 10)
     await finished(store, 95)
     clock.advance(SECOND)
     pruned = await asyncio.gather(store.prune(lambda _: NOTHING), second.prune(lambda _: NOTHING))
@@ -201,7 +201,7 @@ async def test_a_key_is_kept_while_held(store: Store, clock: ManualClock) -> Non
 async def test_every_stale_key_goes_however_many(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune, "_BITE", 10)
+    monkeypatch.setattr(prune, "_BATCH", 10)
     await store.enqueue([make(key=f"k{n}") for n in range(25)])
     await finish_all(store, await claim(store))
     clock.advance(SECOND)

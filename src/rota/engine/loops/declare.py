@@ -31,7 +31,8 @@ async def declare_schedules(
         if name in stored and stored[name][1] != CODE:
             log.error("schedule %r is owned by %s; the declaration in code is not applied", name, stored[name][1])
             continue
-        if name in stored and stored[name][0] == schedule.fingerprint:
+        if name in stored and schedule.is_applied(stored[name][0]):
+            # An equal fingerprint of an older program is left: it may still run, and would take ours for a change.
             continue
         if schedule.definition.provider is not None and providers is not None:
             # The provider is not called here: a slow or failing one must not delay the start of the process.

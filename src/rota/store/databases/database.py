@@ -38,7 +38,8 @@ class Tx(Protocol):
     def wake(self, *queues: str | None) -> None:
         """Hint, once this transaction is committed, that these queues may have work; None: any queue.
 
-        After a rollback nobody is told. A body that is run again begins with nobody to tell.
+        After a rollback nobody is told. A body that is run again begins with nobody to tell. Only whom a try woke whose
+        connection broke is told with the repetition, since that try may have committed.
         """
 
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]: ...

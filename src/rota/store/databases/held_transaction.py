@@ -121,11 +121,11 @@ async def sqlite_session(
                 await session.do(session.commit)
             finally:
                 limit.cancel()
-            if tx.woken:
-                tell(tx.woken)
         finally:
             # Shielded: a caller who is cancelled once more must not leave the file locked for everybody.
             await asyncio.shield(session.do(session.close))
+        if tx.woken:  # told when the file is free: who is woken earlier would only wait for it
+            tell(tx.woken)
 
 
 async def _opened(thread: ThreadPoolExecutor, connect: Callable[[], SqliteTx]) -> SqliteTx:

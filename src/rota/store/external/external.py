@@ -31,7 +31,7 @@ Results = dict[str, str | None]
 """JSON, by step."""
 
 _NOT_OPENED = (None, None, None, None)
-_SAID_BY_THEM = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
+_REPORTABLE = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
 
 
 class ExternalReport(msgspec.Struct, frozen=True):
@@ -81,6 +81,7 @@ class ExternalStore:
         """Shown among the workers from now on. Whether it may claim: nobody asked it to drain or to stop."""
 
         async def body(tx: Tx) -> bool:
+            # Saved twice if it was asked to drain or to stop: only the first answer tells.
             state = read_asked(await save_worker(tx, worker)).state
             if state is not WorkerState.WORKING:
                 await save_worker(tx, msgspec.structs.replace(worker, state=state))
@@ -112,38 +113,41 @@ class ExternalStore:
         """Write progress. What is not given stays as it was."""
 
         async def body(tx: Tx) -> HeartbeatAnswer:
-            pulse = await _beat(tx, run_id, fence, lease)
+            answer = await _beat(tx, run_id, fence, lease)
             for old_done, old_summary in await tx.fetch("said_progress", id=run_id, fence=fence):
                 note = ProgressNote(run_id, fence, old_done if done is None else done, summary or old_summary)
                 break
             else:
                 note = ProgressNote(run_id, fence, done, summary)
             await notes.write(tx, Notes(progress=(note,)))
-            return pulse
+            return answer
 
         return await self._database.transact(body)
 
-    async def step(self, run_id: str, fence: int, given: StepReport) -> StepState:
+    async def step(self, run_id: str, fence: int, report: StepReport) -> StepState:
         """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
 
         async def body(tx: Tx) -> StepState:
+            # Fenced and locked until the commit: of two requests for one step, the second sees what the first recorded.
             held = await handover.lock(tx, run_id, fence)
-            opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=run_id)}
-            word = msgspec.structs.replace(given, id=within(held.part if held else None, given.id))
-            _, was, by, _ = opened.get(word.id, _NOT_OPENED)
-            if was == StepState.SUCCEEDED and (held is not None or (by == fence and word.state == was)):
+            opened = {id: facts for id, *facts in await tx.fetch("opened_steps", id=run_id)}
+            qualified = msgspec.structs.replace(report, id=within(held.part if held else None, report.id))
+            _, was, by, _ = opened.get(qualified.id, _NOT_OPENED)
+            # Repeated after a lost answer, perhaps when the run is not theirs any more: a recorded success is confirmed
+            # before a stale fence is refused.
+            if was == StepState.SUCCEEDED and (held is not None or (by == fence and qualified.state == was)):
                 return StepState.SUCCEEDED
             if held is None:
                 raise await _stale(tx, run_id, fence)
-            definition_of(held.definition.steps, given.id)
-            if word.id not in opened and len(opened) >= MOST_STEPS:
+            definition_of(held.definition.steps, report.id)
+            if qualified.id not in opened and len(opened) >= MOST_STEPS:
                 raise Invalid(f"a run has at most {MOST_STEPS} steps")
-            if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
-                await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, word.result))
+            if held.waits and held.step == qualified.id and qualified.state is StepState.SUCCEEDED:
+                await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, qualified.result))
                 return StepState.SUCCEEDED
-            note = _step_note(held, word, opened, await _stored(tx, run_id, word.error))
+            note = _step_note(held, qualified, opened, await _stored(tx, run_id, qualified.error))
             await notes.write(tx, Notes(steps=(note,)))
-            return word.state
+            return qualified.state
 
         return await self._database.transact(body)
 
@@ -151,6 +155,7 @@ class ExternalStore:
         """Under a number of its own, so that lines said again with it are not there twice. Old ones make room."""
 
         async def body(tx: Tx) -> None:
+            # Under the lock: two requests at once would compute the same number, and each make room for itself alone.
             held = await _lock(tx, run_id, fence)
             sizes = {number: int(size) for number, size in await tx.fetch("log_sizes", id=run_id, fence=fence)}
             own = max(sizes, default=0) + 1 if no is None else no
@@ -171,6 +176,7 @@ class ExternalStore:
 
         async def body(tx: Tx) -> Ended:
             held = await handover.lock(tx, run_id, fence)
+            # Not held under this fence: said before and repeated, or taken away meanwhile. What was recorded decides.
             if held is None:
                 return Ended(await _first_answer(tx, run_id, fence, ending.outcome))
             if not held.waits and held.definition.kind != EXTERNAL:
@@ -197,6 +203,8 @@ async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
 
 
 async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
+    # Not locked: `beat` checks the fence once more, in the update itself. If the run was handed over in between, the
+    # last statement finds it.
     for worker_id, settings in await tx.fetch("pace_of_lease", id=run_id, fence=fence):
         length = in_micros(msgspec.json.decode(settings, type=Pace).lease) if settings else lease
         for until, cancelling in await tx.fetch("beat", id=run_id, fence=fence, lease=length):
@@ -208,21 +216,21 @@ async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
 
 
 def _step_note(
-    held: HeldRun, word: StepReport, opened: Mapping[str, Sequence[object]], error: str | None = None
+    held: HeldRun, report: StepReport, opened: Mapping[str, Sequence[object]], error: str | None = None
 ) -> StepNote:
     lease = held.lease
-    no, _, fence, age = opened.get(word.id, _NOT_OPENED)
+    no, _, fence, age = opened.get(report.id, _NOT_OPENED)
     no = number_of(lease.fence, len(opened) + 1) if no is None else no
-    began = age if fence == lease.fence else None if word.state is StepState.SKIPPED else 0
+    began = age if fence == lease.fence else None if report.state is StepState.SKIPPED else 0
     return StepNote(
         lease.run_id,
         lease.fence,
         lease.attempt,
-        word.id,
+        report.id,
         int(str(no)),
-        word.state,
+        report.state,
         None if began is None else max(0, int(str(began))),
-        result=word.result,
+        result=report.result,
         error=error,
     )
 
@@ -238,6 +246,7 @@ async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
 async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, Reported]:
     """End it as any lease ends; of a step that was waited for, its end, and the run is queued again."""
     lease = held.lease
+    # One path for all ends. It begins at a lease, so that one is put back for the rest of this transaction.
     if held.waits:
         await handover.lease_again(tx, held)
     error = await _stored(tx, lease.run_id, ending.error)
@@ -246,9 +255,9 @@ async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, R
     if ending.outcome is Outcome.FAILED and ending.retry:
         report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after))
     if held.step is not None and ending.outcome is Outcome.SUCCEEDED:
-        opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=lease.run_id)}
-        word = StepReport(held.step, StepState.SUCCEEDED, ending.result or "null")
-        await notes.write(tx, Notes(steps=(_step_note(held, word, opened),)))
+        opened = {id: facts for id, *facts in await tx.fetch("opened_steps", id=lease.run_id)}
+        step_report = StepReport(held.step, StepState.SUCCEEDED, ending.result or "null")
+        await notes.write(tx, Notes(steps=(_step_note(held, step_report, opened),)))
         report = Report(lease.run_id, lease.fence, Outcome.SNOOZED, held.busy, retry_in=0)
     return report, await reports.report(tx, [report])
 
@@ -261,18 +270,19 @@ def _state_after(report: Report, reported: Reported) -> RunState:
     return RunState.SUCCEEDED
 
 
-async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunState:
+async def _first_answer(tx: Tx, run_id: str, fence: int, reported: Outcome) -> RunState:
     """Return what was recorded under this fence. A step's end is a success that put its run off."""
     rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
     if not rows:
         raise UnknownRun(run_id)
     ((outcome, left_as, state, last_fence, went_on),) = rows
+    # A success leaves no row of its attempt: the fence of the run tells whose it was.
     if outcome is None and state == RunState.SUCCEEDED and last_fence == fence:
         outcome, left_as = Outcome.SUCCEEDED, RunState.SUCCEEDED
     if went_on and outcome == Outcome.SNOOZED:
         outcome = Outcome.SUCCEEDED
-    if outcome == said and left_as is not None:
+    if outcome == reported and left_as is not None:
         return RunState(left_as)
-    if outcome in _SAID_BY_THEM:
+    if outcome in _REPORTABLE:
         raise AlreadyReported(run_id, fence, outcome)
     raise LeaseLost(run_id, fence, state)

@@ -50,6 +50,8 @@ async def unless_done(tx: Tx, report: Report) -> Report:
     it goes on at once.
     """
     step = report.wait.step if report.wait is not None else None
+    # Asked under the lock of the lease, which `ExternalStore.step` takes, too: an answer comes before this or finds the
+    # run handed over.
     if step is None or not any(
         id == step and state == StepState.SUCCEEDED
         for id, _, state, _ in await tx.fetch("recorded_steps", id=report.run_id)
@@ -63,6 +65,8 @@ async def hand_over(tx: Tx, reports: Sequence[tuple[Lease, Report]]) -> None:
     handed = [(lease, report, report.wait) for lease, report in reports if report.wait is not None]
     if not handed:
         return
+    # From one table to the other in one transaction, lease first: no reader sees the run in both or in neither. Gates
+    # stay as they are, for the slots are still in use.
     await tx.fetch("drop_leases", [(lease.run_id, lease.fence) for lease, _, _ in handed])
     rows = await tx.fetch("hand_over", [_row(lease, report, wait) for lease, report, wait in handed])
     deadlines = {str(run_id): deadline for run_id, deadline in rows}
@@ -83,12 +87,13 @@ def _row(lease: Lease, report: Report, wait: Wait) -> Row:
 
 async def handed_over_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str, int]]:
     """Return those of these reports that say again what was done."""
-    told = [(report.run_id, report.fence) for report in reports if report.wait is not None]
-    return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", told)} if told else set()
+    rows = [(report.run_id, report.fence) for report in reports if report.wait is not None]
+    return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", rows)} if rows else set()
 
 
 async def lock(tx: Tx, run_id: str, fence: int) -> HeldRun | None:
     """Wherever it is. Between the two looks its handler may have handed it over, but nobody hands it back."""
+    # Fenced by both statements: a run that was taken away and claimed again is not found under the old fence.
     for statement, waits in (("lock_fenced", False), ("lock_outside", True)):
         for row in await tx.fetch(statement, id=run_id, fence=fence):
             return _held(row, waits=waits)
@@ -97,12 +102,14 @@ async def lock(tx: Tx, run_id: str, fence: int) -> HeldRun | None:
 
 async def lease_again(tx: Tx, held: HeldRun) -> None:
     """Lease a run for the rest of this transaction, in which it ends as any lease does."""
+    # The caller has the row of the handed-over run locked, so that nobody meets this lease before the transaction ends.
     await tx.fetch("lease_again", id=held.lease.run_id, fence=held.lease.fence)
     await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence)])
 
 
 async def take_overdue(tx: Tx, limit: int) -> list[tuple[Lease, Report]]:
     """Past their deadline, or the grace of a cancel: they are nobody's now, and this is to be said of them."""
+    # Skips what an external party is ending at this moment: its word counts, although the deadline is over.
     rows = await tx.fetch("lock_overdue", limit=limit)
     if not rows:
         return []
@@ -116,7 +123,7 @@ def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:
     if stopped:
         words = "the run was asked to stop, and nobody outside said within its grace that it has"
         return Report(lease.run_id, lease.fence, Outcome.LOST, error=_error("LeaseLost", words, "stale_timeout"))
-    words = f"nobody outside ended {_what(held)} within {format_duration(limit)}"
+    words = f"nobody outside ended {_subject(held)} within {format_duration(limit)}"
     return Report(
         lease.run_id,
         lease.fence,
@@ -127,7 +134,7 @@ def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:
     )
 
 
-def _what(held: HeldRun) -> str:
+def _subject(held: HeldRun) -> str:
     return "it" if held.step is None else f"step {held.step!r}"
 
 
@@ -138,5 +145,5 @@ def _error(kind: str, message: str, code: str) -> str:
 def _held(row: Row, *, waits: bool) -> HeldRun:
     run_id, *facts, job, overrides, definition, busy, step, part = row
     lease = Lease(str(run_id), *facts)
-    known = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
-    return HeldRun(lease, job, overrides, known, max(0, int(busy)), step, waits, part)
+    job_definition = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
+    return HeldRun(lease, job, overrides, job_definition, max(0, int(busy)), step, waits, part)

@@ -14,16 +14,16 @@ _MOST = 20_000
 
 Mark = Row
 """Its id, how often its row was changed, and when: a database put back to an earlier state may count the same again."""
-Said = Mapping[Mark, Row]
+Definitions = Mapping[Mark, Row]
 
-NOTHING_SAID: Said = {}
+NO_DEFINITIONS: Definitions = {}
 
 
 class CachedDefinition(msgspec.Struct, frozen=True, gc=False):
-    """Definition of a schedule under one mark; `said` in the order of `ScheduleRow`, with its name and text."""
+    """Definition of a schedule under one mark; `values` in the order of `ScheduleRow`, with its name and text."""
 
     mark: Mark
-    said: Row
+    values: Row
     name: str
     text: str
 
@@ -36,40 +36,43 @@ NOTHING_READ: Read = {}
 class DefinitionCache(dict[Mark, Row]):
     """Definitions that were read last. Only what was committed is kept: else another change could get the same mark."""
 
-    def keep(self, sayings: Iterable[CachedDefinition]) -> None:
-        self.update((one.mark, one.said) for one in sayings)
+    def keep(self, definitions: Iterable[CachedDefinition]) -> None:
+        self.update((definition.mark, definition.values) for definition in definitions)
         if len(self) > _MOST:
+            # Half of it, the oldest first: one at a time, each planning step would copy the list of all marks.
             for mark in list(self)[: len(self) - _MOST // 2]:
                 self.pop(mark, None)
 
 
-def known_of(marked: Sequence[Row], known: Said) -> list[Row | None]:
+def look_up(marked: Sequence[Row], cache: Definitions) -> list[Row | None]:
     """Return the definitions of rows whose mark is known. Once: meanwhile others may be kept in their place."""
-    return [known.get((id, times, at)) for _, id, times, at, *_ in marked]
+    # Nothing is ever invalidated: every change counts up the mark in its own transaction, so that a mark stands for one
+    # definition for ever.
+    return [cache.get((id, times, at)) for _, id, times, at, *_ in marked]
 
 
-async def read_unknown(tx: Tx, marked: Sequence[Row], said: Sequence[Row | None]) -> Read:
+async def read_unknown(tx: Tx, marked: Sequence[Row], cached: Sequence[Row | None]) -> Read:
     """Read the definitions that are not known, of rows that begin with the number of a cursor and a mark."""
-    unknown = [(no,) for (no, *_), one in zip(marked, said, strict=True) if one is None]
-    return dict(map(_saying, await tx.fetch("say", unknown))) if unknown else NOTHING_READ
+    unknown = [(no,) for (no, *_), definition in zip(marked, cached, strict=True) if definition is None]
+    return dict(map(_definition_of, await tx.fetch("say", unknown))) if unknown else NOTHING_READ
 
 
-def schedule_rows(marked: Sequence[Row], said: Sequence[Row | None], read: Read) -> list[ScheduleRow]:
+def schedule_rows(marked: Sequence[Row], cached: Sequence[Row | None], read: Read) -> list[ScheduleRow]:
     """The mark is followed by what planning writes. A cursor whose schedule is gone is nothing to plan."""
     rows: list[ScheduleRow] = []
-    for (no, _, _, _, *planned), one in zip(marked, said, strict=True):
-        if one is not None:
-            rows.append(ScheduleRow(*one, *planned))
+    for (no, _, _, _, *planned), definition in zip(marked, cached, strict=True):
+        if definition is not None:
+            rows.append(ScheduleRow(*definition, *planned))
         elif no in read:
-            rows.append(ScheduleRow(*read[no].said, *planned))
+            rows.append(ScheduleRow(*read[no].values, *planned))
     return rows
 
 
-def _saying(row: Row) -> tuple[int, CachedDefinition]:
+def _definition_of(row: Row) -> tuple[int, CachedDefinition]:
     """Return the number of a schedule's cursor, and its definition."""
-    id, said_times, said_at, no, _, name, text, *others = row
-    said = (no, id, name, _shared(text), *others)
-    return no, CachedDefinition((id, said_times, said_at), said, str(name), str(text))
+    id, changes, changed_at, no, _, name, text, *columns = row
+    values = (no, id, name, _shared(text), *columns)
+    return no, CachedDefinition((id, changes, changed_at), values, str(name), str(text))
 
 
 @lru_cache(maxsize=_MOST)

@@ -9,7 +9,7 @@ import msgspec
 from rota.core.calendar.zones import tzdata_version
 from rota.errors import RotaError, UnreadableSchedule
 from rota.store.databases.database import Tx
-from rota.store.planning.definition_cache import NOTHING_SAID, Read, Said, known_of, read_unknown, schedule_rows
+from rota.store.planning.definition_cache import NO_DEFINITIONS, Definitions, Read, look_up, read_unknown, schedule_rows
 from rota.store.planning.fast_path import rehearse
 from rota.store.planning.make_runs import RunTemplate, patterns_of
 from rota.store.planning.plan import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
@@ -21,7 +21,8 @@ Position = tuple[int, int]
 
 _ZONES = "tzdata"
 _BY_HAND = "it was switched off in the database itself, where it still has a next time"
-_BITE = 1_000
+_BATCH = 1_000
+# µs. A schedule that was planned with newer time zone data is left to a program that has it, for so long.
 _PATIENCE = 60_000_000
 
 
@@ -47,44 +48,52 @@ async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
     return [name for (name,) in await tx.fetch("due_providers", [(name,) for name in providers])]
 
 
-async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, known: Said = NOTHING_SAID) -> Planning:
-    """`known` is what schedules say that was read before; what had to be read now, the answer tells."""
-    found, read = await lock_due(tx, limit, providers, known)
-    rows = _affordable(found, providers)
+async def plan_due(
+    tx: Tx, limit: int, providers: Providers, new_id: NewId, cache: Definitions = NO_DEFINITIONS
+) -> Planning:
+    """`cache` holds the definitions that were read before; what had to be read now, the answer tells."""
+    due, read = await lock_due(tx, limit, providers, cache)
+    rows = _affordable(due, providers)
     if not rows:
         return Planning(0, 0)
     asleep = [row for row in rows if not row.active]
     ready = [row for row in rows if row.active] if asleep else rows
     planning = await plan_rows(tx, ready, new_id, providers)
+    # Each by itself: to resume is a change, with a revision and an event. Few pauses end in the same second.
     for row in asleep:
         await _wake(tx, row, new_id)
     return msgspec.structs.replace(planning, schedules=len(rows), read=read)
 
 
 async def lock_due(
-    tx: Tx, limit: int, providers: Providers, known: Said = NOTHING_SAID
+    tx: Tx, limit: int, providers: Providers, cache: Definitions = NO_DEFINITIONS
 ) -> tuple[list[ScheduleRow], Read]:
     """Lock schedules that are due; return them with the definitions that were not known."""
     names = [(name,) for name in providers]
-    found = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
-    said = known_of(found, known)
-    read = await read_unknown(tx, found, said)
-    rows = schedule_rows(found, said, read)
-    if len(rows) < len(found):  # deleted ones that are due all the same would be met again and again
-        there = {row.cursor_no for row in rows}
-        await tx.fetch("put_off", [(no, None) for no, *_ in found if no not in there])
+    # Cursors come before runs in the lock order. Any number of planners: what one has locked, the others skip.
+    marked = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
+    cached = look_up(marked, cache)
+    # Under the lock, so that a definition fits the mark; it is cached by the caller after the commit only.
+    read = await read_unknown(tx, marked, cached)
+    rows = schedule_rows(marked, cached, read)
+    if len(rows) < len(marked):  # deleted ones that are due all the same would be met again and again
+        existing = {row.cursor_no for row in rows}
+        await tx.fetch("put_off", [(no, None) for no, *_ in marked if no not in existing])
     return rows, read
 
 
-async def read_ahead(tx: Tx, after: Position, until: int, limit: int, known: Said) -> tuple[Read, Position | None]:
+async def read_ahead(
+    tx: Tx, after: Position, until: int, limit: int, cache: Definitions
+) -> tuple[Read, Position | None]:
     """Read the definitions of those that will be due until then, and how far that is; None: there are no more."""
     coming = await tx.fetch("coming", after_at=after[0], after_no=after[1], until=until, limit=limit)
-    read = await read_unknown(tx, coming, known_of(coming, known))
-    patterns = await patterns_of(tx, [saying.text for saying in read.values()])
+    # Without a lock: a change in between gets another mark, and what was read here is then not used.
+    read = await read_unknown(tx, coming, look_up(coming, cache))
+    templates = await patterns_of(tx, [definition.text for definition in read.values()])
     plans = {no: next_plan for no, _, _, _, _, next_plan in coming}
-    for (no, saying), pattern in zip(read.items(), patterns, strict=True):
-        if isinstance(pattern, RunTemplate):
-            rehearse(pattern, saying.name, plans[no])
+    for (no, definition), template in zip(read.items(), templates, strict=True):
+        if isinstance(template, RunTemplate):
+            rehearse(template, definition.name, plans[no])
     if len(coming) < limit:
         return read, None
     last_no, _, _, _, last_at, _ = coming[-1]
@@ -93,6 +102,7 @@ async def read_ahead(tx: Tx, after: Position, until: int, limit: int, known: Sai
 
 async def foresee(tx: Tx, after: Position, until: int, limit: int) -> None:
     """Touches what planning the same ones will."""
+    # The answer is thrown away: the pages that it reads are then in the cache when the second comes.
     await tx.fetch("foresee", after_at=after[0], after_no=after[1], until=until, limit=limit)
 
 
@@ -118,6 +128,8 @@ def _scopes_of(text: str) -> int:
 
 async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:
     """The first that is due cannot be planned, and must not stand in the way of the others."""
+    # In a transaction of its own, because that which met the trouble was rolled back. Perhaps another one is the first
+    # by now: it loses half a minute, and nothing else.
     rows, _ = await lock_due(tx, 1, providers)
     for row in rows:
         await tx.fetch("note_trouble", [(row.cursor_no, trouble, REST_AFTER_TROUBLE)])
@@ -140,22 +152,24 @@ async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
 
 async def wake_followers(tx: Tx, limit: int) -> int:
     """Schedules whose awaited run has ended are due to be looked at."""
+    # This only makes them due. Whether the awaited run has ended, planning decides under the lock of the cursor.
     ended = await tx.fetch("ended_awaited", limit=limit)
     return len(await tx.fetch("wake_followers", ended)) if ended else 0
 
 
 async def knows_zones(tx: Tx) -> bool:
     """Return whether every plan was made with time zone data as new as this program's."""
-    return any(str(known) >= tzdata_version() for (known,) in await tx.fetch("get_setting", name=_ZONES))
+    return any(str(version) >= tzdata_version() for (version,) in await tx.fetch("get_setting", name=_ZONES))
 
 
 async def look_again_at_zones(tx: Tx, after: str) -> str | None:
-    """One bite, in the order of their ids: the last of them, or None when all are done."""
-    locked = await tx.fetch("lock_older_zones", tzdata=tzdata_version(), after=after, limit=_BITE)
+    """One batch, in the order of their ids: the last of them, or None when all are done."""
+    locked = await tx.fetch("lock_older_zones", tzdata=tzdata_version(), after=after, limit=_BATCH)
     if locked:
         await tx.fetch("look_again_at_zones", [(no,) for no, _ in locked], tzdata=tzdata_version())
-    if len(locked) == _BITE:
+    if len(locked) == _BATCH:
         _, last_id = locked[-1]
         return str(last_id)
+    # Last, and only when all are done: a program that stops in between begins anew.
     await tx.fetch("save_setting", name=_ZONES, value=tzdata_version())
     return None

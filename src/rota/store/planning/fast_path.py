@@ -27,99 +27,106 @@ class DueSchedule(msgspec.Struct, frozen=True, gc=False):
     """
 
     row: ScheduleRow
-    pattern: RunTemplate
+    template: RunTemplate
 
 
 Decided = dict[tuple[int, int | None], Fire | None]
-"""By pattern and plan time."""
+"""By template and plan time."""
 
 
 class FastFire(msgspec.Struct, frozen=True, gc=False):
     row: ScheduleRow
-    pattern: RunTemplate
+    template: RunTemplate
     fire: Fire
 
 
 def ordinary_fires(
-    known: Sequence[DueSchedule], lanes: AllLanes, under: Under, now: int
+    batch: Sequence[DueSchedule], lanes: AllLanes, under: Under, now: int
 ) -> tuple[list[FastFire], list[DueSchedule]]:
     """Split a batch into ordinary fires and the others, of which everything has to be asked."""
-    tzdata, fires, others = tzdata_version(), list[FastFire](), list[DueSchedule]()
+    tzdata, fires, remaining = tzdata_version(), list[FastFire](), list[DueSchedule]()
     decided: Decided = {}
-    for one in known:
-        row, pattern, fire = one.row, one.pattern, None
-        if pattern.is_plain and row.provider is None and row.tzdata == tzdata and lanes.are_well(row.id):
-            fire = _fire(row, pattern, now, decided)
-        if fire is None or (under and pattern.definition.lanes[0] in under):
-            others.append(one)
+    for schedule in batch:
+        row, template, fire = schedule.row, schedule.template, None
+        if template.is_plain and row.provider is None and row.tzdata == tzdata and lanes.are_well(row.id):
+            fire = _fire(row, template, now, decided)
+        if fire is None or (under and template.definition.lanes[0] in under):
+            remaining.append(schedule)
         else:
-            fires.append(FastFire(row, pattern, fire))
-    return fires, others
+            fires.append(FastFire(row, template, fire))
+    return fires, remaining
 
 
-def _fire(row: ScheduleRow, pattern: RunTemplate, now: int, decided: Decided) -> Fire | None:
+def _fire(row: ScheduleRow, template: RunTemplate, now: int, decided: Decided) -> Fire | None:
     """Thousands that are due together may say the same."""
-    definition = pattern.definition
+    definition = template.definition
     try:
-        times = pattern.times
+        times = template.times
         if times is None:
             return ordinary(definition, definition.times(row.name), row.next_plan, due_until(definition, now))
-        standing = id(pattern), row.next_plan
-        if standing not in decided:
-            decided[standing] = ordinary(definition, times, row.next_plan, due_until(definition, now))
-        return decided[standing]
+        # By identity, which costs nothing: templates are shared, and live as long as this batch.
+        key = id(template), row.next_plan
+        if key not in decided:
+            decided[key] = ordinary(definition, times, row.next_plan, due_until(definition, now))
+        return decided[key]
     except RotaError:  # it will be told when the others are decided
         return None
 
 
-def rehearse(pattern: RunTemplate, name: str, plan_time: int | None) -> None:
+def rehearse(template: RunTemplate, name: str, plan_time: int | None) -> None:
     """Asks for what an ordinary fire will: all of it is kept where it is found."""
     with suppress(Exception):  # whatever is wrong with it is told when it is planned, and is in nobody's way before
-        if pattern.is_plain and plan_time is not None:
-            definition = pattern.definition
-            ordinary(definition, pattern.times or definition.times(name), plan_time, plan_time)
+        if template.is_plain and plan_time is not None:
+            definition = template.definition
+            ordinary(definition, template.times or definition.times(name), plan_time, plan_time)
 
 
 async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str]) -> Tally:
+    # Columns instead of rows, here and below: thousands may be due in the same second, and a tuple for each of their
+    # rows is work for the collector of garbage.
     ids = [new_id() for _ in fires]
-    ats = [_eligible(one) for one in fires]
-    plans = [one.fire.plan_time for one in fires]
-    facts = [plain_facts(one.row, one.pattern, one.fire.plan_time) for one in fires]
-    there = await tx.hot.insert_planned(plain_runs(ids, facts, now, ats, [one.row.id for one in fires], plans))
-    await tx.hot.advance_ordinary(_advanced(fires, ids, plans, there), [one.row.rowid for one in fires])
+    ats = [_eligible(entry) for entry in fires]
+    plans = [entry.fire.plan_time for entry in fires]
+    facts = [plain_facts(entry.row, entry.template, entry.fire.plan_time) for entry in fires]
+    # The unique index on plan times is the last guard, should a cursor be set back. None: no row met it.
+    inserted = await tx.hot.insert_planned(plain_runs(ids, facts, now, ats, [entry.row.id for entry in fires], plans))
+    # In the transaction of the runs: a crash leaves both or neither. The cursors are locked since `lock_due`.
+    await tx.hot.advance_ordinary(_advanced(fires, ids, plans, inserted), [entry.row.rowid for entry in fires])
     tally = Tally()
-    if there is not None:  # somebody made the run of the others' plan times before
-        made = [place for place, id in enumerate(ids) if id in there]
-        tally.skipped["overlap"] = len(fires) - len(made)
+    if inserted is not None:  # somebody made the run of the others' plan times before
+        indices = [index for index, id in enumerate(ids) if id in inserted]
+        tally.skipped["overlap"] = len(fires) - len(indices)
         fires, ids, ats = (
-            [fires[place] for place in made],
-            [ids[place] for place in made],
-            [ats[place] for place in made],
+            [fires[index] for index in indices],
+            [ids[index] for index in indices],
+            [ats[index] for index in indices],
         )
     if fires:
-        places = [one.pattern.place for one in fires]
+        places = [entry.template.place for entry in fires]
         tx.wake(*{queue for queue, *_ in places})
         await tx.fetch("insert_planned_ready", plain_ready(ids, places, now, ats))
     tally.ran, tally.lateness = len(fires), [max(0, now - at) for at in ats]
     return tally
 
 
-def _eligible(one: FastFire) -> int:
-    definition, fire = one.pattern.definition, one.fire
-    return eligible(one.row.standing, definition.lanes[0], fire.plan_time) if definition.jitter else fire.eligible_at
+def _eligible(entry: FastFire) -> int:
+    definition, fire = entry.template.definition, entry.fire
+    return eligible(entry.row.standing, definition.lanes[0], fire.plan_time) if definition.jitter else fire.eligible_at
 
 
-def _advanced(fires: Sequence[FastFire], ids: Sequence[str], plans: Column, there: set[str] | None) -> Columns:
-    opened = plans if there is None else [plan if id in there else None for id, plan in zip(ids, plans, strict=True)]
-    following = [one.fire.next_plan for one in fires], [one.fire.next_at for one in fires]
+def _advanced(fires: Sequence[FastFire], ids: Sequence[str], plans: Column, inserted: set[str] | None) -> Columns:
+    opened = (
+        plans if inserted is None else [plan if id in inserted else None for id, plan in zip(ids, plans, strict=True)]
+    )
+    following = [entry.fire.next_plan for entry in fires], [entry.fire.next_at for entry in fires]
     return Columns(
         len(fires),
         [
-            [one.row.cursor_no for one in fires],
+            [entry.row.cursor_no for entry in fires],
             column(plans),
             *map(column, following),
             column(opened),
-            column([one.row.fired + 1 for one in fires]),
+            column([entry.row.fired + 1 for entry in fires]),
             (None,),
             (tzdata_version(),),
         ],

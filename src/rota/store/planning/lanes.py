@@ -78,8 +78,8 @@ class AllLanes:
         return id not in self._own
 
     def of(self, id: str) -> Lanes:
-        some = self._scopes[id]
-        return self._own.get(id) or self._well.get(some) or self._well.setdefault(some, _well(some))
+        scopes = self._scopes[id]
+        return self._own.get(id) or self._well.get(scopes) or self._well.setdefault(scopes, _well(scopes))
 
     def own(self, id: str) -> Lanes:
         return self._own.get(id) or self._own.setdefault(id, _well(self._scopes[id]))
@@ -91,29 +91,31 @@ def _well(scopes: tuple[Scope, ...]) -> Lanes:
 
 async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -> AllLanes:
     """One lane for each of the scopes given, and those of other scopes that have runs."""
-    found = AllLanes(scopes)
+    all_lanes = AllLanes(scopes)
     ids = [(row.id,) for row in schedules if row.has_lanes]
     for id, kind, name, failed, failures, attempt, finished_at, skips in await tx.fetch("lanes", ids) if ids else ():
-        lanes, scope = found.own(str(id)), Scope(kind, name)
+        lanes, scope = all_lanes.own(str(id)), Scope(kind, name)
         lane = lanes.before[scope] = Lane((), bool(failed), failures, attempt, finished_at, skips)
         (lanes.lanes if scope in lanes.lanes else lanes.others)[scope] = lane
+    # Not locked: a run that ends after this is digested by the next tick. What is decided from a live one (to supersede
+    # it, to wait for it) is looked at again under its lock.
     runs: dict[tuple[str, str, str], list[LaneRun]] = defaultdict(list)
     tracked = await tx.fetch("lane_runs", ids) if ids else ()
     for run in map(LaneRun._make, (*tracked, *await _open_runs(tx, schedules))):
         runs[str(run.schedule_id), run.scope_kind, run.scope_id].append(run)
-    for (id, kind, name), some in runs.items():
-        _digest(found.own(id), Scope(kind, name), some, found.ended)
-    return found
+    for (id, kind, name), lane_runs in runs.items():
+        _digest(all_lanes.own(id), Scope(kind, name), lane_runs, all_lanes.ended)
+    return all_lanes
 
 
 async def _open_runs(tx: Tx, schedules: Sequence[ScheduleRow]) -> Sequence[Row]:
-    wanted = []
+    rows = []
     for row in schedules:
         if row.open_plan is not None:
             (scope,) = row.definition.lanes
             well = 0 if row.has_lanes or row.awaits is not None else 1
-            wanted.append((row.id, scope.kind, scope.id, row.open_plan, well))
-    return await tx.fetch("open_runs", wanted) if wanted else ()
+            rows.append((row.id, scope.kind, scope.id, row.open_plan, well))
+    return await tx.fetch("open_runs", rows) if rows else ()
 
 
 def _digest(lanes: Lanes, scope: Scope, runs: Sequence[LaneRun], ends: dict[str, int]) -> None:
@@ -126,6 +128,7 @@ def _digest(lanes: Lanes, scope: Scope, runs: Sequence[LaneRun], ends: dict[str,
             live.append(LiveRun(str(run.run_id), began, claimed, bool(run.is_awaited)))
             lanes.open_plan = lanes.open_plan if run.open_plan is None else run.open_plan
         else:
+            # A run that was pruned before planning looked tells nothing, and only leaves the lane.
             ended += [run] if run.state is not None else []
             if run.open_plan is None:
                 lanes.digested.append((run.schedule_id, run.scope_kind, run.scope_id, run.run_id))
@@ -152,10 +155,10 @@ def changed_lanes(id: str, read: Lanes, lanes: Mapping[Scope, Lane]) -> list[Row
     """Rows to save: a lane that is well, and was when it was last saved, needs none."""
     rows: list[Row] = []
     for scope, lane in (*lanes.items(), *read.others.items()) if read.others else lanes.items():
-        was = read.before.get(scope)
-        if was is None and not lane.failed and not lane.failures and not lane.skips:
+        before = read.before.get(scope)
+        if before is None and not lane.failed and not lane.failures and not lane.skips:
             continue
-        if was == msgspec.structs.replace(lane, live=()):
+        if before == msgspec.structs.replace(lane, live=()):
             continue
         failed = int(lane.failed)
         rows.append((id, scope.kind, scope.id, failed, lane.failures, lane.attempt, lane.finished_at, lane.skips))

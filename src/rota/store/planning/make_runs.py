@@ -96,7 +96,7 @@ class PlannedSchedule(msgspec.Struct, gc=False):
 
     row: ScheduleRow
     standing: ScheduleState
-    pattern: RunTemplate
+    template: RunTemplate
     lanes: Lanes
     tick: Tick
 
@@ -105,7 +105,7 @@ Pair = tuple[PlannedSchedule, Planned]
 
 
 @lru_cache(maxsize=20_000)
-def _pattern(text: str, job_text: str) -> RunTemplate:
+def _template(text: str, job_text: str) -> RunTemplate:
     definition, job = decoded(text), _job(job_text)
     templated = check_template(definition.payload, after=definition.awaited is not None)
     payload = msgspec.json.encode(definition.payload).decode()
@@ -156,9 +156,9 @@ def _facts(job: JobDefinition, model: NewRun | None, scope: Scope, payload: str,
     where: Row = (scope.kind, scope.id, payload)
     if model is None:
         return job.name, job.version, job.queue, job.priority, *where, None, None, None, attempts or 1, job.on_lost
-    what: Row = (job.name, job.version, model.queue, model.priority)
-    more: Row = (model.tags, model.metadata, model.overrides)
-    return *what, *where, *more, attempts or model.max_attempts, job.on_lost
+    place: Row = (job.name, job.version, model.queue, model.priority)
+    options: Row = (model.tags, model.metadata, model.overrides)
+    return *place, *where, *options, attempts or model.max_attempts, job.on_lost
 
 
 @lru_cache(maxsize=1_000)
@@ -174,47 +174,51 @@ def _model(job_text: str, options: bytes) -> NewRun:
 
 async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[RunTemplate | str]:
     """One for each definition; a text says why there is none. Many schedules may have the same."""
-    found: dict[str, RunTemplate | str] = {}
+    templates: dict[str, RunTemplate | str] = {}
     job_of: dict[str, str] = {}
     for text in set(texts):
         try:
             job_of[text] = decoded(text).job
         except UnreadableSchedule as error:
-            found[text] = str(error)
+            templates[text] = str(error)
+    # Read each time, though templates are cached: a job may have been declared anew by another process. The texts are
+    # the key of the cache, so nothing needs to be invalidated.
     names = [(name,) for name in sorted(set(job_of.values()))]
     jobs: dict[str, str] = dict(await tx.fetch("job_definitions", names)) if names else {}  # type: ignore[arg-type]
     for text, job in job_of.items():
         job_text = jobs.get(job)
         try:
-            found[text] = f"no job is called {job!r}" if job_text is None else _pattern(text, job_text)
+            templates[text] = f"no job is called {job!r}" if job_text is None else _template(text, job_text)
         except (RotaError, msgspec.DecodeError) as error:
-            found[text] = str(error)
-    return [found[text] for text in texts]
+            templates[text] = str(error)
+    return [templates[text] for text in texts]
 
 
 async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> list[Pair]:
     """Do everything that the decisions say; return those that are live runs now: their lanes have to know."""
+    # Mostly nothing but its time holds a run back. Then no run, limit or key of others is locked.
     gates: dict[str, tuple[Gate, ...]] = {}
     behind: list[tuple[str, str]] = []
-    if under or any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
-        limited = [(work, one) for work, one in pairs if work.pattern.limited or one.scope in under]
+    if under or any(planned.decision is not PLAIN or work.template.is_checked for work, planned in pairs):
+        limited = [(work, planned) for work, planned in pairs if work.template.limited or planned.scope in under]
         gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
         pairs = await _admitted(tx, _without_each_other(pairs), gates)
         behind = _behind(pairs)
-    there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
-    made = [(work, one) for work, one in pairs if there is None or one.run_id in there]
-    creates = [(work, one) for work, one in made if creates_run(one)]
-    if len(creates) < len(made):
-        skipped = [one.run_id for _, one in made if not creates_run(one)]
+    new_ids = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
+    inserted = [(work, planned) for work, planned in pairs if new_ids is None or planned.run_id in new_ids]
+    creates = [(work, planned) for work, planned in inserted if creates_run(planned)]
+    if len(creates) < len(inserted):
+        skipped = [planned.run_id for _, planned in inserted if not creates_run(planned)]
         await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
     if not creates:
         return []
+    # Before the ready rows, whose hold says whether there is something to wait for.
     waiting = await waits.follow(tx, behind) if behind else set()
-    tx.wake(*{work.pattern.model.queue for work, _ in creates if work.pattern.model})
-    ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
+    tx.wake(*{work.template.model.queue for work, _ in creates if work.template.model})
+    ready = [_ready_row(work, planned, now, waiting, gates.get(planned.run_id, ())) for work, planned in creates]
     await tx.fetch("insert_planned_ready", ready)
-    models = [(one.run_id, work.pattern.model) for work, one in creates]
-    gated = [_gated(work, one, gates[one.run_id]) for work, one in creates if one.run_id in gates]
+    models = [(planned.run_id, work.template.model) for work, planned in creates]
+    gated = [_gated(work, planned, gates[planned.run_id]) for work, planned in creates if planned.run_id in gates]
     await put_in_place(tx, models, gated)
     return creates
 
@@ -243,49 +247,53 @@ def _gates(work: PlannedSchedule, planned: Planned, under: Under) -> tuple[Gate,
     """Narrowest first: those of a key, the schedule's, the job's, the scope's."""
     if not isinstance(planned.decision, Create):
         return ()
-    pattern, unlimited = work.pattern, planned.decision.unlimited
-    found = gates_of(pattern.job, planned.scope, _payload(work, planned), unlimited=unlimited)
-    own = pattern.definition.gates(work.row.id, unlimited=unlimited)
-    return (*with_limits_of_schedule(found, own), *under.get(planned.scope, ()))
+    template, unlimited = work.template, planned.decision.unlimited
+    of_job = gates_of(template.job, planned.scope, _payload(work, planned), unlimited=unlimited)
+    own = template.definition.gates(work.row.id, unlimited=unlimited)
+    return (*with_limits_of_schedule(of_job, own), *under.get(planned.scope, ()))
 
 
 def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> LimitedRun:
-    return LimitedRun(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
+    return LimitedRun(planned.run_id, work.template.job.name, gates, bool(work.template.job.pipeline))
 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
     """Skip what a limit, or a key that another run holds, does not let be; and nobody makes way for it."""
-    creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
-    gated = [_gated(work, one, gates[one.run_id]) for work, one in pairs if gates.get(one.run_id)]
+    creates = {planned.run_id: planned.decision for _, planned in pairs if isinstance(planned.decision, Create)}
+    gated = [_gated(work, planned, gates[planned.run_id]) for work, planned in pairs if gates.get(planned.run_id)]
     decided = [run for run in gated if run.decided]
     displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
     await _lock(tx, pairs, decided)  # before the keys, as whoever enqueues does
-    with_keys = [(work, one) for work, one in pairs if work.pattern.keyed and one.run_id in creates]
-    keyed = [_keyed_run(work, one, gates.get(one.run_id, ())) for work, one in with_keys]
+    with_keys = [(work, planned) for work, planned in pairs if work.template.keyed and planned.run_id in creates]
+    keyed = [_keyed_run(work, planned, gates.get(planned.run_id, ())) for work, planned in with_keys]
+    # Keys last, as whoever enqueues: runs, limits, keys.
     keys = enqueue.Keys(tx, keyed, displaced)
     await keys.lock()
 
     async def unless(run_id: str) -> str | None:
+        # The key decides before anybody is ended: nobody makes way for a run that will not be.
         reason = await keys.take(run_id)
         for other in displaced.get(run_id, ()) if reason is None else ():
             await cancel.supersede(tx, other, _superseded(run_id), OVERLAP)
         return reason
 
     answers = await admit.admit(tx, decided, refuse=False, locked=True, displaced=displaced, unless=unless)
-    reasons = {one.run.id: one.reason for one in answers if not isinstance(one, Admitted)}
-    asked = {run.id for run in decided}
+    reasons = {answer.run.id: answer.reason for answer in answers if not isinstance(answer, Admitted)}
+    decided_ids = {run.id for run in decided}
     for run_id in creates:
-        if run_id not in asked and (reason := await unless(run_id)) is not None:
+        if run_id not in decided_ids and (reason := await unless(run_id)) is not None:
             reasons[run_id] = reason
     await keys.settle()
-    return [(work, _skipped(one, reasons.get(one.run_id))) for work, one in pairs] if reasons else list(pairs)
+    if not reasons:
+        return list(pairs)
+    return [(work, _skipped(planned, reasons.get(planned.run_id))) for work, planned in pairs]
 
 
 def _keyed_run(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
     """Build a keyed run with all that a run which it replaces gets of it; the model's limits are those of no payload
     and no scope.
     """
-    model, job = work.pattern.model, work.pattern.job
+    model, job = work.template.model, work.template.job
     assert model is not None
     payload = _payload(work, planned)
     holds = key_holds(job, planned.scope, None, payload, {})
@@ -301,16 +309,17 @@ async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[LimitedRun]) ->
     same: with those that a limit lets give way. Then the limits."""
     coming = {planned.run_id for _, planned in pairs}
     decisions = [planned.decision for _, planned in pairs if isinstance(planned.decision, Create)]
-    touched = {id for one in decisions for id in (*one.supersedes, *one.cancels, *one.after)} - coming
+    touched = {id for create in decisions for id in (*create.supersedes, *create.cancels, *create.after)} - coming
     if decided:
         await admit.lock(tx, decided, touched)
     else:
+        # Leases and rows of runs before any key, even without limits: a report that ends one holds its lease first.
         await cancel.reserve(tx, touched)
 
 
 def _behind(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     """List who waits for whom. One that was claimed meanwhile was asked to stop, not ended: it is waited for, too."""
-    creates = [(one.run_id, one.decision) for _, one in pairs if isinstance(one.decision, Create)]
+    creates = [(planned.run_id, planned.decision) for _, planned in pairs if isinstance(planned.decision, Create)]
     return [(run_id, other) for run_id, create in creates for other in (*create.supersedes, *create.after)]
 
 
@@ -323,7 +332,7 @@ def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
 
     Whatever that one was to end, or to wait for, falls to the one that takes its place.
     """
-    creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
+    creates = {planned.run_id: planned.decision for _, planned in pairs if isinstance(planned.decision, Create)}
     by: dict[str, str] = {}
     for run_id, decision in creates.items():
         needless = [id for id in decision.supersedes if id in creates]
@@ -332,18 +341,23 @@ def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
     if not by:
         return list(pairs)
     placed = [
-        (work, msgspec.structs.replace(one, decision=creates.get(one.run_id, one.decision))) for work, one in pairs
+        (work, msgspec.structs.replace(planned, decision=creates.get(planned.run_id, planned.decision)))
+        for work, planned in pairs
     ]
-    return [(work, _skipped(one, _superseded(by[one.run_id]) if one.run_id in by else None)) for work, one in placed]
+    return [
+        (work, _skipped(planned, _superseded(by[planned.run_id]) if planned.run_id in by else None))
+        for work, planned in placed
+    ]
 
 
 def _heir(decision: Create, needless: tuple[str, Create]) -> Create:
-    id, of = needless
+    id, dropped = needless
+    others = [other for other in decision.supersedes if other != id]
     return msgspec.structs.replace(
         decision,
-        supersedes=tuple(dict.fromkeys((*of.supersedes, *(one for one in decision.supersedes if one != id)))),
-        cancels=tuple(dict.fromkeys((*of.cancels, *decision.cancels))),
-        after=tuple(dict.fromkeys((*of.after, *decision.after))),
+        supersedes=tuple(dict.fromkeys((*dropped.supersedes, *others))),
+        cancels=tuple(dict.fromkeys((*dropped.cancels, *decision.cancels))),
+        after=tuple(dict.fromkeys((*dropped.after, *decision.after))),
     )
 
 
@@ -352,7 +366,7 @@ def _run_row(work: PlannedSchedule, planned: Planned, now: int) -> Row:
     attempts = decision.attempt if isinstance(decision, Create) and decision.single else None
     return (
         planned.run_id,
-        *work.pattern.facts(planned.scope, _payload(work, planned), attempts),
+        *work.template.facts(planned.scope, _payload(work, planned), attempts),
         now,
         planned.eligible_at,
         work.row.id,
@@ -364,21 +378,21 @@ def _run_row(work: PlannedSchedule, planned: Planned, now: int) -> Row:
 
 
 def plain_runs(ids: Column, facts: Sequence[Row], now: int, ats: Column, schedules: Column, plans: Column) -> Columns:
-    """Build the same rows for plan times that cover no other; `facts` as their patterns tell."""
+    """Build the same rows for plan times that cover no other; `facts` as their templates tell."""
     nothing = [(None,)] * (2 + len(_LIVE))
     return Columns(len(ids), [ids, *columns_of(facts), (now,), column(ats), schedules, column(plans), *nothing])
 
 
-def plain_facts(row: ScheduleRow, pattern: RunTemplate, plan_time: int) -> Row:
+def plain_facts(row: ScheduleRow, template: RunTemplate, plan_time: int) -> Row:
     """Return the facts of a run with the one scope of its schedule."""
-    if not pattern.templated:
-        return pattern.usual_facts
-    (scope,) = pattern.definition.lanes
-    return pattern.facts(scope, pattern.payload_for(row.name, scope, plan_time))
+    if not template.templated:
+        return template.usual_facts
+    (scope,) = template.definition.lanes
+    return template.facts(scope, template.payload_for(row.name, scope, plan_time))
 
 
 def _payload(work: PlannedSchedule, planned: Planned) -> str:
-    return work.pattern.payload_for(work.row.name, planned.scope, planned.plan_time)
+    return work.template.payload_for(work.row.name, planned.scope, planned.plan_time)
 
 
 def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
@@ -386,7 +400,7 @@ def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[s
     assert isinstance(decision, Create)
     admission = Admission.BLOCKED if planned.run_id in waiting else Admission.LIMITED if gates else Admission.OPEN
     hold = hold_of(admission, due=at <= now)
-    queue, rank, solo, job, version = work.pattern.place
+    queue, rank, solo, job, version = work.template.place
     key = gates[0].key if gates else None
     return planned.run_id, queue, rank, at, hold, solo, decision.attempt - 1, job, version, key
 

@@ -60,40 +60,43 @@ async def plan_rows(
     """Decide all that is due; with `settle`, every plan time up to now, though its delay may not be over."""
     if not rows:
         return NOTHING
+    # One instant for the batch, and the database's: hosts disagree, and a decision must not depend on its place in
+    # line.
     ((now,),) = await tx.fetch("now")
-    patterns, troubled = await _known(tx, rows)
-    rows = [one.row for one in patterns]
-    scopes = {one.row.id: _scopes_of(one, providers) for one in patterns}
+    schedules, troubled = await _with_templates(tx, rows)
+    rows = [schedule.row for schedule in schedules]
+    scopes = {schedule.row.id: _scopes_of(schedule, providers) for schedule in schedules}
     lanes = await read_lanes(tx, rows, scopes)
     newcomers = await newcomers_of(tx, rows, scopes) if providers else {}
     named = {scope for scopes_of_one in set(scopes.values()) for scope in scopes_of_one}
     under: Under = await quotas.under(tx, named) if named - {GLOBAL} else {}
     simply = not settle and catch_up is None
-    fires, others = ordinary_fires(patterns, lanes, under, int(now)) if simply else ([], patterns)
+    fires, remaining = ordinary_fires(schedules, lanes, under, int(now)) if simply else ([], schedules)
     works, runs = [], len(fires)
-    for one in others:
-        row, pattern = one.row, one.pattern
+    for schedule in remaining:
+        row, template = schedule.row, schedule.template
         try:
-            known = lanes.of(row.id)
-            standing = _up_to_date(row, pattern, known, lanes.ended, int(now))
-            one_by_one = pattern.decides or _decide(under, known.lanes)
-            decided = tick(
-                _under(standing, catch_up, len(known.lanes), one_at_a_time=one_by_one),
-                known.lanes,
+            own_lanes = lanes.of(row.id)
+            standing = _up_to_date(row, template, own_lanes, lanes.ended, int(now))
+            one_by_one = template.decides or _decide(under, own_lanes.lanes)
+            decision = tick(
+                _under(standing, catch_up, len(own_lanes.lanes), one_at_a_time=one_by_one),
+                own_lanes.lanes,
                 int(now),
                 new_id=new_id,
-                max_attempts=pattern.job.retry.max_attempts,
-                refuse=pattern.refuse,
+                max_attempts=template.job.retry.max_attempts,
+                refuse=template.refuse,
                 horizon=int(now) if settle else None,
                 newcomers=newcomers.get(row.id, _NOBODY),
             )
         except RotaError as error:  # such as a time zone that this program does not know
             troubled.append((row.cursor_no, str(error), REST_AFTER_TROUBLE))
         else:
-            works.append(PlannedSchedule(row, standing, pattern, known, decided))
-            runs += len(decided.planned)
+            works.append(PlannedSchedule(row, standing, template, own_lanes, decision))
+            runs += len(decision.planned)
             if runs >= MOST_RUNS:  # the rest stays due
                 break
+    # A schedule that cannot be planned rests and says why; it must neither fail the batch nor be due again at once.
     if troubled:
         await tx.fetch("note_trouble", troubled)
     planning = await _apply(tx, works, int(now), providers, under) if works else NOTHING
@@ -103,19 +106,19 @@ async def plan_rows(
     return Planning(len(works) + len(fires), runs, planning.tally.plus(tally))
 
 
-async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[DueSchedule], list[Row]]:
+async def _with_templates(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[DueSchedule], list[Row]]:
     """Return rows with what their runs are like, and trouble to note of those of which that cannot be told."""
-    patterns, troubled = list[DueSchedule](), list[Row]()
-    for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
-        if isinstance(pattern, RunTemplate):
-            patterns.append(DueSchedule(row, pattern))
+    schedules, troubled = list[DueSchedule](), list[Row]()
+    for row, template in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
+        if isinstance(template, RunTemplate):
+            schedules.append(DueSchedule(row, template))
         else:
-            troubled.append((row.cursor_no, pattern, REST_AFTER_TROUBLE))
-    return patterns, troubled
+            troubled.append((row.cursor_no, template, REST_AFTER_TROUBLE))
+    return schedules, troubled
 
 
-def _scopes_of(one: DueSchedule, providers: Providers) -> tuple[Scope, ...]:
-    return providers[one.row.provider] if one.row.provider else one.pattern.definition.lanes
+def _scopes_of(schedule: DueSchedule, providers: Providers) -> tuple[Scope, ...]:
+    return providers[schedule.row.provider] if schedule.row.provider else schedule.template.definition.lanes
 
 
 def _decide(under: Under, scopes: Iterable[Scope]) -> bool:
@@ -138,18 +141,19 @@ def _under(standing: ScheduleState, catch_up: CatchUp | None, scopes: int, *, on
 
 
 def _up_to_date(
-    row: ScheduleRow, pattern: RunTemplate, lanes: Lanes, ended: Mapping[str, int], now: int
+    row: ScheduleRow, template: RunTemplate, lanes: Lanes, ended: Mapping[str, int], now: int
 ) -> ScheduleState:
     """Return the state with the plan time that the end of the awaited run names, and with the zones as they are known
     now.
     """
-    standing = ScheduleState(row.id, row.name, pattern.definition, row.cursor_at, row.next_plan, row.fired)
-    if pattern.definition.follows is not None:
+    standing = ScheduleState(row.id, row.name, template.definition, row.cursor_at, row.next_plan, row.fired)
+    if template.definition.follows is not None:
         if row.awaits is None:
             return standing
         live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
         named = None if live else following_plan(standing, ended.get(row.awaits, now))
         return msgspec.structs.replace(standing, next_plan=named)
+    # Its next plan time was computed with other time zone data. From the cursor, which is past, it comes out right.
     if row.tzdata != tzdata_version():
         return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
     return standing
@@ -157,11 +161,11 @@ def _up_to_date(
 
 async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: Providers, under: Under) -> Planning:
     runs = [(work, planned) for work in works for planned in work.tick.planned]
-    made = await make_runs(tx, runs, now, under) if runs else []
-    opened = {work.row.cursor_no: planned.plan_time for work, planned in made if _is_alone(work)}
-    others = [lane_run(work, planned) for work, planned in made if work.row.cursor_no not in opened]
-    if others:
-        await tx.fetch("insert_lane_runs", others)
+    created = await make_runs(tx, runs, now, under) if runs else []
+    opened = {work.row.cursor_no: planned.plan_time for work, planned in created if _is_alone(work)}
+    lane_runs = [lane_run(work, planned) for work, planned in created if work.row.cursor_no not in opened]
+    if lane_runs:
+        await tx.fetch("insert_lane_runs", lane_runs)
     missed = [
         (work.row.id, gap.from_at, gap.to_at, gap.reason, gap.count) for work in works for gap in work.tick.missed
     ]
@@ -176,25 +180,27 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
         await tx.fetch("save_lanes", saved)
     await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
     tzdata = tzdata_version()
+    # With the runs, in one transaction: whatever happens, no plan time is made twice or passed over. Cursors are locked
+    # since they were read, so they may be written last.
     await tx.fetch("advance_cursors", [_advanced(work, opened, tzdata) for work in works])
     for work in works:
         if work.row.tzdata != tzdata or work.tick.next_plan is None:
             await _note_changes(tx, work)
-    return Planning(len(works), len(runs), _tally(works, made, now, under))
+    return Planning(len(works), len(runs), _tally(works, created, now, under))
 
 
-def _tally(works: Sequence[PlannedSchedule], made: Sequence[Pair], now: int, under: Under) -> Tally:
+def _tally(works: Sequence[PlannedSchedule], created: Sequence[Pair], now: int, under: Under) -> Tally:
     """Tally a batch: what a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
-    tally, there = Tally(), {planned.run_id for _, planned in made}
+    tally, created_ids = Tally(), {planned.run_id for _, planned in created}
     for work in works:
         tally.missed_in(work.tick.missed)
         for planned in work.tick.planned:
-            if planned.run_id in there:
+            if planned.run_id in created_ids:
                 tally.ran_or_waits(planned, now)
             elif isinstance(planned.decision, Skip):
                 tally.skipped_for(skip_kind(planned.decision), planned)
-            elif (work.pattern.is_checked or planned.scope in under) and not _superseded(work, planned.run_id):
-                limited = work.pattern.limited or planned.scope in under
+            elif (work.template.is_checked or planned.scope in under) and not _superseded(work, planned.run_id):
+                limited = work.template.limited or planned.scope in under
                 tally.skipped_for("limit" if limited else "unique", planned)
             else:
                 tally.skipped_for("overlap", planned)
@@ -202,7 +208,9 @@ def _tally(works: Sequence[PlannedSchedule], made: Sequence[Pair], now: int, und
 
 
 def _superseded(work: PlannedSchedule, run_id: str) -> bool:
-    return any(run_id in one.decision.supersedes for one in work.tick.planned if isinstance(one.decision, Create))
+    return any(
+        run_id in planned.decision.supersedes for planned in work.tick.planned if isinstance(planned.decision, Create)
+    )
 
 
 def _is_alone(work: PlannedSchedule) -> bool:

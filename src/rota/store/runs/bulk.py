@@ -1,4 +1,4 @@
-"""Many runs at once, a bite at a time: cancelled and retried."""
+"""Many runs at once, a batch at a time: cancelled and retried."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class BulkStore:
         """Cancel, in one transaction, those of these runs that nobody has; return the others."""
 
         async def body(tx: Tx) -> list[str]:
+            # One commit for a whole batch. A run that somebody has is left to the caller, in a transaction of its own:
+            # its lease would have to be locked before the ready rows that this one has by then.
             return [id for id in run_ids if not await cancel.cancel_unclaimed(tx, id, reason, actor)]
 
         return await self._database.transact(body)
@@ -36,6 +38,7 @@ class BulkStore:
             await enqueue.hold_jobs(tx, runs)  # jobs before runs, as everybody
             old = [(id,) for id in sorted(str(run.retry_of) for run in runs)]
             await tx.fetch("lock_runs", old)
+            # After the lock, by a statement of its own: an older snapshot would not see the retry of its last holder.
             retries: dict[str, set[str]] = {}
             for run_id, retry in await tx.fetch("retries_of", old):
                 retries.setdefault(str(run_id), set()).add(str(retry))

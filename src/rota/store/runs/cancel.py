@@ -20,12 +20,14 @@ from rota.values.actor import is_policy
 from rota.values.durations import in_micros
 
 _TRIES = 5
-_IN_HANDS = (
+# Leases are looked at first: a handler may hand its run over between the two statements, but nobody hands one back.
+_HOLDERS = (
     (RunState.RUNNING, "lock_lease", "ask_to_cancel"),
     (RunState.WAITING, "lock_cancel_outside", "ask_outside_to_cancel"),
 )
 
-_PLACES = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
+# Where a live run may be, in lock order: whoever has it, and only then the row that waits to be claimed.
+_LOCKS = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
 
 
 async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> RunState:
@@ -40,6 +42,8 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
             return RunState.CANCELLED  # repeated after an unknown outcome, or by somebody else: it is what was wanted
         if state is not None:
             raise RunIsFinal(run_id, state, "cancelled")
+        # Each look locks what it finds, so that the run stays there. If none of them finds it, it moved between two of
+        # them, and the loop looks again.
         if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor):
             return RunState.CANCELLED
         policy = cancel_policy(definition)
@@ -54,9 +58,10 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
 
 async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | None, grace: int) -> bool:
     """Ask whoever has the run, a worker or an external party, to stop; return False if nobody has it."""
-    for state, lock, ask in _IN_HANDS:
+    for state, lock, ask in _HOLDERS:
         for asked_at, fence in await tx.fetch(lock, id=run_id):
             if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
+                # Lease before run: the order of a report, which may end this run at the same moment.
                 await tx.fetch(ask, id=run_id, grace=grace)
                 await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
             if asked_at is None:
@@ -89,11 +94,12 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
 
     One that somebody else has at this moment, and that was not reserved before, is left alone.
     """
+    # None of these locks waits (each statement skips what somebody has), so they need not keep to the order.
     awaited = [(str(id),) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
         return None
-    for place in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
-        if await tx.fetch(place, id=run_id):
+    for lock in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
+        if await tx.fetch(lock, id=run_id):
             return await _supersede(tx, run_id, reason, actor)
     return None
 
@@ -102,6 +108,8 @@ async def _reserve_awaited(tx: Tx, run_id: str) -> None:
     """Reserve what the run waits for: others come to wait for that in its place."""
     awaited = [str(id) for (id,) in await tx.fetch("awaited_by", id=run_id)]
     if awaited:
+        # All of them now, leases first: `bequeath` marks the awaited runs later, and a completion of one of them would
+        # by then hold it and wait for our ready row (deadlock).
         await reserve(tx, [run_id, *awaited])
 
 
@@ -111,17 +119,18 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     In the order of everybody else: a completion goes from leases to their runs, then to runs that waited for them, and
     to limits last; a cancel from what is ready, or the lease, to the run.
     """
-    wanted = missing = sorted(set(run_ids))
-    for place in _PLACES:
+    ids = missing = sorted(set(run_ids))
+    for lock in _LOCKS:
         if missing:
-            there = {str(id) for (id,) in await tx.fetch(place, [(id,) for id in missing])}
-            missing = [id for id in missing if id not in there]
+            locked = {str(id) for (id,) in await tx.fetch(lock, [(id,) for id in missing])}
+            missing = [id for id in missing if id not in locked]
     # One that was claimed after the leases were looked at. Whoever reports it would have its lease, and meet us over
     # its run or a limit; but with what is ready in hand, a lease must not be waited for.
     for id in missing:
         await tx.fetch("lock_free_lease", id=id)
-    if wanted:
-        await tx.fetch("lock_runs", [(id,) for id in wanted])
+    # After leases and ready rows, before limits. From here on nobody else can end one of these.
+    if ids:
+        await tx.fetch("lock_runs", [(id,) for id in ids])
 
 
 async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
@@ -134,29 +143,31 @@ async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState |
 
 
 async def _end_unclaimed(
-    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None
+    tx: Tx, run_id: str, target: RunState, reason: str | None, actor: str | None
 ) -> RunState | None:
-    """End a run that nobody has; return how: as `wanted`, unless it has begun and was to be skipped. None: somebody has
+    """End a run that nobody has; return how: as `target`, unless it has begun and was to be skipped. None: somebody has
     it.
     """
+    # The delete decides the race with a claim: whichever comes second finds no row.
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
         return None
     ((attempt, fence, hold),) = ready
-    state = end_unclaimed_as(wanted, fence)
+    state = end_unclaimed_as(target, fence)
     if state is RunState.SKIPPED:  # one that its schedule retries sets out from a later attempt, but has had none
         attempt = 0
-    error = _gone(reason or "") if state is RunState.EXPIRED else None
+    error = _worker_gone(reason or "") if state is RunState.EXPIRED else None
+    # The end gets a fence of its own (the statement adds one), so that whatever is said under an older one is stale.
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
     await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
-    what = "superseded" if state is RunState.SKIPPED else state.value
+    event = "superseded" if state is RunState.SKIPPED else state.value
     change = {"from": audit.waiting_state(hold), "to": state, "reason": reason}
-    notes = {what: [(run_id, actor, fence + 1, change)]}
+    notes = {event: [(run_id, actor, fence + 1, change)]}
     await end(tx, EndedRuns({run_id: state.value}, unclaimed=True, notes=notes))
     return state
 
 
-def _gone(reason: str) -> str:
+def _worker_gone(reason: str) -> str:
     return stored_error(RunError(type="WorkerGone", message=reason, code="worker_gone"), telling="")
 
 

@@ -18,8 +18,8 @@ MOST_CHILDREN = 1_000
 
 def external(runs: Sequence[NewRun]) -> set[str]:
     """Runs that are there already, if they are, and that these follow."""
-    found = {dependency.run for run in runs for dependency in run.after}
-    return found - {run.id for run in runs} if found else found
+    followed = {dependency.run for run in runs for dependency in run.after}
+    return followed - {run.id for run in runs} if followed else followed
 
 
 async def lock(tx: Tx, run_ids: Iterable[str]) -> dict[str, str | None]:
@@ -28,6 +28,7 @@ async def lock(tx: Tx, run_ids: Iterable[str]) -> dict[str, str | None]:
     An end of one that is under way is waited for. After this, each either is known to have ended, or will look for
     whoever came to follow it.
     """
+    # Runs before limits and keys, in the order of ids: a batch of completions takes them so.
     rows = [(id,) for id in sorted(run_ids)]
     states = {str(id): state for id, state in await tx.fetch("lock_followed", rows)}
     for (id,) in rows:
@@ -43,10 +44,11 @@ async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) ->
     Some may end with it, for what they need did not go well.
     """
     instead = {run.id: answer.id for run, answer in zip(runs, answers, strict=True)}
-    made = [run for run, answer in zip(runs, answers, strict=True) if answer.created]
-    edges = [edge for run in made for edge in _edges(run, instead)]
+    created = [run for run, answer in zip(runs, answers, strict=True) if answer.created]
+    edges = [edge for run in created for edge in _edges(run, instead)]
     if any(id != other for id, other in instead.items()):
-        _refuse_rings(made, edges)
+        # Among themselves they were checked before. Only a key that led to another run can close a cycle.
+        _refuse_cycles(created, edges)
     if not edges:
         return
     states = await lock(tx, {after for _, after, _ in edges})  # as of now: a limit may have ended one to let these in
@@ -65,14 +67,14 @@ def _edges(run: NewRun, instead: Mapping[str, str]) -> list[Edge]:
     return [(run.id, after, kind) for after, kind in kinds.items()]
 
 
-def _refuse_rings(made: Sequence[NewRun], edges: Sequence[Edge]) -> None:
+def _refuse_cycles(runs: Sequence[NewRun], edges: Sequence[Edge]) -> None:
     """Keys may have led one of them to a run that follows it."""
-    places = {run.id: place for place, run in enumerate(made)}
-    follows: list[list[int]] = [[] for _ in made]
+    places = {run.id: place for place, run in enumerate(runs)}
+    follows: list[list[int]] = [[] for _ in runs]
     for run, after, _ in edges:
         if after in places:
             follows[places[run]].append(places[after])
-    in_order(follows, lambda place: made[place].id)
+    in_order(follows, lambda place: runs[place].id)
 
 
 def _numbered(edges: Sequence[Edge]) -> list[Row]:
@@ -89,6 +91,8 @@ async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None])
     await tx.fetch("hold_for_runs", [(run,) for run in sorted({run for run, _, _ in edges})])
     live = sorted({after for _, after, _ in edges if states[after] is None})
     if live:
+        # Under the lock of `attach`: an end that waits for it sees the mark, and only then looks for followers. Without
+        # a mark it looks for none, which keeps the ordinary completion cheap.
         await tx.fetch("mark_followed", [(after,) for after in live])
     await release(tx, {after: state for _, after, _ in edges if (state := states[after]) is not None})
 

@@ -62,6 +62,7 @@ async def end(tx: Tx, runs: EndedRuns) -> Aftermath:
     if runs.is_new or not runs.states:
         return Aftermath(freed)
     if runs.unclaimed:
+        # Before `release`, which deletes the rows that say who waits for these runs.
         for run_id in runs.states:
             await waits.bequeath(tx, run_id)
     return Aftermath(freed, await release(tx, runs.states))
@@ -69,8 +70,8 @@ async def end(tx: Tx, runs: EndedRuns) -> Aftermath:
 
 async def _settle(tx: Tx, runs: EndedRuns) -> list[Row]:
     """Do what concerns the ended runs themselves; return the slots that come back."""
-    for what, notes in runs.notes.items():
-        await audit.note_runs(tx, what, notes)
+    for event, notes in runs.notes.items():
+        await audit.note_runs(tx, event, notes)
     freed: list[Row] = []
     if runs.unclaimed:
         # What is dropped here held no slot. To open its limits would lock them, and a policy that ends this run to let
@@ -92,15 +93,16 @@ async def release(tx: Tx, ended: States) -> list[RunState]:
     after: dict[str, str] = {}
     over: set[str] = set()
     vain: list[RunState] = []
+    # Runs that end in vain may be awaited, too. Each round goes one step on from those that ended in the last one.
     while ended:
         waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
         edges = [(str(run), str(awaited), int(kind)) for run, awaited, kind in waiting if str(run) not in over]
         turns = [(run, awaited) for run, awaited, kind in edges if kind == ORDER and awaited in over]
         if turns:
             await waits.follow(tx, turns)  # a dependency is not handed on: what it needed has ended
-        conducting = {run for run, _, kind in edges if kind == REPLICA}
-        if conducting:
-            await replicas.look_at(tx, conducting)
+        parents = {run for run, _, kind in edges if kind == REPLICA}
+        if parents:
+            await replicas.look_at(tx, parents)
         after |= {run: awaited for run, awaited, kind in edges if kind != REPLICA}
         failed = [(run, awaited, kind) for run, awaited, kind in edges if not is_met(kind, ended[awaited])]
         ended = await _end_in_vain(tx, failed, ended) if failed else {}
@@ -108,6 +110,7 @@ async def release(tx: Tx, ended: States) -> list[RunState]:
         vain += [RunState(state) for state in ended.values() if state is not None]
     going = sorted(after.keys() - over)
     if going:
+        # Once, after all ends: dependents are locked in the order of ids, and each is released once.
         await waits.go_on(tx, going, after)
     return vain
 

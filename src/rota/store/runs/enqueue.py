@@ -43,7 +43,8 @@ _HOLDS = {
 async def enqueue_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     """Enqueue runs that nothing but their time concerns: no key, limit, dependency, requirement, or pipeline."""
     tx.wake(*{run.queue for run in runs})
-    return await _insert_rows(tx, runs)
+    # There is nothing to lock: nobody knows these ids, and no other row has a say.
+    return await _insert_rows(tx, runs) if runs else []
 
 
 async def _insert_rows(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
@@ -62,13 +63,15 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> lis
     followed = dependencies.external(runs)
     await admit.lock(tx, [_gated(run) for run in runs if run.gates], followed)
     if followed:
+        # Where a limit decides, `admit.lock` has reserved these already, and this only reads how they ended.
         await dependencies.lock(tx, followed)
     keyed = [run for run in runs if run.holds]
-    left = AfterEnqueue()
-    answers = await (_enqueue_keyed(tx, runs, keyed, left) if keyed else _insert(tx, runs, left))
+    pending = AfterEnqueue()
+    answers = await (_enqueue_keyed(tx, runs, keyed, pending) if keyed else _insert(tx, runs, pending))
     if any(run.after for run in runs):
         await dependencies.attach(tx, runs, answers)
-    await admit.open_for(tx, left.placed)
+    # Limits are opened last, all at once and in the order of keys: one by one, two bulk enqueues could deadlock.
+    await admit.open_for(tx, pending.placed)
     return answers
 
 
@@ -84,31 +87,34 @@ async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
 
     Before anything else is locked: whoever drops a job has it, and comes to its cursors and runs afterwards.
     """
-    wanted = sorted({run.job for run in runs if run.droppable})
-    if not wanted:
+    names = sorted({run.job for run in runs if run.droppable})
+    if not names:
         return
-    there = {name for (name,) in await tx.fetch("hold_jobs", [(name,) for name in wanted])}
-    for name in wanted:
-        if name not in there:
+    held = {name for (name,) in await tx.fetch("hold_jobs", [(name,) for name in names])}
+    for name in names:
+        if name not in held:
             raise UnknownJob(name)
 
 
-async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
+async def _enqueue_keyed(
+    tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], pending: AfterEnqueue
+) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
-    answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], left)}
+    answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], pending)}
+    # One by one, though it takes several statements each: what a run does with its keys decides what the next meets.
     for run in keyed:
-        answers[run.id] = await _first_met(tx, run, fresh, left) or (await _insert(tx, [run], left))[0]
+        answers[run.id] = await _first_conflict(tx, run, fresh, pending) or (await _insert(tx, [run], pending))[0]
     return [answers[run.id] for run in runs]
 
 
-async def _insert(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
-    """Insert runs; what is to be done at the end, all at once, is added to `left`."""
+async def _insert(tx: Tx, runs: Sequence[NewRun], pending: AfterEnqueue) -> list[Enqueued]:
+    """Insert runs; what is to be done at the end, all at once, is added to `pending`."""
     if any(run.gates for run in runs):
-        return await _insert_gated(tx, runs, left)
+        return await _insert_gated(tx, runs, pending)
     return await _insert_plain(tx, runs)
 
 
-async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
+async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: AfterEnqueue) -> list[Enqueued]:
     gated = [_gated(run) for run in runs if run.gates]
     decided = [run for run in gated if run.decided]
     if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
@@ -126,13 +132,14 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> l
     answers = await _insert_plain(tx, runs)
     for run_id, reason in skipped.items():
         await tx.fetch("drop_ready", id=run_id)
+        # -1, because `end_unclaimed` adds one: nothing ever happened to this run, and its fence is that of a new row.
         facts = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
         await tx.fetch("end_unclaimed", id=run_id, **facts)
     if skipped:
         await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
-    there = [run for run in gated if run.id not in skipped]
-    await admit.place(tx, there)
-    left.placed += there
+    live = [run for run in gated if run.id not in skipped]
+    await admit.place(tx, live)
+    pending.placed += live
     return answers
 
 
@@ -149,11 +156,11 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
         await tx.fetch("inherit_plans", retries)
         await tx.fetch("inherit_lanes", retries)
         await tx.fetch("inherit_followed", retries)
-        noted = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
-        await audit.note_runs(tx, RETRIED, noted)
-    staffed = [(run.id, run.eligibility) for run in runs if run.eligibility]
-    if staffed:
-        await requirements.assign(tx, staffed)
+        notes = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
+        await audit.note_runs(tx, RETRIED, notes)
+    restricted = [(run.id, run.eligibility) for run in runs if run.eligibility]
+    if restricted:
+        await requirements.assign(tx, restricted)
     await pipeline_stages.begin(tx, runs)
     return answers
 
@@ -161,25 +168,26 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
 async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
     """Enqueue runs after an unknown outcome: what is there gets the first answer, whatever became of it since."""
     wake(tx, runs)  # also of those that are there: whoever made them may have died before they told
+    # The first try may have committed although its answer was lost. Ids are made before it, so they tell.
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
-    there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
-    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas)
-    return [there.get(run.id) or rest.pop(0) for run in runs]
+    existing = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
+    answers = await enqueue(tx, [run for run in runs if run.id not in existing], quotas=quotas)
+    return [existing.get(run.id) or answers.pop(0) for run in runs]
 
 
 async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     """Lock every key of the call: a free one goes to the first run that wants it. Returns those, key to run."""
-    wanted: dict[str, tuple[str, KeyHold]] = {}
+    claims: dict[str, tuple[str, KeyHold]] = {}
     for run in runs:
         for hold in run.holds:
-            wanted.setdefault(hold.key, (run.id, hold))
+            claims.setdefault(hold.key, (run.id, hold))
     # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
-    rows = [(key, *_held(run_id, hold).values()) for key, (run_id, hold) in sorted(wanted.items())]
-    first = {key: run_id for key, (run_id, _) in wanted.items()}
+    rows = [(key, *_hold_values(run_id, hold).values()) for key, (run_id, hold) in sorted(claims.items())]
+    first = {key: run_id for key, (run_id, _) in claims.items()}
     return {key: first[key] for (key,) in await tx.fetch("lock_keys", rows)}
 
 
-def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
+def _hold_values(run_id: str, hold: KeyHold) -> dict[str, object]:
     return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
 
 
@@ -196,14 +204,14 @@ class Beside(msgspec.Struct, frozen=True):
 _ALONE = Beside()
 
 
-async def _first_met(
-    tx: Tx, run: NewRun, fresh: dict[str, str], left: AfterEnqueue, beside: Beside = _ALONE
+async def _first_conflict(
+    tx: Tx, run: NewRun, fresh: dict[str, str], pending: AfterEnqueue, beside: Beside = _ALONE
 ) -> Enqueued | None:
     """The run that holds one of its keys; None if all are held for it now."""
     for place, hold in enumerate(run.holds):
         if fresh.get(hold.key) == run.id:
             continue
-        answer = await _take_key(tx, run, hold, left, beside)
+        answer = await _take_key(tx, run, hold, pending, beside)
         fresh.pop(hold.key, None)  # whosever it was to be
         if answer is not None:
             for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
@@ -224,10 +232,10 @@ class Keys:
         self._runs = {run.id: run for run in runs}
         self._displaced = displaced
         self._fresh: dict[str, str] = {}
-        self._kept: set[str] = set()
-        self._others = set(self._runs)
+        self._coming: set[str] = set()
+        self._uninserted = set(self._runs)
         self._waiting = set(self._runs)
-        self._left = AfterEnqueue()
+        self._pending = AfterEnqueue()
 
     async def lock(self) -> None:
         if self._runs:
@@ -239,23 +247,24 @@ class Keys:
         if run is None:
             return None
         self._waiting.discard(run_id)
-        beside = Beside(self._kept, self._others, self._displaced.get(run_id, ()))
+        beside = Beside(self._coming, self._uninserted, self._displaced.get(run_id, ()))
         try:
-            answer = await _first_met(self._tx, run, self._fresh, self._left, beside)
+            answer = await _first_conflict(self._tx, run, self._fresh, self._pending, beside)
         except (DuplicateRun, NotRepeatable) as error:
             return str(error)
         if answer is not None:
             return f"unique: run {answer.id} does this work"
-        self._others.discard(run_id)
-        self._kept.add(run_id)
+        self._uninserted.discard(run_id)
+        self._coming.add(run_id)
         return None
 
     async def settle(self) -> None:
         """Leave the keys of runs whose turn never came, because a limit did not let them be."""
+        # A key that leads to no run would count as done (if once is enough), or as held until its period ends.
         for key, run_id in self._fresh.items():
             if run_id in self._waiting:
                 await self._tx.fetch("free_key", key=key)
-        await admit.open_for(self._tx, self._left.placed)
+        await admit.open_for(self._tx, self._pending.placed)
 
 
 async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
@@ -267,19 +276,19 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     return reasons
 
 
-async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, beside: Beside) -> Enqueued | None:
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, pending: AfterEnqueue, beside: Beside) -> Enqueued | None:
     """Take a key for `run`: None if it holds the key now, otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
-    found = await tx.fetch("key_holder", key=hold.key)
-    if not found:  # another run of this call had it, and freed it
-        await tx.fetch("hold_key", key=hold.key, **_held(run.id, hold))
+    rows = await tx.fetch("key_holder", key=hold.key)
+    if not rows:  # another run of this call had it, and freed it
+        await tx.fetch("hold_key", key=hold.key, **_hold_values(run.id, hold))
         return None
-    ((holder, held_until, once, fingerprint, state, exists, now),) = found
+    ((holder, held_until, once, fingerprint, state, exists, now),) = rows
     holder = str(holder)
     if holder == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
     if holder in beside.needless or (holder in beside.displaced and await _passes_on(tx, hold, holder)):
-        await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
+        await tx.fetch("take_over_key", key=hold.key, **_hold_values(run.id, hold))
         return None
     live = (exists and state is None) or holder in beside.coming
     done_once = once and (not exists or state == "succeeded")
@@ -287,8 +296,8 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, besi
     if live or within_period or done_once:
         if hold.fingerprint and fingerprint != hold.fingerprint:
             raise KeyReused(hold.label or hold.key)
-        return await _meet_holder(tx, run, hold, holder, left if live else None)
-    await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
+        return await _meet_holder(tx, run, hold, holder, pending if live else None)
+    await tx.fetch("take_over_key", key=hold.key, **_hold_values(run.id, hold))
     return None
 
 
@@ -300,29 +309,31 @@ async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
     return not hold.once or bool(await tx.fetch("lock_ready", id=holder))
 
 
-async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: AfterEnqueue | None) -> Enqueued:
-    """`left`: where the holder goes if it is live and comes under other limits."""
+async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending: AfterEnqueue | None) -> Enqueued:
+    """`pending`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
         raise NotRepeatable(run.job, holder)
     on_conflict = OnConflict(hold.on_conflict)
     match on_conflict:
         case OnConflict.REJECT:
             raise DuplicateRun(run.job, holder)
-        case OnConflict.REPLACE if left is not None:
-            for was in await tx.fetch("lock_ready", id=holder):
-                fence, _, _ = was
+        case OnConflict.REPLACE if pending is not None:
+            # A ready row after a key is out of order. Claims and ends never wait for keys, so they cannot deadlock with
+            # this. A planner that has reserved the row may: then PostgreSQL ends one of the two, which is repeated.
+            for ready in await tx.fetch("lock_ready", id=holder):
+                fence, _, _ = ready
                 if not has_begun(fence):  # else it stays as it is, as one that somebody has: its attempts were its own
-                    await _replace(tx, run, holder, was, left)
+                    await _replace(tx, run, holder, ready, pending)
         case OnConflict.EXISTING | OnConflict.REPLACE:
             pass
         case _:
             assert_never(on_conflict)
-    if hold.clear and left is not None:
+    if hold.clear and pending is not None:
         await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
     return Enqueued(holder, False)
 
 
-async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: AfterEnqueue) -> None:
+async def _replace(tx: Tx, run: NewRun, holder: str, ready: Row, pending: AfterEnqueue) -> None:
     values = {
         "id": holder,
         "queue": run.queue,
@@ -335,7 +346,7 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: AfterEnqueu
     }
     if run.eligibility:
         await requirements.make(tx, [run.eligibility.requirements])
-    fence, hold, first_due_at = was
+    fence, hold, first_due_at = ready
     ((holds_now, due_at),) = await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
     change = {
         "from": audit.waiting_state(hold),
@@ -345,10 +356,11 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: AfterEnqueu
         "act": run.id,
     }
     await audit.note_once(tx, "run", holder, REPLACED, run.actor, change, fence=fence)
+    # It comes under the limits of what replaces it, and leaves those that it was made under.
     await tx.fetch("drop_gates", [(holder,)])
     replaced = LimitedRun(holder, run.job, run.gates)
     await admit.place(tx, [replaced])
-    left.placed.append(replaced)
+    pending.placed.append(replaced)
     await tx.fetch(
         "replace_run",
         payload=run.payload,

@@ -49,58 +49,60 @@ class Selection(msgspec.Struct, frozen=True):
         return type(self)((*self.conditions, condition), {**self.values, **values})
 
 
-def selection_of(wanted: RunFilter, clock: Clock) -> Selection:
+def selection_of(query: RunFilter, clock: Clock) -> Selection:
     conditions: list[str] = []
     values: dict[str, object] = {}
-    if wanted.states:
-        conditions.append("(" + " or ".join(_state_condition(state) for state in wanted.states) + ")")
+    if query.states:
+        conditions.append("(" + " or ".join(_state_condition(state) for state in query.states) + ")")
     for name, column in _SAME.items():
-        value = getattr(wanted, name)
+        value = getattr(query, name)
         if value is not None:
             conditions.append(f"{column} = :{name}")
             values[name] = value
-    if wanted.worker is not None:
+    if query.worker is not None:
         conditions.append(_BY_WORKER)
-        values.update(worker=wanted.worker, worker_named=f"{wanted.worker}@")
-    if wanted.schedule is not None:
+        values.update(worker=query.worker, worker_named=f"{query.worker}@")
+    if query.schedule is not None:
         conditions.append("schedule_id in (select id from rota_schedule where name = :schedule)")
-        values["schedule"] = wanted.schedule
-    if wanted.scope is not None:
+        values["schedule"] = query.schedule
+    if query.scope is not None:
         conditions.append("scope_kind = :scope_kind and scope_id = :scope_id")
-        values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
-    if wanted.tag is not None:
+        values.update(scope_kind=query.scope.kind, scope_id=query.scope.id)
+    if query.tag is not None:
         conditions.append("strpos(tags, :tag) > 0")
-        values["tag"] = _quoted(wanted.tag)
-    if wanted.retried is not None:
-        conditions.append(_RETRIED if wanted.retried else f"not {_RETRIED}")
-    chosen = _gone_wrong(wanted, Selection(tuple(conditions), values))
-    return _created_within(wanted, clock, _with_values(wanted, chosen))
+        values["tag"] = _quoted(query.tag)
+    if query.retried is not None:
+        conditions.append(_RETRIED if query.retried else f"not {_RETRIED}")
+    selection = _with_error(query, Selection(tuple(conditions), values))
+    return _created_within(query, clock, _with_values(query, selection))
 
 
-def _gone_wrong(wanted: RunFilter, chosen: Selection) -> Selection:
-    if wanted.error is not None:
-        chosen = chosen.narrowed("strpos({error_said}, :error) > 0", error=wanted.error)
-    if wanted.fingerprint is not None:
-        live = any(state not in FINAL_STATES for state in wanted.states)
+def _with_error(query: RunFilter, selection: Selection) -> Selection:
+    if query.error is not None:
+        selection = selection.narrowed("strpos({error_said}, :error) > 0", error=query.error)
+    if query.fingerprint is not None:
+        # Only ends are in the index by fingerprint. It is enough if live runs, unless they were asked for, are left
+        # out.
+        live = any(state not in FINAL_STATES for state in query.states)
         condition = "{error_print} = :fingerprint" + ("" if live else " and final_state is not null")
-        chosen = chosen.narrowed(condition, fingerprint=wanted.fingerprint)
-    return chosen
+        selection = selection.narrowed(condition, fingerprint=query.fingerprint)
+    return selection
 
 
-def _with_values(wanted: RunFilter, chosen: Selection) -> Selection:
+def _with_values(query: RunFilter, selection: Selection) -> Selection:
     """Names and values are bound, never a part of the statement. Payloads that do not hold the text of the value
     anywhere need not be read: that is most of them, and reading JSON is dear."""
-    for letter, (path, text) in zip(_LETTERS, checked_values(wanted.payload).items(), strict=False):
-        found, bound = "{payload_json}", {}
+    for letter, (path, text) in zip(_LETTERS, checked_values(query.payload).items(), strict=False):
+        field, bound = "{payload_json}", {}
         for name, key in zip(_LETTERS, path, strict=False):
-            found = f"({found} -> ({{name_opens}} || cast(:name_{letter}_{name} as text) || {{name_closes}}))"
+            field = f"({field} -> ({{name_opens}} || cast(:name_{letter}_{name} as text) || {{name_closes}}))"
             bound[f"name_{letter}_{name}"] = key
-        value = f"case when json_typeof({found}) in ('string', 'text') then {found} {{plainly}} "
-        value += f"when json_typeof({found}) not in ('object', 'array') then cast({found} as text) end"
-        chosen = chosen.narrowed(f"(strpos(payload, :said_{letter}) > 0 and {value} = :value_{letter})", **bound)
-        said = msgspec.json.encode(text).decode()[1:-1]
-        chosen.values.update({f"said_{letter}": said, f"value_{letter}": text})
-    return chosen
+        value = f"case when json_typeof({field}) in ('string', 'text') then {field} {{plainly}} "
+        value += f"when json_typeof({field}) not in ('object', 'array') then cast({field} as text) end"
+        selection = selection.narrowed(f"(strpos(payload, :said_{letter}) > 0 and {value} = :value_{letter})", **bound)
+        json_text = msgspec.json.encode(text).decode()[1:-1]
+        selection.values.update({f"said_{letter}": json_text, f"value_{letter}": text})
+    return selection
 
 
 def _quoted(tag: str) -> str:
@@ -114,20 +116,20 @@ def _state_condition(state: RunState) -> str:
     return f"final_state = '{state.value}'" if state in FINAL_STATES else _LIVE_CONDITIONS[state]
 
 
-def _created_within(wanted: RunFilter, clock: Clock, chosen: Selection) -> Selection:
+def _created_within(query: RunFilter, clock: Clock, selection: Selection) -> Selection:
     """Exactly by `created_at`; so that not the whole table is looked through, roughly by id before."""
     ids_tell_time = isinstance(clock, HostClock)  # a clock moved by hand has nothing to do with them
-    if wanted.created_after is not None:
-        since = _micros(wanted.created_after)
-        chosen = chosen.narrowed("created_at >= :created_after", created_after=since)
+    if query.created_after is not None:
+        since = _micros(query.created_after)
+        selection = selection.narrowed("created_at >= :created_after", created_after=since)
         if ids_tell_time:
-            chosen = chosen.narrowed("id >= :first_id", first_id=first_id_of(since - _SKEW))
-    if wanted.created_before is not None:
-        until = _micros(wanted.created_before)
-        chosen = chosen.narrowed("created_at < :created_before", created_before=until)
+            selection = selection.narrowed("id >= :first_id", first_id=first_id_of(since - _SKEW))
+    if query.created_before is not None:
+        until = _micros(query.created_before)
+        selection = selection.narrowed("created_at < :created_before", created_before=until)
         if ids_tell_time:
-            chosen = chosen.narrowed("id < :last_id", last_id=first_id_of(until + _SKEW))
-    return chosen
+            selection = selection.narrowed("id < :last_id", last_id=first_id_of(until + _SKEW))
+    return selection
 
 
 def _micros(at: datetime) -> int:

@@ -11,15 +11,16 @@ from rota.store.databases.database import Tx
 
 async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
     """The runs that it made the first time, in their order; none: it is new. Another one under its key is refused."""
-    made: list[str] = []
-    while found := await tx.fetch("key_holder", key=_part(request, len(made))):
-        ((run_id, held_until, _, fingerprint, _, _, now),) = found
+    # Without a lock: a repeated request mostly comes long after the first. Two that come at once meet in `remember`.
+    run_ids: list[str] = []
+    while rows := await tx.fetch("key_holder", key=_part(request, len(run_ids))):
+        ((run_id, held_until, _, fingerprint, _, _, now),) = rows
         if held_until <= now:
             break
         if fingerprint != request.fingerprint:
             raise KeyReused(request.label or request.key)
-        made.append(str(run_id))
-    return made
+        run_ids.append(str(run_id))
+    return run_ids
 
 
 async def remember(tx: Tx, request: KeyHold, run_ids: Sequence[str]) -> None:
@@ -27,6 +28,8 @@ async def remember(tx: Tx, request: KeyHold, run_ids: Sequence[str]) -> None:
     held = {"period": request.period, "once": 0, "fingerprint": request.fingerprint}
     parts = {_part(request, place): run_id for place, run_id in enumerate(run_ids)}
     rows = [(key, run_id, *held.values()) for key, run_id in parts.items()]
+    # Keys are last in the lock order. This waits for another request under the same key that has not committed yet;
+    # what that one made is then read by a statement of its own, with a snapshot that sees it.
     fresh = {key for (key,) in await tx.fetch("lock_keys", rows)}
     if parts.keys() - fresh and await asked_before(tx, request):
         raise KeyReused(request.label or request.key)  # for something else, just now

@@ -16,7 +16,7 @@ from rota.store.ledger import compact
 from rota.store.monitoring import statistics
 from rota.values.durations import in_micros
 
-_BITE = 1_000
+_BATCH = 1_000
 _BELONGINGS = (
     "drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs", "drop_followed",
     "drop_stages",
@@ -69,7 +69,7 @@ async def jobs_with_runs(tx: Tx) -> list[str]:
 
 
 async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
-    """One bite of a job's runs, by id."""
+    """One batch of a job's runs, by id."""
     newest = await tx.fetch("newest_kept", job=job, keep=retention.keep)
     if not newest:
         return []
@@ -78,7 +78,7 @@ async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
     # Nothing finished before it was made: of all the runs of the job, only those made that long ago are looked at.
     ((newest_id,),) = newest
     bound = min(str(newest_id), last_id_of(int(now) - keep_for))
-    return await tx.fetch("prunable", job=job, newest=bound, keep_for=keep_for, limit=_BITE)
+    return await tx.fetch("prunable", job=job, newest=bound, keep_for=keep_for, limit=_BATCH)
 
 
 def last_id_of(micros: int) -> str:
@@ -88,6 +88,8 @@ def last_id_of(micros: int) -> str:
 
 def drop_runs(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
+        # Looked for in an earlier read transaction, which blocks nobody; so looked at again under the lock. Parents
+        # come before their replicas.
         locked = await tx.fetch("lock_prunable", rows)
         old: list[Row] = [(id,) for id, _ in locked]
         conducted = [(id,) for id, need in locked if (need or "").startswith(CONDUCTS)]
@@ -98,6 +100,7 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
             for drop in _BELONGINGS:
                 await tx.fetch(drop, old)
             dropped = [_DroppedRun._make(row) for row in await tx.fetch("drop_runs", old)]
+            # In the same transaction: whatever happens to it, each run counts once, by its row or in the sums.
             await compact.fold_runs(tx, [run.planned for run in dropped])
             await statistics.fold(tx, [run.counted for run in dropped])
             skips = [run.skip for run in dropped if run.state == "skipped" and run.schedule_id is not None]
@@ -109,9 +112,10 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
 
 
 async def stale_keys(tx: Tx, after: str) -> Turn:
-    """Keys that nobody holds any more, as far as one bite goes."""
-    rows = await tx.fetch("keys_after", after=after, limit=_BITE)
-    return turn(rows, _BITE, [(key, run_id) for key, run_id, is_stale in rows if is_stale])
+    """Keys that nobody holds any more, as far as one batch goes."""
+    # Reads keys that are held, too: to look for stale ones only would walk past all others to find a few.
+    rows = await tx.fetch("keys_after", after=after, limit=_BATCH)
+    return turn(rows, _BATCH, [(key, run_id) for key, run_id, is_stale in rows if is_stale])
 
 
 def drop_keys(rows: Sequence[Row]) -> Work[int]:
@@ -122,8 +126,8 @@ def drop_keys(rows: Sequence[Row]) -> Work[int]:
 
 
 async def old_events(tx: Tx) -> Sequence[Row]:
-    """One bite of what operators did long ago. What happened to a run is known as long as the run."""
-    return await tx.fetch("old_events", age=in_micros(_AUDITED), limit=_BITE)
+    """One batch of what operators did long ago. What happened to a run is known as long as the run."""
+    return await tx.fetch("old_events", age=in_micros(_AUDITED), limit=_BATCH)
 
 
 def drop_events(rows: Sequence[Row]) -> Work[int]:
@@ -143,4 +147,4 @@ async def drop_silent_workers(tx: Tx) -> None:
 
 
 def is_full_bite(count: int) -> bool:
-    return count >= _BITE
+    return count >= _BATCH

@@ -43,8 +43,8 @@ async def copy_of(tx: Tx, run_id: str) -> NewRun:
 
 
 async def metadata_of(tx: Tx, run_ids: Sequence[str]) -> list[str | None]:
-    found = {str(id): text for id, text in await tx.fetch("metadata_of", [(id,) for id in run_ids])}
-    return [found.get(id) for id in run_ids]
+    texts = {str(id): text for id, text in await tx.fetch("metadata_of", [(id,) for id in run_ids])}
+    return [texts.get(id) for id in run_ids]
 
 
 def _text(id: object) -> str | None:
@@ -66,15 +66,15 @@ async def _find_run(tx: Tx, part: str, within: Scope | None, newest: list[str]) 
     digits = part.replace("-", "").lower()
     if not digits or len(digits) > 32 or any(digit not in _HEX for digit in digits):
         raise UnknownRun(part)
-    found = await _beginning_with(tx, digits, within, _SHOWN)
-    if not found and _SHORTEST_END <= len(digits) < 32:
+    ids = await _beginning_with(tx, digits, within, _SHOWN)
+    if not ids and _SHORTEST_END <= len(digits) < 32:
         newest += () if newest else await _newest(tx, within)
-        found = [id for id in newest if id.replace("-", "").endswith(digits)]
-    if not found:
+        ids = [id for id in newest if id.replace("-", "").endswith(digits)]
+    if not ids:
         raise UnknownRun(part)
-    if len(found) > 1:
-        raise AmbiguousRun(part, found)
-    return found[0]
+    if len(ids) > 1:
+        raise AmbiguousRun(part, ids)
+    return ids[0]
 
 
 async def _newest(tx: Tx, within: Scope | None) -> list[str]:
@@ -93,14 +93,15 @@ async def _beginning_with(tx: Tx, digits: str, within: Scope | None, most: int) 
 
 async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
     """Find many runs by parts of their ids; whole ids are looked for together."""
+    # In one statement: a call may name thousands of runs, and mostly by whole ids.
     whole = [part for part in parts if is_whole(part)]
-    there = set(whole) if within is None else await of_scope(tx, whole, within)
+    existing = set(whole) if within is None else await of_scope(tx, whole, within)
     for part in whole:
-        if part not in there:
+        if part not in existing:
             raise UnknownRun(part)
-    rest = [part for part in parts if part not in there]
+    partial = [part for part in parts if part not in existing]
     newest: list[str] = []
-    return {**{id: id for id in whole}, **{part: await _find_run(tx, part, within, newest) for part in rest}}
+    return {**{id: id for id in whole}, **{part: await _find_run(tx, part, within, newest) for part in partial}}
 
 
 async def of_scope(tx: Tx, run_ids: Sequence[str], scope: Scope) -> set[str]:
@@ -117,8 +118,8 @@ def _uuid(digits: str) -> str:
 async def runs_by_id(tx: Tx, run_ids: Sequence[str]) -> list[Run]:
     """Return those of these runs that are still there, newest first."""
     sql = "select {run_columns} from rota_run_now where {among_ids}"
-    found = [run_of(row) for row in await tx.fetch_sql(sql, ids=",".join(run_ids))]
-    return sorted(found, key=lambda run: run.id, reverse=True)
+    runs = [run_of(row) for row in await tx.fetch_sql(sql, ids=",".join(run_ids))]
+    return sorted(runs, key=lambda run: run.id, reverse=True)
 
 
 async def attempts(tx: Tx, run_id: str) -> list[Attempt]:

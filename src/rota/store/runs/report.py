@@ -45,11 +45,13 @@ class _Ending(msgspec.Struct, frozen=True):
 
 async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     freed: list[Row] = []
-    told = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
-    settled = [attempt for one in told for attempt in one.settled]
+    results = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
+    settled = [attempt for result in results for attempt in result.settled]
+    # Limits are last in the lock order, and opened once for all turns: in between, a lease of the next turn would be
+    # locked after a limit.
     await slots.open_limits(tx, freed)
-    in_vain = [state for one in told for state in one.in_vain]
-    return Reported([stale for one in told for stale in one.refused], settled, in_vain)
+    in_vain = [state for result in results for state in result.in_vain]
+    return Reported([stale for result in results for stale in result.refused], settled, in_vain)
 
 
 def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
@@ -65,10 +67,12 @@ def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
         reports = [report for report in reports if report is not turn[report.run_id]]
 
 
-async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]) -> Reported:
-    reports = await pipeline_stages.advance(tx, said)
+async def _report_each_run_once(tx: Tx, batch: Sequence[Report], freed: list[Row]) -> Reported:
+    reports = await pipeline_stages.advance(tx, batch)
     successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
-    others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
+    unsuccessful = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
+    # Most reports are successes: their statements check the fence by themselves. Only the others are locked, read and
+    # decided in Python.
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
     settled = done.ids
     followed = dict.fromkeys(done.followed, RunState.SUCCEEDED.value)
@@ -76,17 +80,18 @@ async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]
     freed += (await end(tx, EndedRuns(followed, held=limited, signalled=True))).freed
     endings: list[_Ending] = []
     vain: list[RunState] = []
-    if others:
-        leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
-        known = [report for report in others if report.run_id in leases]
-        told = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in known]
-        await handover.hand_over(tx, [(lease, report) for lease, report in told if is_handed_over(lease, report)])
-        endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
+    if unsuccessful:
+        leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, unsuccessful))}
+        # Fenced: what has no lease under its fence is a zombie's report, or one that is repeated (`_not_repeated`).
+        current = [report for report in unsuccessful if report.run_id in leases]
+        pairs = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in current]
+        await handover.hand_over(tx, [(lease, report) for lease, report in pairs if is_handed_over(lease, report)])
+        endings = [_ending(lease, report) for lease, report in pairs if not is_handed_over(lease, report)]
         aftermath = await _apply(tx, endings)
         freed += aftermath.freed
         vain = aftermath.in_vain
         settled |= leases.keys()
-    unsettled = [report for report in said if report.run_id not in settled]
+    unsettled = [report for report in batch if report.run_id not in settled]
     outcomes = [(_settled(ending), _final(ending)) for ending in endings]
     return Reported(await _not_repeated(tx, unsettled), outcomes, vain)
 
@@ -108,6 +113,7 @@ async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
 
 async def reap(tx: Tx, limit: int) -> Reaped:
     """Take expired leases, and those whose cancel grace is over, away from their holders; and from those outside."""
+    # Skips locked rows: a report that is under way counts, however late. Leases before external runs, as a cancel.
     leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
     endings = [_ending(lease, _lost_report(lease)) for lease in leases]
     endings += [_ending(lease, report) for lease, report in await handover.take_overdue(tx, limit)]
@@ -122,6 +128,7 @@ async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> None:
     """Take runs from workers that may not have them any more, as if these had handed them back."""
     if not leases:
         return
+    # Fenced, in the order of ids, as a report: a lease that ended meanwhile is not found.
     rows = await tx.fetch("lock_leases", sorted(leases))
     endings = [_ending(lease, Report(lease.run_id, lease.fence, Outcome.HANDED_BACK)) for lease in map(_lease, rows)]
     await slots.open_limits(tx, (await _apply(tx, endings)).freed)
@@ -157,6 +164,7 @@ async def _apply(tx: Tx, endings: list[_Ending]) -> Aftermath:
     """Write the ends of attempts whose leases are locked; the runs of some wait again, those of others end."""
     if not endings:
         return Aftermath()
+    # Lease or ready row, run, dependents, limits: the order of every end.
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
     await tx.fetch("record_attempts", [_attempt_row(ending) for ending in endings])
     again = [
@@ -166,6 +174,7 @@ async def _apply(tx: Tx, endings: list[_Ending]) -> Aftermath:
     ]
     freed_replicas = [e.lease.run_id for e in endings if _frees_replica(e)]
     if freed_replicas:
+        # Before `requeue`, which lets a replica wait for the name that it still has.
         await replicas.free(tx, freed_replicas)
     if again:
         tx.wake(*[queue for (queue,) in await tx.fetch("requeue", again)])
@@ -195,11 +204,11 @@ def _attempt_row(ending: _Ending) -> Row:
         report.outcome.value,
         report.error,
         report.measures,
-        *_left(ending.next),
+        *_state_after(ending.next),
     )
 
 
-def _left(following: Requeue | End) -> tuple[str, int | None]:
+def _state_after(following: Requeue | End) -> tuple[str, int | None]:
     """The state that the run is in now, and for how long if it is not due: its trail is read off this."""
     if isinstance(following, End):
         return following.state.value, None

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from rota.core.runs.admission import Hold, is_queued
 from rota.core.runs.bulk import Counted, Found
 from rota.core.runs.claim import LAST_ID, NIL_ID
 from rota.core.runs.run import Run, RunFilter
@@ -21,8 +22,11 @@ from rota.store.runs import read
 from rota.store.runs.filter import Selection, selection_of
 from rota.values.scope import Scope
 
-_FAULTS = FINAL_STATES - {RunState.SUCCEEDED}
-_READY = {RunState.SCHEDULED: (1, 3, 4, 5, 7), RunState.QUEUED: (0, 2, 6)}
+_UNSUCCESSFUL = FINAL_STATES - {RunState.SUCCEEDED}
+_READY = {
+    RunState.SCHEDULED: tuple(int(hold) for hold in Hold if not is_queued(hold)),
+    RunState.QUEUED: tuple(int(hold) for hold in Hold if is_queued(hold)),
+}
 _HELD = {
     RunState.RUNNING: (("rota_lease", "cancel_at is null"),),
     RunState.WAITING: (("rota_outside", "cancel_at is null"), ("rota_conduct", "cancel_at is null")),
@@ -69,8 +73,8 @@ class Source(msgspec.Struct, frozen=True):
     async def ids(self, tx: Tx, span: int, **bounds: object) -> list[str]:
         """The `span` newest that are at least `floor` and less than `before`; of one that is not sorted, any."""
         values = bounds if self.sorted else {name: bounds[name] for name in bounds if name not in ("floor", "before")}
-        found = [str(id) for id, *_ in await tx.fetch_sql(self.statement, span=span, **values)]
-        return sorted(found, reverse=True)
+        ids = [str(id) for id, *_ in await tx.fetch_sql(self.statement, span=span, **values)]
+        return sorted(ids, reverse=True)
 
     @property
     def statement(self) -> str:
@@ -84,22 +88,22 @@ class Source(msgspec.Struct, frozen=True):
         return f"select {part.id} as id from {part.table} where {part.walk or part.where} limit :span"
 
 
-def sources_of(wanted: RunFilter) -> list[Source]:
+def sources_of(query: RunFilter) -> list[Source]:
     """List sources that hold all that match, those that may well be the smallest first; none: only all runs do."""
-    found = [*_by_origin(wanted), *_by_fingerprint(wanted), *_by_state(wanted.states)]
-    return [*found, *([Source((_by_key("rota_run", "job", ":job", "id"),))] if wanted.job is not None else [])]
+    sources = [*_by_origin(query), *_by_fingerprint(query), *_by_state(query.states)]
+    return [*sources, *([Source((_by_key("rota_run", "job", ":job", "id"),))] if query.job is not None else [])]
 
 
-def _by_origin(wanted: RunFilter) -> Iterable[Source]:
-    if wanted.parent is not None:
+def _by_origin(query: RunFilter) -> Iterable[Source]:
+    if query.parent is not None:
         yield Source((Part("rota_run", "parent_id = :parent", "id"),))
-    if wanted.schedule is not None:  # a run that repeats another is not in the index of plan times
+    if query.schedule is not None:  # a run that repeats another is not in the index of plan times
         first, again = (f"{_NAMED} and retry_of is {whether}" for whether in ("null", "not null"))
         yield Source((Part("rota_run", first, "id"), Part("rota_run", again, "id")))
 
 
-def _by_fingerprint(wanted: RunFilter) -> Iterable[Source]:
-    if wanted.fingerprint is not None and all(state in FINAL_STATES for state in wanted.states):
+def _by_fingerprint(query: RunFilter) -> Iterable[Source]:
+    if query.fingerprint is not None and all(state in FINAL_STATES for state in query.states):
         yield Source((Part("rota_fault", "fingerprint = :fingerprint", walk="{one_fingerprint}"),))
 
 
@@ -109,7 +113,7 @@ def _by_state(states: Sequence[RunState]) -> Iterable[Source]:
         return
     chosen = dict.fromkeys(states)
     held = [_by_id(table, where) for state in chosen for table, where in _HELD.get(state, ())]
-    held += [_by_key("rota_fault", "state", f"'{state.value}'") for state in chosen if state in _FAULTS]
+    held += [_by_key("rota_fault", "state", f"'{state.value}'") for state in chosen if state in _UNSUCCESSFUL]
     holds = [hold for state in chosen for hold in _READY.get(state, ())]
     if holds and not held:  # each hold has an index; none of them is in the order of ids
         yield Source(tuple(Part("rota_ready", f"hold = {hold}") for hold in holds))
@@ -138,15 +142,15 @@ class Searching:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, wanted: RunFilter, limit: int, before: str | None, patience: float | None = None) -> RunPage:
+    async def page(self, query: RunFilter, limit: int, before: str | None, patience: float | None = None) -> RunPage:
         """Full, unless there are no more, or `patience` (seconds) came to its end."""
-        search = _Search(self._database, wanted, "id", max(_FIRST, 2 * limit), before)
-        found: list[str] = []
-        while len(found) < limit and (window := await search.step(patience)) is not None:
-            found += [str(id) for id, *_ in window]
-        full = len(found) > limit or (len(found) == limit and search.following is not None)
-        following = found[limit - 1] if full else await self._own_place(search.following, wanted.scope)
-        return RunPage(await self.runs(found[:limit]), following)
+        search = _Search(self._database, query, "id", max(_FIRST, 2 * limit), before)
+        ids: list[str] = []
+        while len(ids) < limit and (window := await search.step(patience)) is not None:
+            ids += [str(id) for id, *_ in window]
+        full = len(ids) > limit or (len(ids) == limit and search.following is not None)
+        following = ids[limit - 1] if full else await self._own_place(search.following, query.scope)
+        return RunPage(await self.runs(ids[:limit]), following)
 
     async def _own_place(self, following: str | None, scope: Scope | None) -> str | None:
         """Return where to go on, without the id of a run of another scope: a window ends at any run.
@@ -161,30 +165,30 @@ class Searching:
             return str(UUID(int=UUID(str(own)).int + 1))
         return floor
 
-    async def count(self, wanted: RunFilter, most: int, patience: float | None = None) -> Counted:
+    async def count(self, query: RunFilter, most: int, patience: float | None = None) -> Counted:
         """Count runs. Not exact if there are more than `most`, or `patience` came to its end."""
-        if patience is None and wanted.job is not None and wanted == _of_job(wanted):
-            return await self._count_of_job(wanted, most)
-        search = _Search(self._database, wanted, "id", _SMALL)
+        if patience is None and query.job is not None and query == _of_job(query):
+            return await self._count_of_job(query, most)
+        search = _Search(self._database, query, "id", _SMALL)
         count = 0
         while count <= most and (window := await search.step(patience)) is not None:
             count += len(window)
         return Counted(min(count, most), exact=count <= most and search.following is None)
 
-    async def _count_of_job(self, wanted: RunFilter, most: int) -> Counted:
+    async def _count_of_job(self, query: RunFilter, most: int) -> Counted:
         """Count in one go: that is quick where indexes and rows say by themselves all that is asked."""
-        chosen = selection_of(wanted, self._database.clock)
-        sql = f"select count(*) from (select 1 from rota_run {chosen.where} limit :enough) as found"
-        ((count,),) = await self._database.read(lambda tx: tx.fetch_sql(sql, **chosen.values, enough=most + 1))
+        selection = selection_of(query, self._database.clock)
+        sql = f"select count(*) from (select 1 from rota_run {selection.where} limit :enough) as found"
+        ((count,),) = await self._database.read(lambda tx: tx.fetch_sql(sql, **selection.values, enough=most + 1))
         return Counted(min(count, most), exact=count <= most)
 
-    async def find(self, wanted: RunFilter, most: int | None) -> list[Found]:
+    async def find(self, query: RunFilter, most: int | None) -> list[Found]:
         """Return all that match, newest first; it stops when there are more than `most`."""
-        search = _Search(self._database, wanted, "id, state", _SMALL)
-        found: list[Found] = []
-        while (most is None or len(found) <= most) and (window := await search.step()) is not None:
-            found += [Found(str(id), state in _CLAIMED) for id, state in window]
-        return found
+        search = _Search(self._database, query, "id, state", _SMALL)
+        matches: list[Found] = []
+        while (most is None or len(matches) <= most) and (window := await search.step()) is not None:
+            matches += [Found(str(id), state in _CLAIMED) for id, state in window]
+        return matches
 
     async def runs(self, run_ids: Sequence[str]) -> list[Run]:
         """Return those of these runs that are still there, newest first."""
@@ -198,59 +202,62 @@ async def _runs(database: Database, run_ids: Sequence[str]) -> list[Run]:
     return await database.read(body) if run_ids else []
 
 
-def _of_job(wanted: RunFilter) -> RunFilter:
+def _of_job(query: RunFilter) -> RunFilter:
     """Return the filter without all but the job and the time."""
-    return RunFilter(job=wanted.job, created_before=wanted.created_before)
+    return RunFilter(job=query.job, created_before=query.created_before)
 
 
 class _Search:
     """One search: where it is, and the source that was chosen for it. `following`: where the next window begins."""
 
     def __init__(
-        self, database: Database, wanted: RunFilter, columns: str, span: int, before: str | None = None
+        self, database: Database, query: RunFilter, columns: str, span: int, before: str | None = None
     ) -> None:
         self._database = database
-        self._wanted = wanted
-        self._chosen = selection_of(wanted, database.clock)
+        self._query = query
+        self._selection = selection_of(query, database.clock)
         self._columns = columns
-        self._largest = _LARGEST_SHOWN if isinstance(wanted, ShownFilter) else _LARGEST
+        self._largest = _LARGEST_SHOWN if isinstance(query, ShownFilter) else _LARGEST
         self._span = span
-        self._sources: Sequence[Source] | None = sources_of(wanted)
+        self._sources: Sequence[Source] | None = sources_of(query)
         self._source: Source | None = None
-        self._floor = str(self._chosen.values.get("first_id", NIL_ID))
+        self._floor = str(self._selection.values.get("first_id", NIL_ID))
         self._began = database.clock.monotonic()
         self._looked_at = 0
-        self.following: str | None = min(before or LAST_ID, str(self._chosen.values.get("last_id", LAST_ID)))
+        self.following: str | None = min(before or LAST_ID, str(self._selection.values.get("last_id", LAST_ID)))
 
     async def step(self, patience: float | None = None) -> list[Row] | None:
         """Return what matches in the next window, newest first; None: there are no more, or it took long enough."""
+        # The first window is read whatever the patience, so that each call comes forward.
         before = self.following
         if before is None or (self._sources is None and patience is not None and self._is_over(patience)):
             return None
         self._looked_at += self._span
 
+        # A transaction per window: one snapshot for the whole search would keep SQLite's log and PostgreSQL's dead rows
+        # from being cleaned up as long as it lasts.
         async def body(tx: Tx) -> tuple[list[Row], str | None]:
             return await self._window(tx, before)
 
         rows, self.following = await self._database.read(body)
         self._sources = None
         self._span = min(self._largest, self._span * _GROWTH)
-        return await self._shown(rows, self._wanted) if isinstance(self._wanted, ShownFilter) else rows
+        return await self._shown(rows, self._query) if isinstance(self._query, ShownFilter) else rows
 
     def _is_over(self, patience: float) -> bool:
-        if isinstance(self._wanted, ShownFilter) and self._looked_at >= patience * _SHOWN_A_SECOND:
+        if isinstance(self._query, ShownFilter) and self._looked_at >= patience * _SHOWN_A_SECOND:
             return True
         return self._database.clock.monotonic() - self._began >= patience
 
-    async def _shown(self, rows: Sequence[Row], wanted: ShownFilter) -> list[Row]:
+    async def _shown(self, rows: Sequence[Row], query: ShownFilter) -> list[Row]:
         """Always the whole window: where it ends does not depend on what matched in it."""
         paused = self._database.clock.monotonic()
-        kept: set[str] = set()
+        matching: set[str] = set()
         for place in range(0, len(rows), _AT_ONCE):
             runs = await _runs(self._database, [str(id) for id, *_ in rows[place : place + _AT_ONCE]])
-            kept |= {run.id for run in runs if tells(run, wanted)}
+            matching |= {run.id for run in runs if tells(run, query)}
         self._began += self._database.clock.monotonic() - paused
-        return [row for row in rows if _id_of(row) in kept]
+        return [row for row in rows if _id_of(row) in matching]
 
     async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
         if self._sources is not None:
@@ -264,7 +271,8 @@ class _Search:
 
     async def _choose(self, tx: Tx, sources: Sequence[Source], before: str) -> list[str] | None:
         """The ids of one that can be read whole, if there is one; else the first is taken that can be walked."""
-        self._source = next((one for one in sources if one.sorted), None)
+        self._source = next((source for source in sources if source.sorted), None)
+        # The only source there is, if it can be walked, need not be tried: a walk reads no more than is asked for.
         for source in () if list(sources) == [self._source] else sources:
             ids = await source.ids(tx, _SMALL, **self._bounds(before))
             if len(ids) < _SMALL:
@@ -272,21 +280,23 @@ class _Search:
         return None
 
     def _bounds(self, before: str) -> dict[str, object]:
-        return {**self._chosen.values, "floor": self._floor, "before": before}
+        return {**self._selection.values, "floor": self._floor, "before": before}
 
     async def _among_all(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
+        # The window is bounded by ids before the filter is applied. With a limit on matches, a filter that nothing
+        # matches would read the whole table in one statement.
         ends = await tx.fetch_sql(ALL, span=self._span - 1, floor=self._floor, before=before)
         low = next((str(id) for (id,) in ends), None)
         bounds = {"floor": low or self._floor, "before": before}
-        return await self._rows(tx, self._chosen.narrowed("id >= :floor and id < :before", **bounds)), low
+        return await self._rows(tx, self._selection.narrowed("id >= :floor and id < :before", **bounds)), low
 
     async def _matching(self, tx: Tx, ids: Sequence[str]) -> list[Row]:
-        return await self._rows(tx, self._chosen.narrowed("{among_ids}", ids=",".join(ids))) if ids else []
+        return await self._rows(tx, self._selection.narrowed("{among_ids}", ids=",".join(ids))) if ids else []
 
-    async def _rows(self, tx: Tx, chosen: Selection) -> list[Row]:
+    async def _rows(self, tx: Tx, selection: Selection) -> list[Row]:
         """Put in order here: a database that is asked for the newest few would rather walk all runs to find them."""
-        found = await tx.fetch_sql(f"select {self._columns} from rota_run_now {chosen.where}", **chosen.values)
-        return sorted(found, key=_id_of, reverse=True)
+        rows = await tx.fetch_sql(f"select {self._columns} from rota_run_now {selection.where}", **selection.values)
+        return sorted(rows, key=_id_of, reverse=True)
 
 
 def _id_of(row: Row) -> str:

@@ -23,14 +23,16 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
     transaction, sees the mark, and looks for whoever waits. One that was cancelled before it began leaves what it
     waited for: who came to follow it waits for that, or would overtake.
     """
-    wanted, waiting = set(pairs), set[tuple[str, str]]()
-    while wanted:
-        rows = [(after,) for after in sorted({after for _, after in wanted})]
+    pending, waiting = set(pairs), set[tuple[str, str]]()
+    # Each round goes one step back along a chain of cancelled runs, whose waits were left behind for this.
+    while pending:
+        rows = [(after,) for after in sorted({after for _, after in pending})]
+        # An update, and so a lock, in the order of ids: a completion either has committed, or finds the mark.
         live = {str(id) for (id,) in await tx.fetch("mark_followed", rows)}
-        waiting |= {(run, after) for run, after in wanted if after in live}
+        waiting |= {(run, after) for run, after in pending if after in live}
         over = [(after,) for (after,) in rows if after not in live]
-        left = [(str(run), str(after)) for run, after in await tx.fetch("awaited_by_each", over)] if over else []
-        wanted = {(run, left_to) for run, after in wanted for ended, left_to in left if ended == after}
+        inherited = [(str(run), str(after)) for run, after in await tx.fetch("awaited_by_each", over)] if over else []
+        pending = {(run, awaited) for run, after in pending for ended, awaited in inherited if ended == after}
     if waiting:
         await tx.fetch("insert_waits", sorted(waiting))
     return {run for run, _ in waiting}
@@ -49,7 +51,8 @@ async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None 
     # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.
     await tx.fetch("lock_waiting", rows)
     gone_on = await tx.fetch("go_on", rows)
-    await _come(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == Hold.LIMITED and key is not None])
+    # Limits come after the runs that wait, as everywhere.
+    await _wake_limits(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == Hold.LIMITED and key is not None])
     await _note_released(tx, gone_on, after or {})
     tx.wake(*[queue for _, queue, _, _, _ in gone_on])
     if any(hold == Hold.PARENT for _, _, hold, _, _ in gone_on):
@@ -71,15 +74,17 @@ async def promote(tx: Tx, limit: int, *, needed: bool = True) -> int:
 
     `needed`: there are such with requirements, too.
     """
+    # Rows that somebody has (a cancel, another promoter) are skipped: the next look meets those that still wait.
     promoted = [*await tx.fetch("promote", limit=limit), *await tx.fetch("promote_limited", limit=limit)]
     promoted += await tx.fetch("promote_needed", limit=limit) if needed else []
-    await _come(tx, [(id, key) for id, _, key in promoted if key is not None])
+    await _wake_limits(tx, [(id, key) for id, _, key in promoted if key is not None])
     tx.wake(*[queue for _, queue, _ in promoted])
     return len(promoted)
 
 
-async def _come(tx: Tx, runs: Sequence[tuple[object, str]]) -> None:
+async def _wake_limits(tx: Tx, runs: Sequence[tuple[object, str]]) -> None:
     """Runs (id, limit key) that nothing but their limits holds back any more."""
     if runs:
         await tx.fetch("wake_limits", [(key,) for key in sorted({key for _, key in runs})])
+        # A limit that nobody used for a while was dropped, perhaps while these runs waited.
         await tx.fetch("make_limits_of", [(str(id),) for id, _ in runs])

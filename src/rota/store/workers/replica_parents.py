@@ -31,7 +31,7 @@ from rota.values.durations import in_micros
 from rota.values.scope import Scope
 
 CONDUCTING = f"{POLICY}replicas"
-_BITE = 100
+_BATCH = 100
 _WATCHED = 100
 _ONE = Replicas(count=1)
 
@@ -69,6 +69,7 @@ class ReplicaStore:
 
     async def step(self, *, absent: bool) -> ConductResult:
         """`absent`: look, too, for replicas whose worker is gone."""
+        # One cheap question first: mostly there is nothing to conduct, and every server asks again and again.
         next_in, looks, conducts = await self._database.glance(_work)
         ended: list[RunState] = []
         count = await self._begin_due() if next_in is not None and next_in <= 0 else 0
@@ -82,6 +83,7 @@ class ReplicaStore:
         return await self._database.read(lambda tx: replicas.of_run(tx, run_id))
 
     async def _begin_due(self) -> int:
+        # `after`, because parents that wait for workers stay due: the next batch must not begin with them again.
         count, after = 0, (0, NIL_ID)
         while True:
             begun = await self._database.transact(partial(_begin_some, after=after, new_id=self._new_id))
@@ -100,6 +102,8 @@ class ReplicaStore:
         return looked.count
 
     async def _give_up_absent(self, ended: list[RunState]) -> int:
+        # Found without locks. `_expire` and `_let_others` look again under them, in a transaction for each replica, so
+        # that none of its locks is held while another is waited for.
         gone, last = await self._database.read(partial(_absent, after=self._looked_to))
         self._looked_to = last or NIL_ID
         for run_id, worker, bound in gone:
@@ -128,36 +132,40 @@ async def _work(tx: Tx) -> tuple[int | None, int, int]:
 
 async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str]) -> _Begun:
     """Whatever waits for workers that are not there is passed over, and looked at again."""
-    due = await tx.fetch("lock_due_conducts", after_at=after[0], after_id=after[1], limit=_BITE)
+    # The ready row of the parent first, as a claim would take it; the rows of its replicas are new.
+    due = await tx.fetch("lock_due_conducts", after_at=after[0], after_id=after[1], limit=_BATCH)
     jobs: dict[str, JobDefinition | None] = {}
     alive: list[Worker] | None = None
     count = 0
-    made: list[LimitedRun] = []
+    limited: list[LimitedRun] = []
     for run_id, fence, attempt, _, job, queue, *scope in due:
         if job not in jobs:
             jobs[job] = await read.job(tx, job)
         definition = jobs[job]
         policy = (definition.replicas if definition else None) or _ONE
         if policy.all and alive is None:
-            alive = [one for one in await list_workers(tx) if one.state is WorkerState.WORKING]
-        names = await _fit(tx, str(run_id), job, queue, alive or []) if policy.all else []
+            # Read once for the batch, and only if one of them is for all workers.
+            alive = [worker for worker in await list_workers(tx) if worker.state is WorkerState.WORKING]
+        names = await _eligible_workers(tx, str(run_id), job, queue, alive or []) if policy.all else []
         if policy.all and not names:
             continue
         parent = _Parent(str(run_id), fence + 1, attempt + 1, policy, 0, None, job, queue, Scope(*scope))
-        made += await _begin(tx, parent, More(policy.count or 0, tuple(names)), new_id)
+        limited += await _begin(tx, parent, More(policy.count or 0, tuple(names)), new_id)
         tx.wake(queue)
         count += 1
-    await admit.open_for(tx, made)
-    if len(due) < _BITE:
+    # Limits last and all at once, whatever the number of parents.
+    await admit.open_for(tx, limited)
+    if len(due) < _BATCH:
         return _Begun(count, None)
     run_id, _, _, run_at, *_ = due[-1]
     return _Begun(count, (int(run_at), str(run_id)))
 
 
-async def _fit(tx: Tx, run_id: str, job: str, queue: str, alive: Sequence[Worker]) -> list[str]:
+async def _eligible_workers(tx: Tx, run_id: str, job: str, queue: str, alive: Sequence[Worker]) -> list[str]:
     """The names of the workers that may do it."""
-    wanted = await requirements.requirements_of_run(tx, run_id)
-    return sorted({one.name for one in alive if queue in one.queues and job in one.jobs and meets(one, wanted)})
+    required = await requirements.requirements_of_run(tx, run_id)
+    able = [worker for worker in alive if queue in worker.queues and job in worker.jobs]
+    return sorted({worker.name for worker in able if meets(worker, required)})
 
 
 async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[LimitedRun]:
@@ -167,9 +175,9 @@ async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str])
     await tx.fetch("insert_conduct", id=parent.id, fence=parent.fence, attempt=parent.attempt, policy=policy)
     change = {"from": RunState.SCHEDULED, "to": RunState.WAITING, "replicas": more.count or len(more.workers)}
     await audit.note(tx, "run", parent.id, CONDUCTS, CONDUCTING, change, fence=parent.fence)
-    made = await _make(tx, parent, more, new_id)
+    limited = await _make(tx, parent, more, new_id)
     await _show_progress(tx, parent)
-    return made
+    return limited
 
 
 async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[LimitedRun]:
@@ -177,28 +185,32 @@ async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) 
     is refused because too many wait. Returns those for which limits are to be opened, all of a transaction at once."""
     bound = bool(more.workers)
     gates = (await quotas.under(tx, [parent.scope])).get(parent.scope, ())
-    made = [(new_id(), worker) for worker in more.workers or (None,) * more.count]
+    children = [(new_id(), worker) for worker in more.workers or (None,) * more.count]
     await requirements.keep(tx, {REPLICA: "{}"})
-    await tx.fetch("insert_replica_runs", [(id, parent.id) for id, _ in made])
-    await tx.fetch("insert_replicas", [(parent.id, id, worker, int(bound)) for id, worker in made])
-    await tx.fetch("insert_replica_waits", [(parent.id, id) for id, _ in made])
-    await tx.fetch("insert_replica_readies", [(*one, gates[0].key if gates else None) for one in made])
-    gated = [LimitedRun(id, parent.job, gates) for id, _ in made] if gates else []
+    await tx.fetch("insert_replica_runs", [(id, parent.id) for id, _ in children])
+    await tx.fetch("insert_replicas", [(parent.id, id, worker, int(bound)) for id, worker in children])
+    await tx.fetch("insert_replica_waits", [(parent.id, id) for id, _ in children])
+    # After the runs, whose columns these rows repeat.
+    await tx.fetch("insert_replica_readies", [(*child, gates[0].key if gates else None) for child in children])
+    gated = [LimitedRun(id, parent.job, gates) for id, _ in children] if gates else []
     await admit.place(tx, gated)
     return gated
 
 
 async def _look_at_some(tx: Tx, new_id: Callable[[], str]) -> _Looked:
-    found = [_parent(row) for row in await tx.fetch("lock_looks", limit=_BITE)]
+    parents = [_parent(row) for row in await tx.fetch("lock_looks", limit=_BATCH)]
     needless: list[tuple[str, str]] = []
     settled: list[Row] = []
     ended: list[RunState] = []
-    made: list[LimitedRun] = []
-    for parent in found:
+    limited: list[LimitedRun] = []
+    for parent in parents:
         # A statement of its own: the one that waited for the lock may not see what its last holder did.
-        there = await replicas.of_run(tx, parent.id)
+        own_replicas = await replicas.of_run(tx, parent.id)
         decision = decide(
-            parent.policy, there, cancelling=parent.cancel_at is not None, stoppable=await _stoppable(tx, parent.id)
+            parent.policy,
+            own_replicas,
+            cancelling=parent.cancel_at is not None,
+            stoppable=await _stoppable(tx, parent.id),
         )
         match decision:
             case Stop(run_ids):
@@ -208,17 +220,18 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str]) -> _Looked:
             case Finish(state):
                 if state is RunState.CANCELLED and parent.cancel_at is None:
                     await tx.fetch("note_cancel", id=parent.id, reason=_NOBODY_LEFT, actor=CONDUCTING)
-                await _end(tx, parent, state, there, ended)
+                await _end(tx, parent, state, own_replicas, ended)
             case More():
-                made += await _make(tx, parent, decision, new_id)
+                limited += await _make(tx, parent, decision, new_id)
                 tx.wake(parent.queue)
         settled.append((parent.id,))
         if not isinstance(decision, Finish):
             await _show_progress(tx, parent)
-    await admit.open_for(tx, made)
+    await admit.open_for(tx, limited)
     if settled:
+        # Under the locks of the parents: a replica that ends meanwhile waits for them, and sets the mark anew.
         await tx.fetch("looked_at", settled)
-    return _Looked(len(found), needless, ended)
+    return _Looked(len(parents), needless, ended)
 
 
 _FAILED = "more replicas of its run failed than may"
@@ -236,10 +249,12 @@ async def _show_progress(tx: Tx, parent: _Parent) -> None:
     await tx.fetch("put_progress", [(parent.id, parent.fence, done, summary)])
 
 
-async def _end(tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica], ended: list[RunState]) -> None:
+async def _end(
+    tx: Tx, parent: _Parent, state: RunState, own_replicas: Sequence[Replica], ended: list[RunState]
+) -> None:
     ended.append(state)
     await tx.fetch("end_conduct", id=parent.id)
-    error = _error(there) if state is RunState.FAILED else None
+    error = _error(own_replicas) if state is RunState.FAILED else None
     await tx.fetch(
         "end_conducted",
         id=parent.id,
@@ -247,7 +262,7 @@ async def _end(tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica
         attempt=parent.attempt,
         fence=parent.fence + 1,
         since=parent.since,
-        result=result_of(there),
+        result=result_of(own_replicas),
         error=error,
     )
     before = RunState.WAITING if parent.cancel_at is None else RunState.CANCELLING
@@ -255,19 +270,19 @@ async def _end(tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica
     ended += (await end(tx, EndedRuns({parent.id: state.value}, notes=notes))).in_vain
 
 
-def _error(there: Sequence[Replica]) -> str:
-    failed = [one for one in there if one.counts and one.failed and one.state is not RunState.CANCELLED]
-    told = "; ".join(f"{one.worker or one.run_id}: {one.error or one.state.value}" for one in failed[:5])
+def _error(own_replicas: Sequence[Replica]) -> str:
+    failed = [each for each in own_replicas if each.counts and each.failed and each.state is not RunState.CANCELLED]
+    details = "; ".join(f"{each.worker or each.run_id}: {each.error or each.state.value}" for each in failed[:5])
     more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
-    words = f"{len(failed)} replica{'' if len(failed) == 1 else 's'} failed: {told}{more}"
-    what = "; ".join(sorted({one.error or one.state.value for one in failed}))
-    return stored_error(RunError(type="ReplicasFailed", message=words[:2_000]), telling=what)
+    words = f"{len(failed)} replica{'' if len(failed) == 1 else 's'} failed: {details}{more}"
+    reasons = "; ".join(sorted({replica.error or replica.state.value for replica in failed}))
+    return stored_error(RunError(type="ReplicasFailed", message=words[:2_000]), telling=reasons)
 
 
 def _parent(row: Row) -> _Parent:
     run_id, fence, attempt, policy, since, cancel_at, job, queue, *scope = row
-    wanted = msgspec.json.decode(policy, type=Replicas)
-    return _Parent(str(run_id), fence, attempt, wanted, since, cancel_at, job, queue, Scope(*scope))
+    replica_policy = msgspec.json.decode(policy, type=Replicas)
+    return _Parent(str(run_id), fence, attempt, replica_policy, since, cancel_at, job, queue, Scope(*scope))
 
 
 async def _stop(tx: Tx, run_id: str, reason: str) -> list[RunState]:
@@ -282,15 +297,16 @@ async def _stop(tx: Tx, run_id: str, reason: str) -> list[RunState]:
 async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str | None]:
     """Replicas whose worker was not heard of for too long, its name, and whether nobody else may have them; of some
     runs, in turn, and of which the last."""
+    # Pinned: this is asked again and again, and PostgreSQL may guess that to read whole tables is cheaper.
     await walk_indexes(tx)
     parents = [(str(id),) for (id,) in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
     ((now,),) = await tx.fetch("now")
-    found = []
+    absent = []
     for run_id, worker, bound, policy, since, seen_at, ended_at in await tx.fetch("absent_replicas", parents):
         heard_at = max(at for at in (since, seen_at, ended_at) if at is not None)
         if heard_at < int(now) - in_micros(msgspec.json.decode(policy, type=Replicas).absent_after):
-            found.append((str(run_id), str(worker), bool(bound)))
-    return found, last_of(parents, _WATCHED)
+            absent.append((str(run_id), str(worker), bool(bound)))
+    return absent, last_of(parents, _WATCHED)
 
 
 async def _expire(tx: Tx, run_id: str, worker: str) -> list[RunState]:
@@ -303,6 +319,7 @@ async def _let_others(tx: Tx, run_id: str, worker: str) -> list[RunState]:
     nothing happens.
     """
     for queue, need in await tx.fetch("lock_replica_of_absent", id=run_id, worker=worker):
+        # Its ready row is locked, so that the worker, if it is back, cannot claim it between these statements.
         await replicas.free(tx, [run_id])
         await tx.fetch("hold_for_needs", [(run_id, need)])
         tx.wake(queue)

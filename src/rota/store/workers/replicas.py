@@ -21,21 +21,22 @@ CONDUCTOR = "\x01conductor"
 """Hints to it travel as those of a queue do."""
 
 
-async def reserve(tx: Tx, found: Sequence[Candidate], name: str) -> list[Candidate]:
+async def reserve(tx: Tx, candidates: Sequence[Candidate], name: str) -> list[Candidate]:
     """Return those that this worker gets: what it may have anyway, and replicas that are given to its name now."""
-    open_to_all = {one.run_id: one.parent_id for one in found if one.parent_id is not None}
+    open_to_all = {candidate.run_id: candidate.parent_id for candidate in candidates if candidate.parent_id is not None}
     ready = await lock_open(tx, open_to_all, name) if open_to_all else set()
     await give(tx, ready, name)
-    return [one for one in found if one.parent_id is None or one.run_id in ready]
+    return [candidate for candidate in candidates if candidate.parent_id is None or candidate.run_id in ready]
 
 
-async def lock_open(tx: Tx, found: Mapping[str, str], name: str) -> set[str]:
+async def lock_open(tx: Tx, parent_of: Mapping[str, str], name: str) -> set[str]:
     """Lock those of these replicas of parents, in order, that may be given to that name: the first of each parent.
 
     Whoever gives one of a parent's replicas to a name has the lock of that parent. Which names have one is looked at
     afterwards, by a statement of its own: an older snapshot would not see what the last holder of the lock gave.
     """
-    first = {parent: run_id for run_id, parent in reversed(list(found.items()))}
+    # One of each parent: a name gets no second replica of the same parent.
+    first = {parent: run_id for run_id, parent in reversed(list(parent_of.items()))}
     locked = [(str(id),) for (id,) in await tx.fetch("lock_free_conducts", [(id,) for id in sorted(first)])]
     served = {str(id) for (id,) in await tx.fetch("served_parents", locked, name=name)} if locked else set()
     free = sorted((first[id],) for (id,) in locked if id not in served)
@@ -53,6 +54,7 @@ async def look_at(tx: Tx, parents: Iterable[str]) -> None:
     """Have the conductor look at these parents, because replicas of theirs have ended."""
     rows = [(id,) for id in sorted(parents)]
     await tx.fetch("lock_conducts", rows)  # in order: two reports of replicas of the same runs must not deadlock
+    # A mark, not the decision: that needs the other replicas, and the caller holds the lease of this one.
     await tx.fetch("look_at_conducts", rows)
     tx.wake(CONDUCTOR)
 
@@ -64,16 +66,17 @@ async def free(tx: Tx, run_ids: Sequence[str]) -> None:
 
 async def clear(tx: Tx, parent_id: str, outcomes: Sequence[str], act: str, actor: str | None) -> None:
     """Have replicas of a parent that was published again, and that ended so, done again. Once for each `act`."""
-    found = await tx.fetch("lock_conduct", id=parent_id)
-    if not found or await tx.fetch("was_cleared_by", id=parent_id, act=act):
+    # Before it is read who has ended: the conductor decides under the same lock, and sees either all cleared or none.
+    conducts = await tx.fetch("lock_conduct", id=parent_id)
+    if not conducts or await tx.fetch("was_cleared_by", id=parent_id, act=act):
         return
     values = {outcome: int(outcome in outcomes) for outcome in CLEARED_OUTCOMES}
-    ((_, fence),) = found
+    ((_, fence),) = conducts
     cleared = await tx.fetch("clear_replicas", id=parent_id, **values)
     if cleared:
         await tx.fetch("look_at_conducts", [(parent_id,)])
-        told = {"cleared": len(cleared), "act": act}
-        await audit.note(tx, "run", parent_id, CLEARED, actor, told, fence=fence)
+        details = {"cleared": len(cleared), "act": act}
+        await audit.note(tx, "run", parent_id, CLEARED, actor, details, fence=fence)
 
 
 async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
@@ -82,6 +85,7 @@ async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str |
         if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
             await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
         if asked_at is None:
+            # The replicas are stopped by the conductor, one by one: to lock their leases here would be out of order.
             await tx.fetch("cancel_conduct", id=run_id)
             change = {"from": RunState.WAITING, "to": RunState.CANCELLING, "reason": reason}
             await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
@@ -104,13 +108,13 @@ async def worker_of(tx: Tx, run_id: str) -> str | None:
 
 def _replica(row: Row) -> Replica:
     run_id, worker, state, attempt, error, reason, result, finished_at, bound, cleared = row
-    told = msgspec.json.decode(error, type=RunError) if error else None
+    failure = msgspec.json.decode(error, type=RunError) if error else None
     return Replica(
         run_id=str(run_id),
         worker=worker,
         state=RunState(state),
         attempt=attempt,
-        error=f"{told.type}: {told.message}" if told else reason,
+        error=f"{failure.type}: {failure.message}" if failure else reason,
         result=msgspec.json.decode(result) if result else None,
         finished_at=maybe_instant(finished_at),
         bound=bool(bound),

@@ -19,7 +19,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.workers import replicas
 
 _MANY = 200
-_BITE = 500
+_BATCH = 500
 
 
 class RestrictedClaims(msgspec.Struct, frozen=True):
@@ -38,28 +38,31 @@ async def known(tx: Tx) -> dict[str, Requirements]:
 
 async def assign(tx: Tx, runs: Iterable[tuple[str, Eligibility]]) -> None:
     """These runs, whose rows are there, wait for workers of that kind."""
-    staffed = list(runs)
-    await make(tx, (eligibility.requirements for _, eligibility in staffed))
-    marks = [(id, eligibility.mark) for id, eligibility in staffed]
+    pairs = list(runs)
+    await make(tx, (eligibility.requirements for _, eligibility in pairs))
+    marks = [(id, eligibility.mark) for id, eligibility in pairs]
     await tx.fetch("assign_needs", marks)
     await tx.fetch("hold_for_needs", marks)
 
 
 async def make(tx: Tx, requirements: Iterable[Requirements]) -> None:
     """Each is there once, before a run has it."""
-    await keep(tx, {requirement_id(one): requirement_text(one) for one in requirements if one != NOTHING})
+    texts = {requirement_id(each): requirement_text(each) for each in requirements if each != NOTHING}
+    await keep(tx, texts)
 
 
-async def keep(tx: Tx, wanted: Mapping[str, str]) -> None:
+async def keep(tx: Tx, texts: Mapping[str, str]) -> None:
     """Keep requirements until this transaction ends: then a run has them, and nobody drops them.
 
     One that is made by somebody else, or was dropped, at this moment is not seen by the statement that waited for it.
     """
-    missing = dict(wanted)
+    missing = dict(texts)
     while missing:
+        # Shared locks, in the order of ids: enqueues do not wait for each other, and the janitor skips what is locked.
         for (id,) in await tx.fetch("keep_needs", [(id,) for id in sorted(missing)]):
             del missing[id]
         if missing:
+            # Does not lock what somebody else made at the same moment: so the loop goes round until it has them all.
             await tx.fetch("make_needs", sorted(missing.items()))
 
 
@@ -69,12 +72,13 @@ async def any_unused(tx: Tx) -> bool:
 
 async def _unused(tx: Tx) -> Sequence[Row]:
     """Return some requirements whose runs are all over; none while few differ, since those cost nothing."""
-    return await tx.fetch("unused_needs", many=_MANY, limit=_BITE)
+    return await tx.fetch("unused_needs", many=_MANY, limit=_BATCH)
 
 
 async def drop_unused(tx: Tx) -> int:
     """Locked, and looked at once more: a run may have come that has one of them."""
     locked = {id for (id,) in await tx.fetch("lock_needs", await _unused(tx))}
+    # The second look has a snapshot from after the locks. The first may be older than an enqueue that has committed.
     still = [(id,) for (id,) in await _unused(tx) if id in locked]
     return len(await tx.fetch("drop_needs", still)) if still else 0
 
@@ -87,19 +91,20 @@ async def requirements_of_run(tx: Tx, run_id: str) -> Requirements:
 
 async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
     """Every lock is taken only if nobody else has it, so that claims do not wait."""
-    wanted = max(1, request.slots)
-    found = await tx.hot.needed(request, wanted) if request.met.all else []
-    found += await tx.hot.open_replicas(request, wanted) if request.met.open_to else []
-    if not found or not request.slots:
-        return RestrictedClaims([], bool(found))
-    first = _one_suspect(sorted(found))[: request.slots]
+    limit = max(1, request.slots)
+    candidates = await tx.hot.needed(request, limit) if request.met.all else []
+    candidates += await tx.hot.open_replicas(request, limit) if request.met.open_to else []
+    if not candidates or not request.slots:
+        return RestrictedClaims([], bool(candidates))
+    # From two queries, each in its own order: a claim takes the first of both together.
+    first = _one_suspect(sorted(candidates))[: request.slots]
     chosen = await replicas.reserve(tx, first, request.name)
-    claims = await tx.hot.take(request, [one.run_id for one in chosen]) if chosen else []
-    mine = [msgspec.structs.replace(one, limited=False) for one in claims]
-    return RestrictedClaims(mine, len(found) >= request.slots, len(mine) < len(first))
+    claims = await tx.hot.take(request, [candidate.run_id for candidate in chosen]) if chosen else []
+    mine = [msgspec.structs.replace(claimed, limited=False) for claimed in claims]
+    return RestrictedClaims(mine, len(candidates) >= request.slots, len(mine) < len(first))
 
 
-def _one_suspect(found: Sequence[Candidate]) -> list[Candidate]:
+def _one_suspect(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return all runs that are beyond suspicion, and the first that is not."""
-    first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
-    return [one for one in found if one.solo != SUSPECTS or one.run_id == first]
+    first = next((candidate.run_id for candidate in candidates if candidate.solo == SUSPECTS), None)
+    return [candidate for candidate in candidates if candidate.solo != SUSPECTS or candidate.run_id == first]

@@ -26,14 +26,15 @@ Marked = Mapping[str, Eligibility]
 
 async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
     """Let only these workers have the run; without names, anybody may."""
-    found = await tx.fetch("needs_of_run", id=run_id)
-    if not found:
+    rows = await tx.fetch("needs_of_run", id=run_id)
+    if not rows:
         raise UnknownRun(run_id)
-    ((_, job, state, text, mark, _, _, parent_id),) = found
+    ((_, job, state, text, mark, _, _, parent_id),) = rows
     if state is not None:
         raise RunIsFinal(run_id, state, "restricted")
     if parent_id is not None:
         raise Conflict(f"run {run_id} is a replica of run {parent_id}", hint=f"restrict that one: {parent_id}")
+    # Read without a lock: whether the run is ready, leased or over is looked at again in `change`, under the locks.
     overrides = msgspec.json.decode(text, type=Overrides) if text else Overrides()
     own = msgspec.structs.replace(overrides.requirements or NOTHING, only_workers=only_workers, anyone=not only_workers)
     if own == overrides.requirements:  # repeated after an unknown outcome, or by somebody else
@@ -42,10 +43,10 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
     eligibility = _eligibility(own, definition, mark)
     fence = await change(tx, {run_id: eligibility})
     fence = max([fence, *(external for (external,) in await tx.fetch("fence_elsewhere", id=run_id))])
-    kept = msgspec.structs.replace(overrides, requirements=own)
-    await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
-    told = {"only_workers": list(only_workers) or None}
-    await audit.note(tx, "run", run_id, RESTRICTED, actor, told, fence=fence)
+    new_overrides = msgspec.structs.replace(overrides, requirements=own)
+    await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(new_overrides).decode())
+    details = {"only_workers": list(only_workers) or None}
+    await audit.note(tx, "run", run_id, RESTRICTED, actor, details, fence=fence)
 
 
 def _eligibility(own: Requirements, definition: JobDefinition | None, mark: str | None) -> Eligibility:
@@ -69,35 +70,38 @@ async def declare(tx: Tx, definition: JobDefinition) -> None:
         await change(tx, changes)
 
 
-async def change(tx: Tx, eligibility: Marked) -> int:
+async def change(tx: Tx, changes: Marked) -> int:
     """Let runs that wait, wait for others; from a worker that may not have its run any more the lease is taken away.
 
     Leases first, then what is ready, then runs: the order of everybody else. Returns a fence, that of the only one.
     """
-    await requirements.make(tx, (one.requirements for one in eligibility.values()))
-    left, fence = dict(eligibility), 0
+    # Shared locks, which keep off only the janitor, and that skips what is locked: their place in the order is free.
+    await requirements.make(tx, (eligibility.requirements for eligibility in changes.values()))
+    remaining, fence = dict(changes), 0
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
-        rows = [(id,) for id in sorted(left)]
+        rows = [(id,) for id in sorted(remaining)]
         leases = await tx.fetch("lock_leases_to_restrict", rows)
         held = {str(id): (worker, int(at)) for id, at, worker, cancel_at in leases if cancel_at is None}
         ready = {str(id): int(at) for id, at in await tx.fetch("lock_ready_of", rows)}
+        # By a statement after the locks: a run that is in none of these places was moving, and is looked for again.
         gone = {str(id) for (id,) in await tx.fetch("neither_held_nor_ready", rows)}
-        there = {id: one for id, one in left.items() if id in held or id in ready}
-        await tx.fetch("assign_needs", [(id, one.mark or None) for id, one in there.items()])
-        await tx.fetch("hold_for_needs", [(id, left[id].mark or None) for id in ready])
-        away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].requirements)]
+        live = {id: eligibility for id, eligibility in remaining.items() if id in held or id in ready}
+        await tx.fetch("assign_needs", [(id, eligibility.mark or None) for id, eligibility in live.items()])
+        await tx.fetch("hold_for_needs", [(id, remaining[id].mark or None) for id in ready])
+        away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, remaining[id].requirements)]
+        # After the requirements were written: the run is queued again by `take_away`, for those who may have it now.
         await report.take_away(tx, away)
         fence = max([fence, *ready.values(), *(int(at) for _, at, _, _ in leases)])
-        left = {id: one for id, one in left.items() if id not in there and id not in gone}
-        if not left:
-            await _change_replicas(tx, {id: one for id, one in eligibility.items() if one.conducts})
+        remaining = {id: eligibility for id, eligibility in remaining.items() if id not in live and id not in gone}
+        if not remaining:
+            await _change_replicas(tx, {id: eligibility for id, eligibility in changes.items() if eligibility.conducts})
             return fence
-    raise Unavailable(f"run {min(left)} kept changing while it was being restricted", hint="try again")
+    raise Unavailable(f"run {min(remaining)} kept changing while it was being restricted", hint="try again")
 
 
-def _may_have(worker_id: str, wanted: Requirements) -> bool:
+def _may_have(worker_id: str, required: Requirements) -> bool:
     """Labels and versions are looked at when a run is claimed; what runs, runs on."""
-    return not wanted.only_workers or name_of(worker_id) in wanted.only_workers
+    return not required.only_workers or name_of(worker_id) in required.only_workers
 
 
 async def _change_replicas(tx: Tx, parents: Marked) -> None:
@@ -105,11 +109,12 @@ async def _change_replicas(tx: Tx, parents: Marked) -> None:
     rows = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)]) if parents else []
     if not parents:
         return
+    # Leases and ready rows of the replicas, then their parents: the order in which a replica's end comes to its parent.
     ids = [(str(child),) for child, *_ in rows]
     held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_leases_to_restrict", ids) if cancel_at is None}
     ready = {str(id) for id, _ in await tx.fetch("lock_ready_of", ids)}
     await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
-    await tx.fetch("assign_needs", [(id, one.mark) for id, one in parents.items()])
+    await tx.fetch("assign_needs", [(id, eligibility.mark) for id, eligibility in parents.items()])
     await tx.fetch("look_at_conducts", [(id,) for id in sorted(parents)])
     tx.wake(replicas.CONDUCTOR)
     for child, parent, worker, bound, queue in rows:
@@ -122,6 +127,7 @@ async def _change_replicas(tx: Tx, parents: Marked) -> None:
             and worker not in eligibility.requirements.only_workers
         ):
             if bound:
+                # Before the cancel: the conductor looks at the parent after it, and must not count this as a failure.
                 await tx.fetch("disown_replica", id=run_id)
                 await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING)
             elif run_id in held:

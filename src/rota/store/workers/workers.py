@@ -52,6 +52,7 @@ class WorkerStore:
         """
 
         async def body(tx: Tx) -> list[Worker]:
+            # Matched in the transaction that asks: all that are meant, as of one moment, or none.
             ids = matching(who, [(id, name) for id, name in await tx.fetch("worker_names")])
             await ask_workers(tx, ids, actor, state, settings)
             return await list_workers(tx, who)
@@ -70,7 +71,7 @@ class WorkerStore:
 async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
     """Save a worker's sign of life; return what operators ask of it."""
     pace = worker.pace
-    ((asked,),) = await tx.fetch(
+    ((request,),) = await tx.fetch(
         "save_worker",
         id=worker.id,
         name=worker.name,
@@ -88,17 +89,20 @@ async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
         app_version=worker.app_version,
         schema=schema_version(),
     )
-    return None if asked is None else str(asked)
+    return None if request is None else str(request)
 
 
 async def ask_workers(
     tx: Tx, ids: Sequence[str], actor: str | None, state: WorkerState | None, settings: WorkerSettings | None
 ) -> None:
-    found = [(id, _pace(pace), read_asked(asked)) for id, pace, asked in await tx.fetch("lock_workers", _keys(ids))]
+    # Locked, in the order of ids: a request is merged with the one before, and of two operators neither may be lost.
+    workers = [
+        (id, _pace(pace), read_asked(request)) for id, pace, request in await tx.fetch("lock_workers", _keys(ids))
+    ]
     if state is WorkerState.WORKING:
-        require_one_to_resume([(id, asked) for id, _, asked in found])
+        require_one_to_resume([(id, request) for id, _, request in workers])
     rows = []
-    for id, pace, before in found:
+    for id, pace, before in workers:
         if settings is not None:
             require_heartbeat_within(_lease(pace), settings)
         after = also_asked(before, state, settings)
@@ -106,8 +110,8 @@ async def ask_workers(
             rows.append((id, write_asked(after)))
     if rows:
         await tx.fetch("ask_workers", rows, actor=actor)
-        for id, asked in rows:
-            await audit.note(tx, "worker", id, "asked", actor, msgspec.json.decode(asked))
+        for id, request in rows:
+            await audit.note(tx, "worker", id, "asked", actor, msgspec.json.decode(request))
 
 
 async def list_workers(tx: Tx, who: str | None = None) -> list[Worker]:
@@ -125,12 +129,12 @@ def _keys(ids: Sequence[str]) -> list[tuple[str]]:
 
 
 def _worker(row: Row, held_by: Mapping[str, Sequence[Row]], now: int) -> Worker:
-    (id, name, host, pid, version, state, queues, weights, jobs, slots, started_at, seen_at, settings, asked, by,
+    (id, name, host, pid, version, state, queues, weights, jobs, slots, started_at, seen_at, settings, request_text, by,
      labels, app_version) = row  # fmt: skip
     held = held_by.get(id, ())
     pace = _pace(settings)
     alive = presence(seen_at, now, _lease(pace)) is Presence.ALIVE
-    known = _read(weights, dict[str, int]) if weights else {}
+    weight_of = _read(weights, dict[str, int]) if weights else {}
     return Worker(
         id=id,
         name=name,
@@ -138,7 +142,7 @@ def _worker(row: Row, held_by: Mapping[str, Sequence[Row]], now: int) -> Worker:
         pid=pid,
         version=version,
         state=WorkerState(state) if alive else WorkerState.GONE,
-        queues={queue: known.get(queue, 1) for queue in _read(queues, tuple[str, ...])},
+        queues={queue: weight_of.get(queue, 1) for queue in _read(queues, tuple[str, ...])},
         jobs=_read(jobs, tuple[str, ...]),
         slots=slots,
         held=max((int(count) for *_, count in held), default=0),  # each run tells how many there are
@@ -147,7 +151,7 @@ def _worker(row: Row, held_by: Mapping[str, Sequence[Row]], now: int) -> Worker:
         seen_at=instant(seen_at),
         heartbeat=pace.heartbeat if pace else None,
         poll=pace.poll if pace else None,
-        asked=None if asked is None or (wish := read_asked(asked)) == OperatorRequest() else wish,
+        asked=None if request_text is None or (request := read_asked(request_text)) == OperatorRequest() else request,
         asked_by=by,
         labels=_read(labels, tuple[str, ...]) if labels else (),
         app_version=version if app_version is None else app_version,

@@ -90,7 +90,7 @@ _TRAIL = (
         "trail-does-not-tell-who-retried",
         "P17",
         _ENQUEUEING,
-        "        await audit.note_runs(tx, RETRIED, noted)\n",
+        "        await audit.note_runs(tx, RETRIED, notes)\n",
         "",
     ),
     planted(

@@ -150,7 +150,7 @@ _HANDS = (
         "what-is-said-otherwise-the-second-time-is-believed",
         "P10",
         _OUTSIDERS,
-        "    if outcome == said and left_as is not None:\n",
+        "    if outcome == reported and left_as is not None:\n",
         "    if left_as is not None:\n",
     ),
     planted(
@@ -164,8 +164,8 @@ _HANDS = (
         "answered-step-is-not-recorded",
         "P16",
         _OUTSIDERS,
-        "        await notes.write(tx, Notes(steps=(_step_note(held, word, opened),)))\n        report",
-        "        _step_note(held, word, opened)\n        report",
+        "        await notes.write(tx, Notes(steps=(_step_note(held, step_report, opened),)))\n        report",
+        "        _step_note(held, step_report, opened)\n        report",
     ),
     planted(
         "hand-over-is-not-told",

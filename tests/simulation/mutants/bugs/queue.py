@@ -261,7 +261,7 @@ _KEYS = (
         "P31",
         _ENQUEUEING,
         "if not has_begun(fence):",
-        "if was is not None:",
+        "if ready is not None:",
     ),
     planted(
         "lost-reply-enqueues-twice",

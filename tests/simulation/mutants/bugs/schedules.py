@@ -18,8 +18,8 @@ _CURSOR = (
         "ordinary-fire-is-the-last",
         "P1",
         _FIRING,
-        "one.fire.next_plan for one in fires], [one.fire.next_at for one in fires",
-        "None for one in fires], [None for one in fires",
+        "entry.fire.next_plan for entry in fires], [entry.fire.next_at for entry in fires",
+        "None for _ in fires], [None for _ in fires",
     ),
     planted(
         "cursor-is-not-advanced",

@@ -216,11 +216,12 @@ class PostgresDatabase:
     async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
         # After a broken connection nobody knows whether the commit arrived: only what may happen twice is repeated.
         again = _RETRIED + (_BROKEN if repeatable else ())
+        unsure: set[str | None] = set()  # whom tries woke that may have committed before their connection broke
         for tries_left in reversed(range(_TRIES)):
             try:
                 # The deadline of one try; it covers the wait for a free connection, too.
                 async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
-                    return await self._watched(connection, settings, work)
+                    return await self._watched(connection, settings, work, unsure)
             except TimeoutError as error:
                 self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
                 raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
@@ -231,13 +232,13 @@ class PostgresDatabase:
                     raise translated(error, self.deadline) from error
         raise AssertionError("unreachable")
 
-    async def _watched(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+    async def _watched(self, connection: Connection, settings: str | None, work: Work[T], unsure: set[str | None]) -> T:
         """Or the connection breaks, if nobody is at its other end."""
         if self._stuck is None:
-            return await self._transaction(connection, settings, work)
+            return await self._transaction(connection, settings, work, unsure)
         self._stuck.begin(connection)
         try:
-            return await self._transaction(connection, settings, work)
+            return await self._transaction(connection, settings, work, unsure)
         finally:
             self._stuck.end(connection)
 
@@ -250,22 +251,33 @@ class PostgresDatabase:
         # The second one is for a process that freezes in here: its locks must not outlast the deadline of others.
         return f"set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}"
 
-    async def _transaction(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+    async def _transaction(
+        self, connection: Connection, settings: str | None, work: Work[T], unsure: set[str | None]
+    ) -> T:
         tx = PostgresTx(connection, self._statements)  # a new one for each try: it has woken nobody yet
+        try:
+            result = await self._committed(tx, connection, settings, work)
+        except _BROKEN:
+            # The commit may have arrived. A repetition then finds everything done and wakes nobody: whom this try woke
+            # is told with it.
+            unsure |= tx.woken
+            raise
+        self._tell(tx.woken | unsure)
+        return result
+
+    async def _committed(self, tx: PostgresTx, connection: Connection, settings: str | None, work: Work[T]) -> T:
         if settings is None:
+            return await work(tx)
+        # All in one round trip.
+        await connection.execute(f"begin; {self._limits()}; {settings}")
+        try:
             result = await work(tx)
-        else:
-            # All in one round trip.
-            await connection.execute(f"begin; {self._limits()}; {settings}")
-            try:
-                result = await work(tx)
-            # After any other error the answer of a statement may still be on its way: `_connection` throws the
-            # connection away.
-            except (RotaError, asyncpg.PostgresError):
-                await connection.execute("rollback")
-                raise
-            await connection.execute("commit")
-        self._tell(tx.woken)
+        # After any other error the answer of a statement may still be on its way: `_connection` throws the connection
+        # away.
+        except (RotaError, asyncpg.PostgresError):
+            await connection.execute("rollback")
+            raise
+        await connection.execute("commit")
         return result
 
     def _tell(self, woken: set[str | None]) -> None:
