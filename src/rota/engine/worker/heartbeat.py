@@ -23,7 +23,7 @@ Answer = Callable[["Beat"], None]
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """One renewal: the leases it covered and what became of them.
+    """One renewal: the leases it covered, and which of them were lost or asked to cancel.
 
     The leases are valid for a lease time counted from `began_at` (monotonic): the database may have answered later.
     """

@@ -1,4 +1,4 @@
-"""The end of runs: what everybody who ends some has to do in the same transaction, once their rows are final.
+"""Steps common to every way a run ends. Call `end` in the transaction that made the rows final.
 
 Runs end by reports, lost leases, cancels, policies, limits, dependencies that went wrong, and with their last replica.
 Each of these makes the rows final by a statement of its own, under its own locks, and then calls `end`. It goes on in
@@ -46,8 +46,8 @@ class EndedRuns(msgspec.Struct, frozen=True):
     notes: Mapping[str, Notes] = {}
 
 
-class Aftermath(msgspec.Struct, frozen=True):
-    """Consequences of ends. `freed`: for `slots.open_limits`, once in a transaction.
+class EndEffects(msgspec.Struct, frozen=True):
+    """Consequences of ends. `freed`: limits with freed slots, for one call of `slots.open_limits` at the end.
 
     `in_vain`: the states of runs that ended because what they depend on did not go well.
     """
@@ -56,16 +56,16 @@ class Aftermath(msgspec.Struct, frozen=True):
     in_vain: list[RunState] = []
 
 
-async def end(tx: Tx, runs: EndedRuns) -> Aftermath:
+async def end(tx: Tx, runs: EndedRuns) -> EndEffects:
     """Note the ends, give slots back, tell who listens, and release who waits."""
     freed = await _settle(tx, runs)
     if runs.is_new or not runs.states:
-        return Aftermath(freed)
+        return EndEffects(freed)
     if runs.unclaimed:
         # Before `release`, which deletes the rows that say who waits for these runs.
         for run_id in runs.states:
             await waits.bequeath(tx, run_id)
-    return Aftermath(freed, await release(tx, runs.states))
+    return EndEffects(freed, await release(tx, runs.states))
 
 
 async def _settle(tx: Tx, runs: EndedRuns) -> list[Row]:

@@ -26,7 +26,7 @@ from rota.store.runs.end import EndedRuns, end
 from rota.store.workers import replicas, requirements
 
 
-class AfterEnqueue(msgspec.Struct):
+class LimitsToOpen(msgspec.Struct):
     """Runs whose limits are to be opened at the end, all at once."""
 
     placed: list[LimitedRun] = []
@@ -66,7 +66,7 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> lis
         # Where a limit decides, `admit.lock` has reserved these already, and this only reads how they ended.
         await dependencies.lock(tx, followed)
     keyed = [run for run in runs if run.holds]
-    pending = AfterEnqueue()
+    pending = LimitsToOpen()
     answers = await (_enqueue_keyed(tx, runs, keyed, pending) if keyed else _insert(tx, runs, pending))
     if any(run.after for run in runs):
         await dependencies.attach(tx, runs, answers)
@@ -97,7 +97,7 @@ async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
 
 
 async def _enqueue_keyed(
-    tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], pending: AfterEnqueue
+    tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], pending: LimitsToOpen
 ) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
     answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], pending)}
@@ -107,14 +107,14 @@ async def _enqueue_keyed(
     return [answers[run.id] for run in runs]
 
 
-async def _insert(tx: Tx, runs: Sequence[NewRun], pending: AfterEnqueue) -> list[Enqueued]:
+async def _insert(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -> list[Enqueued]:
     """Insert runs; what is to be done at the end, all at once, is added to `pending`."""
     if any(run.gates for run in runs):
         return await _insert_gated(tx, runs, pending)
     return await _insert_plain(tx, runs)
 
 
-async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: AfterEnqueue) -> list[Enqueued]:
+async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -> list[Enqueued]:
     gated = [_gated(run) for run in runs if run.gates]
     decided = [run for run in gated if run.decided]
     if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
@@ -191,7 +191,7 @@ def _hold_values(run_id: str, hold: KeyHold) -> dict[str, object]:
     return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
 
 
-class Beside(msgspec.Struct, frozen=True):
+class PendingRuns(msgspec.Struct, frozen=True):
     """Runs that count when a run takes its keys, though the database does not say so: `coming` are about to be
     inserted, `needless` will never be, and `displaced` make way for it.
     """
@@ -201,11 +201,11 @@ class Beside(msgspec.Struct, frozen=True):
     displaced: Collection[str] = ()
 
 
-_ALONE = Beside()
+_ALONE = PendingRuns()
 
 
 async def _first_conflict(
-    tx: Tx, run: NewRun, fresh: dict[str, str], pending: AfterEnqueue, beside: Beside = _ALONE
+    tx: Tx, run: NewRun, fresh: dict[str, str], pending: LimitsToOpen, beside: PendingRuns = _ALONE
 ) -> Enqueued | None:
     """The run that holds one of its keys; None if all are held for it now."""
     for place, hold in enumerate(run.holds):
@@ -235,7 +235,7 @@ class Keys:
         self._coming: set[str] = set()
         self._uninserted = set(self._runs)
         self._waiting = set(self._runs)
-        self._pending = AfterEnqueue()
+        self._pending = LimitsToOpen()
 
     async def lock(self) -> None:
         if self._runs:
@@ -247,7 +247,7 @@ class Keys:
         if run is None:
             return None
         self._waiting.discard(run_id)
-        beside = Beside(self._coming, self._uninserted, self._displaced.get(run_id, ()))
+        beside = PendingRuns(self._coming, self._uninserted, self._displaced.get(run_id, ()))
         try:
             answer = await _first_conflict(self._tx, run, self._fresh, self._pending, beside)
         except (DuplicateRun, NotRepeatable) as error:
@@ -276,7 +276,7 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     return reasons
 
 
-async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, pending: AfterEnqueue, beside: Beside) -> Enqueued | None:
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, pending: LimitsToOpen, beside: PendingRuns) -> Enqueued | None:
     """Take a key for `run`: None if it holds the key now, otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     rows = await tx.fetch("key_holder", key=hold.key)
@@ -309,7 +309,7 @@ async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
     return not hold.once or bool(await tx.fetch("lock_ready", id=holder))
 
 
-async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending: AfterEnqueue | None) -> Enqueued:
+async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending: LimitsToOpen | None) -> Enqueued:
     """`pending`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
         raise NotRepeatable(run.job, holder)
@@ -333,7 +333,7 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending:
     return Enqueued(holder, False)
 
 
-async def _replace(tx: Tx, run: NewRun, holder: str, ready: Row, pending: AfterEnqueue) -> None:
+async def _replace(tx: Tx, run: NewRun, holder: str, ready: Row, pending: LimitsToOpen) -> None:
     values = {
         "id": holder,
         "queue": run.queue,

@@ -15,7 +15,7 @@ from rota.store.databases.database import Completed, Row, Tx
 from rota.store.external import handover
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
-from rota.store.runs.end import Aftermath, EndedRuns, end
+from rota.store.runs.end import EndEffects, EndedRuns, end
 from rota.store.workers import replicas
 
 
@@ -160,10 +160,10 @@ def _stale(message: str) -> str:
     return stored_error(RunError(type="LeaseLost", message=message, code="stale_timeout"))
 
 
-async def _apply(tx: Tx, endings: list[_Ending]) -> Aftermath:
+async def _apply(tx: Tx, endings: list[_Ending]) -> EndEffects:
     """Write the ends of attempts whose leases are locked; the runs of some wait again, those of others end."""
     if not endings:
-        return Aftermath()
+        return EndEffects()
     # Lease or ready row, run, dependents, limits: the order of every end.
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
     await tx.fetch("record_attempts", [_attempt_row(ending) for ending in endings])
