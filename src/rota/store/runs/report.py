@@ -15,7 +15,7 @@ from rota.store.databases.database import Completed, Row, Tx
 from rota.store.external import handover
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
-from rota.store.runs.end import EndEffects, EndedRuns, end
+from rota.store.runs.end import EndedRuns, EndEffects, end
 from rota.store.workers import replicas
 
 
