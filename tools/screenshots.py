@@ -39,7 +39,7 @@ SHOTS: dict[str, tuple[str, Scheme]] = {
     "runs": ("/runs", "light"),
     "run": ("/runs/{run}", "dark"),
     "timeline": ("/timeline?by=job&span=75", "light"),
-    "errors": ("/errors", "light"),
+    "errors": ("/error-groups", "light"),
     "jobs": ("/jobs", "dark"),
     "workers": ("/workers", "light"),
 }
