@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rota.core.planning.catch_up import Gap
 from rota.store.databases.database import Tx
-from rota.store.schedules.schedule_row import ScheduleRow
+
+if TYPE_CHECKING:
+    from rota.store.schedules.schedule_row import ScheduleRow
 from rota.values.instants import instant
 
 MESSENGER = "\x01messenger"
