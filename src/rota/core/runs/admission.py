@@ -59,4 +59,5 @@ def is_queued(hold: int) -> bool:
 
 
 HOLD_TOKENS = {hold.name.lower(): str(hold.value) for hold in Hold}
+HOLD_TOKENS["later"] = ", ".join(str(hold.value) for hold in Hold if hold.name.endswith("_LATER"))
 """The names as the `.sql` files write them."""

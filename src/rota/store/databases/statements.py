@@ -8,6 +8,8 @@ The files are shared; what differs between the databases is a handful of tokens:
     {for_update t}           row locks, where the database has them
     {keyed} {hot_ready} ...  how a table is stored
     {open} {limited_later}   what keeps a run, as a number of `rota_ready.hold` (`rota.core.runs.admission`)
+    {later}                  the numbers of runs that are not due yet
+    {hold_of lim | need | l} the number for a run with this limit key and this need (null: none), not due yet if `l`
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from importlib import resources
 
 import msgspec
 
-from rota.core.runs.admission import HOLD_TOKENS
+from rota.core.runs.admission import HOLD_TOKENS, Admission, hold_of
+from rota.core.workers.requirements import CONDUCTS
 
 RUN_COLUMNS = (
     "id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts, "
@@ -49,6 +52,7 @@ _SERVES = re.compile(r"-- serves: (\d+)\n")  # the first line of a migration tha
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _ROWS = re.compile(r"\{(rows|many) ([^}]+)\}")
+_HOLD = re.compile(r"\{hold_of ([^|]+) \| ([^|]+) \|\s+((?:[^{}]|\{\w+\})+)\}")
 _TOKEN = re.compile(r"\{(\w+)(?: (\w+))?\}")
 
 
@@ -253,6 +257,25 @@ def compile_sql(name: str, text: str, dialect: Dialect, *, manual_clock: bool) -
     return Statement(name, text, parameters, columns)
 
 
+def _hold_of(match: re.Match[str]) -> str:
+    """Write the one expression that computes `rota_ready.hold`: SQL for what `hold_of` is in Python.
+
+    A parent comes first: it counts for limits, and is never claimed itself, so it waits for none.
+    """
+    limit, need, later = match.groups()
+
+    def by_time(admission: Admission) -> str:
+        now, not_yet = (hold_of(admission, due=due) for due in (True, False))
+        return f"case when {later} then {not_yet} else {now} end"
+
+    parent = (f"substr({need}, 1, 1) = '{CONDUCTS}'", str(hold_of(Admission.PARENT, due=True)))
+    limited = (f"{limit} is not null", by_time(Admission.LIMITED))
+    restricted = (f"{need} is not null", by_time(Admission.RESTRICTED))
+    cases = [limited] if need == "null" else [parent, limited, restricted]
+    whens = " ".join(f"when {condition} then {number}" for condition, number in cases)
+    return f"case {whens} else {by_time(Admission.OPEN)} end"
+
+
 def translate(text: str, dialect: Dialect) -> str:
     """Replace the tokens, but for rows and bound values, by what this database wants."""
 
@@ -260,7 +283,7 @@ def translate(text: str, dialect: Dialect) -> str:
         of = f" of {match.group(2)}" if match.group(2) else ""
         return dialect.tokens[match.group(1)].format(of)
 
-    text = _TOKEN.sub(token, text)
+    text = _TOKEN.sub(token, _HOLD.sub(_hold_of, text))
     for word, own in dialect.words.items():
         text = re.sub(rf"\b{word}\b", own, text)
     return text

@@ -66,16 +66,15 @@ _LIMITS = (
         "retries-slip-past-their-limit",
         "P6",
         _RUNS,
-        "    case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end\n"
-        "        when r.need",
-        "    case when r.need",
+        "{hold_of g.key | r.need | rows.delay > 0}",
+        "{hold_of null | r.need | rows.delay > 0}",
     ),
     planted(
         "limited-retries-do-not-back-off",
         "P2",
         _RUNS,
-        "case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end",
-        "case when g.key is not null then {limited}",
+        "{hold_of g.key | r.need | rows.delay > 0}",
+        "{hold_of g.key | r.need | rows.delay > 0 and g.key is null}",
     ),
     planted("retries-lose-their-limit-key", "P12", _RUNS, "r.job_version), g.key,\n", "r.job_version), null,\n"),
     planted(
@@ -144,8 +143,8 @@ _WAITS_FOR_OTHERS = (
         "run-goes-on-before-its-time",
         "P2",
         _HOLDING,
-        "        else {open_later} end\n    else case when limit_key",
-        "        else {open} end\n    else case when limit_key",
+        "    run_at > :now and run_at > (select r.created_at",
+        "    limit_key is not null and run_at > :now and run_at > (select r.created_at",
     ),
     planted(
         "loss-releases-nobody",

@@ -53,16 +53,15 @@ _QUOTAS = (
         "runs-under-a-quota-are-found-without-it",
         "quota",
         _SQL,
-        "when rota_ready.hold in ({open}, {restricted}) then {limited}",
-        "when rota_ready.hold = {restricted} then {limited}",
+        "{hold_of rows.key | ",
+        "{hold_of case when rota_ready.need is null then null else rows.key end | ",
     ),
     planted(
         "runs-are-free-and-nobody-finds-them",
         "P12",
         _SQL,
-        "    when rota_ready.hold = {limited} "
-        "then case when rota_ready.need is null then {open} else {restricted} end\n",
-        "",
+        "case when rota_ready.hold in ({blocked}, {parent}) then",
+        "case when rota_ready.hold in ({blocked}, {parent}, {limited}) then",
     ),
     planted(
         "any-number-may-wait-under-a-quota",

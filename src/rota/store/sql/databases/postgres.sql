@@ -20,8 +20,7 @@ run as (
 ready as (
     insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
     select id, (:queues::text[])[shape], -(:priorities::int[])[shape], run_at,
-        case when (:limit_keys::text[])[shape] is not null then case when run_at > at.now then {limited_later} else {limited} end
-            when run_at > at.now then {open_later} else {open} end,
+        {hold_of (:limit_keys::text[])[shape] | null | run_at > at.now},
         case when (:on_losts::text[])[shape] = 'fail' then 1 else 0 end,
         0, 0, (:jobs::text[])[shape], (:job_versions::int[])[shape], (:limit_keys::text[])[shape]
     from new, at)
@@ -102,8 +101,7 @@ with run as (
     returning id, job, job_version, queue, priority, on_lost, created_at, run_at)
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select id, queue, -priority, run_at,
-    case when cast(:limit_key as text) is not null then case when run_at > created_at then {limited_later} else {limited} end
-        when run_at > created_at then {open_later} else {open} end,
+    {hold_of cast(:limit_key as text) | null | run_at > created_at},
     case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version, cast(:limit_key as text)
 from run
 returning (select created_at from run);

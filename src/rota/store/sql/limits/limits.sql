@@ -246,12 +246,8 @@ select after_id from rota_wait where run_id = :id and kind = 0;
 -- name: go_on
 -- Not before their time. What had none of its own was due when it was made, even if the clock was set back since.
 -- locked by: lock_waiting
-update rota_ready set hold = case
-    when run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)
-    then case when limit_key is not null then {limited_later} when substr(need, 1, 1) = '+' then {parent} when need is not null then {restricted_later}
-        else {open_later} end
-    else case when limit_key is not null then {limited} when substr(need, 1, 1) = '+' then {parent} when need is not null then {restricted}
-        else {open} end end
+update rota_ready set hold = {hold_of limit_key | need |
+    run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)}
 where run_id in (select rows.id from {rows id id}) and hold + 0 = {blocked}
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
 returning run_id, queue, hold, limit_key, fence;

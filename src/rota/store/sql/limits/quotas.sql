@@ -86,12 +86,7 @@ where true;
 -- name: come_under
 -- Only workers that meet its need claim a run under limits, too; without limits it waits for those alone. What waits for
 -- other runs, or conducts, goes on to do so first; one that an older program let wait for its limits conducts now.
-update rota_ready set limit_key = rows.key, hold = case
-    when rows.key is not null
-    then case when rota_ready.hold in ({open}, {restricted}) then {limited} when rota_ready.hold in ({open_later}, {restricted_later}) then {limited_later} else rota_ready.hold end
-    when rota_ready.hold in ({limited}, {limited_later}) and substr(rota_ready.need, 1, 1) = '+' then {parent}
-    when rota_ready.hold = {limited} then case when rota_ready.need is null then {open} else {restricted} end
-    when rota_ready.hold = {limited_later} then case when rota_ready.need is null then {open_later} else {restricted_later} end
-    else rota_ready.hold end
+update rota_ready set limit_key = rows.key, hold = case when rota_ready.hold in ({blocked}, {parent}) then rota_ready.hold
+    else {hold_of rows.key | rota_ready.need | rota_ready.hold in ({later})} end
 from {rows id id, key text}
 where rota_ready.run_id = rows.id;

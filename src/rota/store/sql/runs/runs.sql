@@ -50,11 +50,8 @@ where id = :id;
 update rota_ready set queue = :queue, attempt = 0, rank = -cast(:priority as int), job_version = :job_version,
     run_at = coalesce(:run_at, :now + :delay), need = cast(:need as text),
     limit_key = case when substr(cast(:need as text), 1, 1) = '+' then null else cast(:limit_key as text) end,
-    hold = case when hold = {blocked} then {blocked}
-        when substr(cast(:need as text), 1, 1) = '+' then {parent}
-        when coalesce(:run_at, :now + :delay) > :now then
-            case when cast(:limit_key as text) is not null then {limited_later} when cast(:need as text) is not null then {restricted_later} else {open_later} end
-        when cast(:limit_key as text) is not null then {limited} when cast(:need as text) is not null then {restricted} else {open} end,
+    hold = case when hold = {blocked} then {blocked} else {hold_of cast(:limit_key as text) | cast(:need as text) |
+        coalesce(:run_at, :now + :delay) > :now} end,
     solo = case when :on_lost = 'fail' then 1 else 0 end
 where run_id = :id
 returning hold, run_at;
@@ -97,9 +94,7 @@ where true;
 -- A run with two lost attempts is a suspect. The limit keeps that a probe.
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
 select r.id, coalesce(s.queue, r.queue), -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
-    case when g.key is not null then case when rows.delay > 0 then {limited_later} else {limited} end
-        when r.need is not null then case when rows.delay > 0 then {restricted_later} else {restricted} end
-        when rows.delay > 0 then {open_later} else {open} end,
+    {hold_of g.key | r.need | rows.delay > 0},
     case when r.on_lost = 'fail' then 1
         when (select count(*) from (select 1 from rota_attempt a where a.run_id = r.id and a.outcome = 'lost' limit 2)
             as lost) = 2 then 2

@@ -67,7 +67,8 @@ where true;
 
 -- name: insert_replica_readies
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
-select r.id, r.queue, -r.priority, r.run_at, case when rows.limit_key is null then {restricted} else {limited} end, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
+select r.id, r.queue, -r.priority, r.run_at, {hold_of rows.limit_key | r.need | 1 = 0},
+    case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
     r.job_version, rows.limit_key, coalesce('@' || rows.worker, r.need)
 from {rows id id, worker text, limit_key text} join rota_run r on r.id = rows.id
 where true;

@@ -38,12 +38,7 @@ update rota_run set need = rows.need from {rows id id, need text} where rota_run
 -- What waits for its limits or for other runs goes on waiting for them. What conducts never runs itself: its replicas
 -- wait for its limits, and no claim would ever find it there.
 update rota_ready set need = rows.need, limit_key = case when substr(rows.need, 1, 1) = '+' then null else limit_key end,
-    hold = case
-    when hold = {blocked} then {blocked}
-    when substr(rows.need, 1, 1) = '+' then {parent}
-    when hold in ({limited}, {limited_later}) then hold
-    when rows.need is null then case when hold in ({open}, {restricted}) then {open} else {open_later} end
-    when hold in ({open}, {restricted}) then {restricted} else {restricted_later} end
+    hold = case when hold = {blocked} then {blocked} else {hold_of limit_key | rows.need | hold in ({later}, {parent})} end
 from {rows id id, need text} where rota_ready.run_id = rows.id;
 
 -- name: promote_needed
