@@ -16,6 +16,7 @@ from rota.core.states import Outcome, RunState
 from rota.errors import LimitReached
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
+from rota.store.databases.statements import POSTGRES
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.runs import (
     LEASE,
@@ -452,6 +453,8 @@ async def test_freed_slots_are_told(store: Store) -> None:
     (held,) = await claim_limited(store, queues=["a", "b"])
     hints: list[str | None] = []
     stop = store.listen(hints.append)
+    if store.database.dialect is POSTGRES:
+        await until(lambda: None in hints)  # the listener is connected now
     await finish(store, held)
     await until(lambda: "b" in hints)
     stop()
