@@ -244,3 +244,9 @@ def test_a_kind_provides_all_that_depends_on_it(kind: type[TriggerKind]) -> None
 def test_no_two_kinds_share_a_key() -> None:
     keys = [key for kind in KINDS for key in (kind.key, *kind.details, *kind.other_keys)]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("method", ["validate", "source", "describe", "parse", "document"])
+def test_a_kind_has_all_that_its_base_leaves_open(kind: type[TriggerKind], method: str) -> None:
+    assert any(method in vars(own) for own in kind.__mro__[: kind.__mro__.index(TriggerKind)])
