@@ -45,7 +45,7 @@ async def _plan(url: str, singly: bool = False) -> None:
     app = declared(url)
     planner = await _planner(app)
     if singly:
-        planner._store.schedules.writers = 1
+        planner._store.planning.writers = 1
     await planner.step()
     await told_to_go()
     while True:

@@ -28,7 +28,7 @@ from rota.client.blocking import BlockingClient
 from rota.client.client import Client, Order
 from rota.config import Config, changed, load_config
 from rota.core.calendar.triggers import Trigger
-from rota.core.external.external import EXTERNAL
+from rota.core.jobs.job import JobKind
 from rota.core.limits.quotas import RateOption, checked_place, quota_of
 from rota.core.runs.options import carrying, new_run
 from rota.core.runs.run import Enqueued, NewRun
@@ -96,13 +96,14 @@ class Rota(ScriptRunner):
         self._closing: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = (
             weakref.WeakKeyDictionary()
         )
-        self._blocking: BlockingClient | None = None
+        self.blocking = BlockingClient(self.open_client)
+        """The client for code without an event loop."""
         self._engine: Engine | None = None
         self.meters = Meters()
 
     def configure(self, **settings: object) -> None:
         """Override the settings that the app was created with, as a program's flags do; None counts as not given."""
-        if self._clients or self._blocking or self._engine:
+        if self._clients or self.blocking.is_open or self._engine:
             raise Conflict("this app is connected already", hint="configure it before its first use")
         self._configure(changed(self.config, settings))
 
@@ -136,7 +137,7 @@ class Rota(ScriptRunner):
 
         rota's own workers never claim it. External ones do, with `client.external` or over REST.
         """
-        return self._without_function(name, EXTERNAL, {**options, "payload_schema": payload_schema})
+        return self._without_function(name, JobKind.EXTERNAL, {**options, "payload_schema": payload_schema})
 
     def http_job(self, name: str, /, **options: Unpack[HttpOptions]) -> Job[..., Any]:
         """Declare a job that sends a request: `app.http_job("ping", method="POST", url="https://example.com/ping")`."""
@@ -180,7 +181,7 @@ class Rota(ScriptRunner):
 
         It is validated here, and stored when an engine starts: once, however many processes declare it.
         """
-        handler = self.registry.newest(job if isinstance(job, str) else job.name)
+        handler = self.registry.newest[job if isinstance(job, str) else job.name]
         own = {option: value for option, value in options.items() if option != "notify"}
         self.registry.schedules.declare(name, handler, trigger, own)
         if (notify := options.get("notify")) is not None:
@@ -273,24 +274,16 @@ class Rota(ScriptRunner):
         """
         before = dict(vars(self))
         self._forget_connections()
-        self._opener, self._blocking = opener, blocking
+        self._opener, self.blocking = opener, blocking or self.blocking
         self._configure(config or self.config)
         try:
             yield
         finally:
             vars(self).update(before)
 
-    @property
-    def blocking(self) -> BlockingClient:
-        """The client for code without an event loop."""
-        with self._lock:
-            if self._blocking is None:
-                self._blocking = BlockingClient(self.open_client)
-            return self._blocking
-
     def prepare_locally(self, order: Order) -> NewRun:
         """Build a run without accessing the database, for use inside another transaction."""
-        handler = self.registry.newest(order.job)
+        handler = self.registry.newest[order.job]
         payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
         run = self._under_quota(new_run(handler.definition, new_id(), payload, order.options))
         return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
@@ -377,10 +370,7 @@ class Rota(ScriptRunner):
 
     def close(self) -> None:
         """Close the blocking client."""
-        with self._lock:
-            blocking, self._blocking = self._blocking, None
-        if blocking is not None:
-            blocking.close()
+        self.blocking.close()
 
 
 _all_apps: weakref.WeakSet[Rota] = weakref.WeakSet()

@@ -18,9 +18,7 @@ from rota.process import run_loop
 class ScriptRunner(ABC):
     """The part of `Rota` for programs without an event loop."""
 
-    @property
-    @abstractmethod
-    def blocking(self) -> BlockingClient: ...
+    blocking: BlockingClient
 
     @abstractmethod
     def running(

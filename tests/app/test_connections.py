@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota import Config, Job, NotFound, Rota, RunState
+from rota.client.blocking import BlockingClient
 from rota.client.client import Client
 from rota.errors import BadConfig, Conflict, StillRunning, Unavailable
 
@@ -47,12 +48,25 @@ def test_several_threads_share_one_client(app: Rota, crawl: Crawl) -> None:
         opened.append(client)
         return client
 
-    app.open_client = counted  # type: ignore[method-assign]
+    app.blocking = BlockingClient(counted)
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda n: crawl.enqueue(f"https://example.com/{n}", 1).id, range(40)))
     assert len(set(made)) == 40
     assert len(opened) == 1
     assert len(app.blocking.list(limit=100)) == 40
+
+
+def test_a_closed_client_opens_another_at_the_next_call(app: Rota, crawl: Crawl) -> None:
+    client = app.blocking
+    is_open = [client.is_open]
+    first = crawl.enqueue("https://example.com", 1).id
+    is_open.append(client.is_open)
+    app.close()
+    is_open.append(client.is_open)
+    app.close()  # again: nothing is open
+    assert is_open == [False, True, False]
+    assert client.get(first).id == first
+    assert app.blocking is client
 
 
 def test_several_event_loops_have_clients_of_their_own(app: Rota, crawl: Crawl) -> None:

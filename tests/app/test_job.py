@@ -216,10 +216,10 @@ async def test_retrying_a_finished_run_makes_a_new_one(app: Rota) -> None:
         raise Fail("no luck")
 
     async with app.running() as client:
-        first = await client.wait((await flaky.aenqueue()).id, "20s")
+        first = await client.wait((await flaky.aenqueue()).id, "60s")
         assert first.state is RunState.FAILED
-        again = await client.wait((await client.retry(first.id)).id, "20s")
-        third = await client.wait((await client.retry(again.id)).id, "20s")
+        again = await client.wait((await client.retry(first.id)).id, "60s")
+        third = await client.wait((await client.retry(again.id)).id, "60s")
         assert (again.retry_of, third.retry_of) == (first.id, again.id)
         assert await client.get(first.id) == first
         assert {run.id for run in await client.list()} == {first.id, again.id, third.id}

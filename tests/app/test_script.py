@@ -38,12 +38,12 @@ def test_work_is_done_beside_the_program(database_url: str) -> None:
         return threading.current_thread().name
 
     with app.background(name="beside") as client:
-        first = client.wait(whereabouts.enqueue().id, "30s")
+        first = client.wait(whereabouts.enqueue().id, "60s")
         assert (first.state, first.result != threading.current_thread().name) == (RunState.SUCCEEDED, True)
     later = whereabouts.enqueue()
     assert app.blocking.get(later.id).state is RunState.QUEUED
     with app.background():  # and once more
-        assert app.blocking.wait(later.id, "30s").state is RunState.SUCCEEDED
+        assert app.blocking.wait(later.id, "60s").state is RunState.SUCCEEDED
     app.close()
 
 
@@ -89,7 +89,7 @@ def test_a_program_works_until_it_is_told_to_stop(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(PROGRAM)
     with Processes(tmp_path) as processes, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))  # as systemd does for services of Type=notify
-        manager.settimeout(30)
+        manager.settimeout(60)
         program = processes.python("own.py", environment={"NOTIFY_SOCKET": str(tmp_path / "notify")})
         assert manager.recv(100) == b"READY=1"
         program.until_said("ticked").terminate()

@@ -25,9 +25,11 @@ from starlette.routing import Mount
 from rota import Client, Order, Rota
 from rota.server import asgi
 from tests.browser import browsers, jobs
+from tests.support.wait import PATIENCE
 
 HERE = Path(__file__).parent
-expect.set_options(timeout=10_000)  # of a busy machine; what is asserted about time is measured
+PATIENT = 1_000 * PATIENCE  # in milliseconds; what is asserted about time is measured
+expect.set_options(timeout=PATIENT)
 LOOP = pytest.mark.asyncio(loop_scope="session")
 
 
@@ -57,7 +59,7 @@ class Dashboard:
     async def done(self, job: str, options: dict[str, Any] | None = None, /, **payload: Any) -> str:
         """Enqueued, and waited for."""
         run_id = await self.enqueue(job, options, **payload)
-        await self.client.wait(run_id, "20s")
+        await self.client.wait(run_id, f"{PATIENCE:g}s")
         return run_id
 
     async def work(self) -> None:
@@ -127,7 +129,7 @@ async def new_page(browser: Browser) -> AsyncIterator[NewPage]:
     async def open_page(**options: Any) -> Page:
         given = {"locale": "en-GB", "timezone_id": "Europe/Berlin", "viewport": {"width": 1280, "height": 800}}
         context = await browser.new_context(**{**given, **options})
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENT)
         contexts.append(context)
         page = await context.new_page()
         watched.append(Watched(page))

@@ -65,7 +65,7 @@ CUT_CONNECTIONS = """
 call_command("migrate", verbosity=0)
 with app.background() as client:
     def result(job):
-        return client.wait(job.enqueue().id, "30s")
+        return client.wait(job.enqueue().id, "60s")
 
     for job, cutter in ((backend, cut), (abackend, acut)):
         first = result(job).result

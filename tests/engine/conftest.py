@@ -12,12 +12,12 @@ import pytest
 from rota.store.databases.database import Tx
 from rota.testing import Harness
 from tests.support.runs.real_worker import Working
+from tests.support.wait import PATIENCE
 
 _HOLDERS = """
 select l.worker_id from rota_lease l
 where not exists (select 1 from rota_worker w where w.id = l.worker_id and w.host = 'external')
 """
-_PATIENCE = 2.0
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ async def no_task_is_left() -> AsyncIterator[None]:
     yield
     ending = asyncio.all_tasks() - {asyncio.current_task()}  # of a thread that was just let go, perhaps
     if ending:
-        await asyncio.wait(ending, timeout=_PATIENCE)
+        await asyncio.wait(ending, timeout=PATIENCE)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     assert not left, f"left running: {left}"
 

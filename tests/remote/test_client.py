@@ -557,7 +557,7 @@ async def test_short_pages_are_not_taken_for_the_last(
     local: Client, far: RemoteClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server without any patience searches one window per request."""
-    monkeypatch.setattr("rota.client.client._PATIENCE", 0.0)
+    monkeypatch.setattr("rota.client.runs.runs._PATIENCE", 0.0)
     monkeypatch.setattr("rota.store.runs.search._FIRST", 4)
     marked = [Order("rest", {"n": n}, {"tags": ["mark"]} if n % 10 == 0 else {}) for n in range(30)]
     made = await local.enqueue_many(marked)

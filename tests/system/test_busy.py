@@ -7,13 +7,15 @@ import asyncio
 import pytest
 
 from rota import Outcome, RunState
-from tests.system.site import LEASE, Site
+from tests.system.site import Site
+
+LEASE = 4.0  # within which a heartbeat comes through, also where others use the processor
 
 
 @pytest.mark.parametrize("job", ["block_the_loop", "burn_in_thread"])
 async def test_a_handler_that_starves_its_worker_keeps_its_lease(site: Site, job: str) -> None:
-    site.worker("starved")
-    run = await site.enqueue(job, seconds=3 * LEASE)
+    site.worker("starved", {"ROTA_LEASE": f"{LEASE}s", "ROTA_HEARTBEAT": "1s"})
+    run = await site.enqueue(job, seconds=2 * LEASE)
     await site.begun(run)
     site.worker("rival")
     await site.all_succeed([run])

@@ -5,10 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,8 +20,8 @@ from rota.cli import root
 from rota.cli.load_app import load_app
 from rota.cli.servers.worker import WorkerOptions
 from rota.errors import Conflict, Invalid
+from tests.support.wait import PATIENCE, wait_for
 
-PATIENCE = 30.0
 JOBS = """
 import os, time
 from rota import Rota
@@ -106,13 +105,6 @@ def rota(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "rota", *arguments], capture_output=True, text=True, check=False)
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def line_of(child: subprocess.Popen[str]) -> str:
     assert child.stdout is not None
     return child.stdout.readline()
@@ -131,7 +123,7 @@ def test_dev_prints_where_the_page_is_and_what_to_try() -> None:
     with started("dev", "--port", "0") as child:
         assert child.stdout is not None
         page, _, first, second, third, _ = [child.stdout.readline() for _ in range(6)]
-        with urllib.request.urlopen(page.split()[1] + "/healthz", timeout=10) as answer:
+        with urllib.request.urlopen(page.split()[1] + "/healthz", timeout=PATIENCE) as answer:
             assert answer.status == 200
         tries = [rota(*line.replace("next", "").split()[1:]) for line in (first, second, third)]
         assert [done.returncode for done in tries] == [0, 0, 0]
@@ -187,11 +179,11 @@ def test_a_worker_can_be_watched_and_logs_for_programs() -> None:
     with started("worker", "shop_jobs:app", *flags) as child:
         address = json.loads(line_of(child))["metrics"]
         rota("run", "enqueue", "pid", "--wait")
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
             text = answer.read().decode()
             assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(address.replace("/metrics", "/api/v1/runs"), timeout=10)
+            urllib.request.urlopen(address.replace("/metrics", "/api/v1/runs"), timeout=PATIENCE)
         assert 'rota_runs_total{status="succeeded"} 1\n' in text
         assert 'rota_workers{state="alive"} 1\n' in text
         child.terminate()
@@ -229,12 +221,12 @@ def test_a_second_signal_kills_at_once(folder: Path) -> None:
         [line_of(child) for _ in range(2)]
         begun = folder / "begun"
         rota("run", "enqueue", "slow", json.dumps({"path": str(begun)}))
-        until(begun.exists)
+        wait_for(begun.exists)
         child.terminate()
         assert child.stderr is not None
         assert any("rota.worker: stopping: 1 handler has 20s to finish" in line for line in child.stderr)
         child.terminate()
-        assert child.wait(5) == 128 + signal.SIGKILL
+        assert child.wait(PATIENCE) == 128 + signal.SIGKILL
 
 
 def test_children_do_not_outlive_a_supervisor_that_was_killed(folder: Path) -> None:
@@ -242,7 +234,7 @@ def test_children_do_not_outlive_a_supervisor_that_was_killed(folder: Path) -> N
         [line_of(child) for _ in range(2)]
         pid = json.loads(rota("run", "enqueue", "pid", "--wait", "--json").stdout)["result"]
         child.kill()
-        until(lambda: not is_alive(pid))
+        wait_for(lambda: not is_alive(pid))
 
 
 @pytest.mark.usefixtures("folder")

@@ -71,7 +71,7 @@ async def test_a_claim_whose_answer_is_lost_is_handed_back_for_nothing(site: Sit
 
 @losses
 async def test_a_finish_whose_answer_is_lost_is_said_again(site: Site, proxy: Proxy, loss: Loss) -> None:
-    worker = site.worker(settings={"ROTA_DEADLINE": DEADLINE})
+    worker = site.worker(settings={"ROTA_DEADLINE": DEADLINE, "ROTA_LEASE": "60s", "ROTA_HEARTBEAT": "1s"})
     proxy.lose_answer(FINISH, loss)
     runs = await site.enqueue_many(5, "quick")
     await site.all_succeed(runs)
@@ -105,17 +105,18 @@ async def test_one_deadline_is_enough_to_give_up_all_half_open_connections(proxy
 
 async def test_after_a_silent_network_everything_goes_on(site: Site, proxy: Proxy) -> None:
     workers = [site.worker(name, {"ROTA_DEADLINE": DEADLINE}) for name in ("one", "two")]
-    async with connected(proxy.url, deadline=1.0) as client:
+    async with connected(proxy.url, deadline=8.0) as client:
         producer = Producer(client)
         async with producer.producing():
-            await asyncio.sleep(1)
+            await until(lambda: len(producer.acknowledged) > 20)
             proxy.stalling = True
             proxy.stall()
+            refused = producer.refused
             await asyncio.sleep(2 * LEASE)
+            await until(lambda: producer.refused > refused)
             proxy.stalling = False
             before = len(producer.acknowledged)
             await until(lambda: len(producer.acknowledged) > before + 20)
-    assert producer.refused
     await site.all_succeed(producer.acknowledged)
     await site.agree(producer.acknowledged)
     assert [worker.exit_code for worker in workers] == [None, None]
@@ -132,7 +133,7 @@ async def test_a_worker_behind_a_half_open_socket_stops_in_time(site: Site, prox
 
 async def test_a_slow_network_only_slows(site: Site, proxy: Proxy) -> None:
     proxy.delay = 0.1
-    site.worker()
+    site.worker(settings={"ROTA_LEASE": "60s"})
     runs = await site.enqueue_many(30, "quick")
     await site.all_succeed(runs)
     await site.agree(runs)

@@ -16,8 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.support.processes.rota_process import PATIENCE
-from tests.support.wait import wait_for
+from tests.support.wait import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 300

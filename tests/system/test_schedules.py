@@ -135,8 +135,10 @@ async def test_without_notifications_only_the_poll_is_waited_for(postgres_url: s
 
 async def test_behind_a_transaction_pooler_schedules_are_planned(postgres_url: str, tmp_path: Path) -> None:
     async with opened(postgres_url, tmp_path) as site, pooled(postgres_url) as (url, _):
-        workers = [start(site, name, ROTA_DATABASE_URL=url) for name in ("first", "second")]
-        for worker in workers:  # the pooler lives on this event loop
+        # The pooler lives on this event loop, and is slow where others use the processor: little else than planning.
+        calm = {"ROTA_LEASE": "60s", "ROTA_HEARTBEAT": "10s", "ROTA_REAPER": "5s", "ROTA_POLL": "1s"}
+        workers = [start(site, name, ROTA_DATABASE_URL=url, **calm) for name in ("first", "second")]
+        for worker in workers:
             await asyncio.to_thread(worker.until_said, f" runs {APP}")
         await planned(site.client.store, 3)
         await ended(*workers)

@@ -75,5 +75,5 @@ async def test_servers_join_on_one_file(sqlite_site: Site) -> None:
     assert site.begins_once([*runs, later])
     for server in servers:
         server.terminate()
-    assert [server.wait(10) for server in servers] == [0] * len(servers)
+    assert [server.wait() for server in servers] == [0] * len(servers)
     assert (await site.run(later)).state is RunState.SUCCEEDED

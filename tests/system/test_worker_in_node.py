@@ -17,6 +17,7 @@ from rota.core.access.roles import Role
 from rota.store import Store, open_database
 from tests.support.processes.node import node
 from tests.support.processes.rota_process import ROOT
+from tests.support.wait import PATIENCE
 
 SCRIPT = """
 import asyncio, sys
@@ -35,7 +36,7 @@ class Site:
 
     def __init__(self, address: str, operator: str, worker_token: str, folder: Path) -> None:
         headers = {"Authorization": f"Bearer {operator}"}
-        self.http = httpx2.Client(base_url=f"{address}/api/v1", headers=headers, timeout=20)
+        self.http = httpx2.Client(base_url=f"{address}/api/v1", headers=headers, timeout=PATIENCE)
         self.environment = {"PATH": os.environ["PATH"], "ROTA_URL": address, "ROTA_TOKEN": worker_token}
         self.log = folder / "worker.log"
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -54,7 +55,7 @@ class Site:
         return str(answer.json()["id"])
 
     def until(self, run_id: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not holds(run := self.http.get(f"/runs/{run_id}").json()):
             assert time.monotonic() < deadline, (run, self.log.read_text())
             time.sleep(0.05)
@@ -116,7 +117,7 @@ def test_it_ends_what_it_has_when_it_is_told_to_stop(site: Site) -> None:
     mine = site.enqueue(pages=8)
     site.until(mine, lambda run: run["state"] == "running")
     worker.terminate()
-    assert worker.wait(20) == 0, site.log.read_text()
+    assert worker.wait(PATIENCE) == 0, site.log.read_text()
     assert site.http.get(f"/runs/{mine}").json()["state"] == "succeeded"
     later = site.enqueue()
     time.sleep(1.5)  # what waited for it at the server has seen that it is gone

@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from rota.client.subscription import COARSE_TOPICS, OF_RUN, Hint, Subscription, checked_topics
 from rota.core.runs.run import Run
 from rota.errors import Unavailable
-from rota.store import Store
 from rota.values.scope import Scope
+
+if TYPE_CHECKING:
+    from rota.store import Store
 
 log = logging.getLogger("rota.hints")
 

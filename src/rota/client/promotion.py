@@ -130,7 +130,7 @@ class Promotion:
         if mark is None:
             raise Conflict("no promotion of this database has been started")
         target_mark = await self._target.read(mark_of)
-        if mark.kind == "left" or await self._is_filled_by(mark, target_mark):
+        if mark.is_over or await self._is_filled_by(mark, target_mark):
             raise DatabaseMoved(mark.place)
         if target_mark is not None and target_mark.id == mark.id:
             await self._target.transact(target_side.undo)
@@ -158,7 +158,7 @@ class Promotion:
         """Check that the target is the one the promotion began with. A target with our mark is, however its address is
         spelled."""
         target_mark = await self._target.read(mark_of)
-        if mark.kind == "left":
+        if mark.is_over:
             raise DatabaseMoved(mark.place)
         if target_mark is None:
             self._require_place(mark)

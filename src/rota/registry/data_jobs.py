@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
-from rota.core.external.external import EXTERNAL
 from rota.core.jobs import http
 from rota.core.jobs.command import COMMAND_OPTIONS, command_of
 from rota.core.jobs.http import HTTP_OPTIONS, StatusOption, request_of
-from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.job import DataKind, JobDefinition, JobKind, data_kind, kind_of
 from rota.core.jobs.placeholders import payload_names
 from rota.core.workers.requirements import REQUIREMENT_OPTIONS
 from rota.errors import BadPayload, Invalid, RotaError, UnknownOption, did_you_mean
@@ -22,7 +21,8 @@ from rota.values.json import Limits
 from rota.values.json import encode as encode_json
 from rota.values.sizes import Size
 
-KINDS = ("http", "command", EXTERNAL)
+DATA_KINDS = tuple(kind for kind in map(data_kind, JobKind) if kind is not None)
+KINDS = tuple(kind.value for kind in DATA_KINDS)
 _OF_FUNCTIONS = ("name", "isolation", "cpu_limit", "memory_limit", "local_retries")
 _ONLY_IN_CODE = ("version", "steps", "notify")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -30,8 +30,6 @@ DATA_OPTIONS = (
     *(option for option in JOB_OPTIONS if option not in (*_OF_FUNCTIONS, *_ONLY_IN_CODE)),
     "payload_schema",
 )
-KIND_OPTIONS: dict[str, tuple[str, ...]] = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, EXTERNAL: ()}
-_IN_CODE = {"http": ("version",), "command": ("version",), EXTERNAL: ("version", "steps")}
 
 
 class DataOptions(JobOptions, total=False):
@@ -89,29 +87,67 @@ class SchemaPayload(PayloadType):
         return self._schema
 
 
+def checked_kind(word: str) -> DataKind:
+    """Return the kind of data job that a caller names."""
+    named = kind_of(str(word))
+    kind = None if named is None else data_kind(named)
+    if kind is None:
+        raise Invalid(f"a job cannot be of kind {word!r:.80}", hint=did_you_mean(str(word), KINDS))
+    return kind
+
+
+def kind_options(kind: DataKind) -> tuple[str, ...]:
+    """Return the options that only data jobs of this kind have."""
+    match kind:
+        case JobKind.HTTP:
+            return HTTP_OPTIONS
+        case JobKind.COMMAND:
+            return COMMAND_OPTIONS
+        case JobKind.EXTERNAL:
+            return ()
+        case _:
+            assert_never(kind)
+
+
+def _only_in_code(kind: DataKind) -> tuple[str, ...]:
+    match kind:
+        case JobKind.HTTP | JobKind.COMMAND:
+            return ("version",)
+        case JobKind.EXTERNAL:
+            return ("version", "steps")
+        case _:
+            assert_never(kind)
+
+
 def define_data_job(
     name: str, kind: str, options: Mapping[str, Any], *, version: int = 1, in_code: bool = False
 ) -> JobDefinition:
     """Validate a data job; None counts as not given. `in_code`: options that only code may declare are accepted."""
-    if kind not in KINDS:
-        raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
+    checked = checked_kind(kind)
     values = {option: value for option, value in options.items() if value is not None}
-    more = _IN_CODE[kind] if in_code else ()
-    allowed = (*KIND_OPTIONS[kind], *DATA_OPTIONS, *more)
+    more = _only_in_code(checked) if in_code else ()
+    allowed = (*kind_options(checked), *DATA_OPTIONS, *more)
     for option in values:
         if option not in allowed:
-            raise UnknownOption(option, allowed, where=f"a job of kind {kind}")
-    request = request_of(values) if kind == "http" else None
-    command = command_of(values) if kind == "command" else None
-    if request is not None:
-        values.setdefault("timeout", http.TIMEOUT)
+            raise UnknownOption(option, allowed, where=f"a job of kind {checked}")
+    request, command = None, None
+    match checked:
+        case JobKind.HTTP:
+            request = request_of(values)
+            values.setdefault("timeout", http.TIMEOUT)
+        case JobKind.COMMAND:
+            command = command_of(values)
+        case JobKind.EXTERNAL:
+            pass
+        case _:
+            assert_never(checked)
     own: dict[str, Any] = {option: values[option] for option in (*DATA_OPTIONS, *more) if option in values}
     schema = own.pop("payload_schema", None)
     return defined(
         {"version": version, **own, "name": name},
         description=own.get("description", ""),
         payload_schema=_schema(request, command) if schema is None else _checked_schema(schema),
-        kind=kind,
+        kind=checked.value,
         http=request,
         command=command,
     )

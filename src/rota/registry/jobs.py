@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, NoReturn, TypedDict, assert_never
 
 from rota.core.alerts.expectations import expectations_of
-from rota.core.external.external import EXTERNAL
-from rota.core.jobs.job import CancelPolicy, JobDefinition, Retention
-from rota.core.jobs.pipelines import PIPELINE
+from rota.core.jobs.job import ISOLATIONS, CancelPolicy, JobDefinition, JobKind, Retention, isolation_of, kind_of
 from rota.core.jobs.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
 from rota.core.limits.limits import Limit, limits_of
 from rota.core.limits.quotas import Quota
@@ -27,9 +25,6 @@ from rota.registry.signature import PayloadType
 from rota.values.durations import Duration, parse_duration
 from rota.values.names import checked_name, checked_timeout
 from rota.values.sizes import Size
-
-ISOLATIONS = ("thread", "process")
-_NO_CODE = (EXTERNAL, PIPELINE)
 
 
 class JobOptions(TypedDict, total=False):
@@ -75,9 +70,9 @@ JOB_OPTIONS = tuple(JobOptions.__annotations__)
 
 
 class Handler:
-    """Job that this process can run."""
+    """Job that this process knows. `has_code`: its workers may run it; else it is external, or a pipeline."""
 
-    __slots__ = ("call", "definition", "fn", "is_async", "payload")
+    __slots__ = ("call", "definition", "fn", "has_code", "is_async", "isolation", "kind", "payload")
 
     def __init__(self, definition: JobDefinition, fn: Callable[..., Any], payload: PayloadType) -> None:
         self.definition = definition
@@ -85,7 +80,20 @@ class Handler:
         self.call = fn
         """Function wrapped in the app's middleware."""
         self.payload = payload
+        self.kind = kind_of(definition.kind)
+        self.has_code = _has_code(self.kind)
+        self.isolation = isolation_of(definition.isolation)
         self.is_async = inspect.iscoroutinefunction(fn)
+
+
+def _has_code(kind: JobKind | None) -> bool:
+    match kind:
+        case JobKind.PYTHON | JobKind.HTTP | JobKind.COMMAND:
+            return True
+        case JobKind.EXTERNAL | JobKind.PIPELINE | None:
+            return False
+        case _:
+            assert_never(kind)
 
 
 def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, Any]) -> Handler:
@@ -148,11 +156,19 @@ def defined(
     return definition
 
 
+class NewestHandlers(dict[str, Handler]):
+    """Handlers of each job's newest version, by the name of the job."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise UnknownJob(name, self)
+
+
 class Registry:
     """Handlers by job and version, and everything else that an application declares."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[int, Handler]] = {}
+        self.newest = NewestHandlers()
         self.schedules = Schedules()
         self.quotas: dict[str, Quota] = {}
         self.notifications = Notifications()
@@ -169,6 +185,7 @@ class Registry:
                 hint="give one of them another name, or a higher version",
             )
         versions[version] = handler
+        self.newest[name] = versions[max(versions)]
         handler.call = self._surroundings.put_around(handler.fn)
 
     def surround(self, around: Callable[..., Any]) -> None:
@@ -176,12 +193,6 @@ class Registry:
         self._surroundings.add(around)
         for handler in self.handlers():
             handler.call = self._surroundings.put_around(handler.fn)
-
-    def newest(self, name: str) -> Handler:
-        if name not in self._handlers:
-            raise UnknownJob(name, self._handlers)
-        versions = self._handlers[name]
-        return versions[max(versions)]
 
     def for_run(self, job: str, version: int) -> Handler | None:
         """Return the handler of the run's pinned version, else the next newer: newer code reads older payloads."""
@@ -207,17 +218,12 @@ class Registry:
         return [handler for versions in self._handlers.values() for handler in versions.values()]
 
     def queues(self) -> list[str]:
-        return sorted(
-            {"default"} | {definition.queue for definition in self.definitions() if definition.kind not in _NO_CODE}
-        )
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._handlers
+        return sorted({"default"} | {handler.definition.queue for handler in self.handlers() if handler.has_code})
 
 
 def _able(versions: Mapping[int, Handler]) -> dict[int, Handler]:
     """Return the versions that run here: one version may be external or a pipeline, and the next one not."""
-    return {version: handler for version, handler in versions.items() if handler.definition.kind not in _NO_CODE}
+    return {version: handler for version, handler in versions.items() if handler.has_code}
 
 
 def _limits(options: Mapping[str, Any]) -> tuple[Limit, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
-from rota.core.jobs.pipelines import PIPELINE, PLACE, parts_of
+from rota.core.jobs.job import JobKind
+from rota.core.jobs.pipelines import PLACE, parts_of
 from rota.core.jobs.placeholders import payload_names
+from rota.core.jobs.unique import on_conflict_of, replaces
 from rota.core.progress.steps import StepDefinition
 from rota.errors import Invalid
 from rota.registry.data_jobs import SchemaPayload
@@ -23,7 +25,7 @@ def declare_pipeline(registry: Registry, name: str, items: object, options: Mapp
             raise Invalid(f"pipeline {name!r:.80} cannot have {option}", hint="declare it on the jobs of its parts")
     parts = parts_of(name, items)
     for part in parts:
-        if part.job in registry and registry.newest(part.job).definition.kind == PIPELINE:
+        if part.job in registry.newest and not _may_be_part(registry.newest[part.job].kind):
             raise Invalid(f"job {part.job!r} is a pipeline, and cannot be a part of {name!r}")
     for definition in registry.definitions():
         if any(part.job == name for part in definition.pipeline):
@@ -38,11 +40,21 @@ def declare_pipeline(registry: Registry, name: str, items: object, options: Mapp
     definition = declare(done_in_parts, type(None), {"description": "", **options, "name": name}).definition
     pipeline = msgspec.structs.replace(
         definition,
-        kind=PIPELINE,
+        kind=JobKind.PIPELINE.value,
         pipeline=parts,
         steps=tuple(StepDefinition(part.step, part.job) for part in parts),
         payload_schema=payload.schema(),
     )
-    if pipeline.unique is not None and pipeline.unique.on_conflict == "replace":
+    if pipeline.unique is not None and replaces(on_conflict_of(pipeline.unique.on_conflict)):
         raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
     return Handler(pipeline, done_in_parts, payload)
+
+
+def _may_be_part(kind: JobKind | None) -> bool:
+    match kind:
+        case JobKind.PYTHON | JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL:
+            return True
+        case JobKind.PIPELINE | None:
+            return False
+        case _:
+            assert_never(kind)

@@ -6,8 +6,9 @@ import importlib.util
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
+from rota.core.jobs.job import Isolation, isolation_of
 from rota.errors import Invalid
 from rota.values.durations import parse_duration
 from rota.values.sizes import format_size, parse_size
@@ -42,8 +43,14 @@ def memory_limit(options: Mapping[str, Any]) -> int | None:
 
 
 def _only_in_a_process(options: Mapping[str, Any], option: str) -> None:
-    if options.get("isolation", "thread") != "process":
-        raise Invalid(f"{option} needs a process of its own", hint='add isolation="process"')
+    isolation = isolation_of(options.get("isolation", Isolation.THREAD))
+    match isolation:
+        case Isolation.PROCESS:
+            pass
+        case Isolation.THREAD:
+            raise Invalid(f"{option} needs a process of its own", hint='add isolation="process"')
+        case _:
+            assert_never(isolation)
 
 
 def local_retries(value: object) -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
-from msgspec import inspect
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.ledger.audit import Event
@@ -19,8 +17,8 @@ from rota.core.schedules.preview import Fire
 from rota.core.schedules.schedule import Schedule, ScheduleFacts, define
 from rota.errors import RotaError
 from rota.remote.problems import ServerTrouble
-from rota.values.durations import parse_duration
 from rota.values.instants import micros_at
+from rota.verbs.wire import answer_in
 
 T = TypeVar("T")
 
@@ -32,7 +30,7 @@ def read(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _undecodable(error) from None
+        raise undecodable(error) from None
 
 
 def items(body: bytes, kind: type[T]) -> list[T]:
@@ -43,62 +41,15 @@ def items(body: bytes, kind: type[T]) -> list[T]:
 def value(plain: Any, kind: type[T]) -> T:
     """Convert a value whose type JSON alone does not tell: durations are texts such as `90s`."""
     try:
-        return msgspec.convert(_with_durations(_type_of(kind), plain), kind)
+        return answer_in(plain, kind)  # type: ignore[no-any-return]
     except (msgspec.ValidationError, RotaError) as error:
-        raise _undecodable(error) from None
+        raise undecodable(error) from None
 
 
-def _undecodable(error: Exception) -> ServerTrouble:
+def undecodable(error: Exception) -> ServerTrouble:
     """Build the error for a response that cannot be decoded."""
     hint = "check that the server and this program have the same version of rota"
     return ServerTrouble(f"the server's response cannot be decoded: {error}", hint=hint)
-
-
-def _type_of(kind: Any) -> inspect.Type:
-    return _inspected(kind)
-
-
-@cache
-def _inspected(kind: Any) -> inspect.Type:
-    return inspect.type_info(kind)
-
-
-def _with_durations(kind: inspect.Type, plain: Any) -> Any:
-    """Replace texts by timedeltas wherever the type has one."""
-    match kind:
-        case inspect.TimeDeltaType() if isinstance(plain, str):
-            return parse_duration(plain)
-        case inspect.StructType() if isinstance(plain, dict):
-            types = {field.encode_name: field.type for field in kind.fields}
-            return {name: _with_durations(types[name], item) if name in types else item for name, item in plain.items()}
-        case inspect.VarTupleType() | inspect.ListType() | inspect.CollectionType() if isinstance(plain, list):
-            return [_with_durations(kind.item_type, item) for item in plain]
-        case inspect.TupleType() if isinstance(plain, list):
-            return [_with_durations(*pair) for pair in zip(kind.item_types, plain, strict=False)]
-        case inspect.DictType() if isinstance(plain, dict):
-            return {name: _with_durations(kind.value_type, item) for name, item in plain.items()}
-        case inspect.UnionType():
-            return _with_durations(_member_of(kind.types, plain), plain)
-        case inspect.Metadata():
-            return _with_durations(kind.type, plain)
-        case _:
-            return plain
-
-
-def _member_of(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
-    """Return which type of a union the value has; structs differ by their tags."""
-    for kind in kinds:
-        match kind:
-            case inspect.StructType() if isinstance(plain, dict):
-                if kind.tag_field is None or plain.get(kind.tag_field) == kind.tag:
-                    return kind
-            case inspect.VarTupleType() | inspect.ListType() if isinstance(plain, list):
-                return kind
-            case inspect.DictType() if isinstance(plain, dict):
-                return kind
-            case inspect.TimeDeltaType() if isinstance(plain, str):
-                return kind
-    return inspect.AnyType()
 
 
 def event_of(plain: dict[str, Any]) -> Event:
@@ -140,5 +91,5 @@ def schedule_of(plain: Mapping[str, Any]) -> Schedule:
         job = JobDefinition(name=parsed.job)
         definition = define(job, parsed.trigger, parsed.options, name=facts.name, now=None)
     except (KeyError, TypeError, RotaError) as error:
-        raise _undecodable(error) from None
+        raise undecodable(error) from None
     return Schedule(definition=definition, **msgspec.structs.asdict(facts))

@@ -40,6 +40,7 @@ from rota.store.monitoring import gauges
 from rota.store.monitoring.changes import Watch
 from rota.store.monitoring.error_groups import ErrorGroupStore
 from rota.store.monitoring.monitoring_operations import MonitoringStore
+from rota.store.planning.due import PlanningStore
 from rota.store.progress.notes import NoteStore, keep_steps
 from rota.store.runs import cancel, enqueue, idempotency, read, report, waits
 from rota.store.runs.bulk import BulkStore
@@ -84,6 +85,7 @@ class Store:
         self.clock = database.clock
         self.new_id = new_id
         self.schedules = ScheduleStore(database, new_id)
+        self.planning = PlanningStore(database, new_id)
         self.ledger = LedgerStore(database, new_id)
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
@@ -130,11 +132,12 @@ class Store:
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
         """Enqueue runs, in the order given. Repeated with the same ids, after a lost answer, it gives the first one."""
-        quotas = any(run.scope_kind != GLOBAL.kind for run in runs) and await self.quotas.concern(runs)
+        scoped = {run.scope_kind for run in runs} - {GLOBAL.kind}
+        quotas = bool(scoped) and await self.quotas.exist()
         try:
             # A plain run takes no lock but that of its new rows: without a transaction around it, two round trips are
             # saved.
-            if not quotas and not any(run.is_special for run in runs):
+            if not quotas and not [run for run in runs if run.is_special]:
                 return await self.database.alone(lambda tx: enqueue.enqueue_plain(tx, runs))
             return await self.database.transact(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas))
         # The ids were sent before, and the answer got lost. In a transaction of its own: the failed one is undone.

@@ -9,6 +9,7 @@ from rota.api.http import connections
 from rota.api.operations import request as requests
 from rota.app import Rota
 from rota.server import Web, asgi, listen
+from tests.support.wait import PATIENCE
 
 HEAD = b"Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
 Address = tuple[str, int]
@@ -37,7 +38,7 @@ async def said(server: Address, *parts: bytes, eof: bool = False) -> bytes:
             await writer.drain()
         if eof:
             writer.write_eof()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while got := await reader.read(65_536):
                 heard += got
     except ConnectionError:
@@ -136,11 +137,11 @@ async def test_whoever_says_nothing_is_not_waited_for(server: Address, monkeypat
 async def test_a_slow_body_is_not_waited_for(server: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = b"POST /api/v1/runs HTTP/1.1\r\n" + HEAD + b"Content-Length: 500\r\n\r\n{"
     monkeypatch.setattr(requests, "_PATIENCE", 0.05)
-    monkeypatch.setattr(connections, "_BODY_WITHIN", 0.5)
     answer = await said(server, begun)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"body-too-slow" in answer
     monkeypatch.setattr(requests, "_PATIENCE", 60)
+    monkeypatch.setattr(connections, "_BODY_WITHIN", 0.5)
     assert await said(server, begun) == b""
     await assert_alive(server)
 
@@ -152,7 +153,7 @@ async def test_a_body_that_comes_in_pieces_is_read(server: Address) -> None:
     for piece in (b'{"job":', b'"none"', b" }"):
         await assert_alive(server)  # and so it has read what came before
         writer.write(piece)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         assert b"unknown-job" in await reader.read(-1)
     writer.close()
     chunked = head + b"Transfer-Encoding: chunked\r\n\r\n7\r\n" + b'{"job":' + b"\r\n"
@@ -200,7 +201,7 @@ async def test_a_stream_is_no_slow_request(server: Address, monkeypatch: pytest.
     monkeypatch.setattr(connections, "_BODY_WITHIN", 0.05)
     reader, writer = await asyncio.open_connection(*server)
     writer.write(b"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
     ended = asyncio.create_task(until_closed(reader))
     done, _ = await asyncio.wait([ended], timeout=0.3)

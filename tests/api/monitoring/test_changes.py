@@ -16,6 +16,7 @@ from rota.server import asgi
 from rota.store import Store, open_database
 from rota.testing.harness.manual_worker import HandWorker
 from tests.support.runs.runs import WORKER
+from tests.support.wait import PATIENCE
 
 Event = dict[str, Any]
 
@@ -82,7 +83,7 @@ class Listener:
         self._more.set()
 
     async def until(self, enough: Callable[[list[Event]], bool]) -> list[Event]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not enough(self.events):
                 self._more.clear()
                 await self._more.wait()

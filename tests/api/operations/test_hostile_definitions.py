@@ -12,11 +12,12 @@ from rota.api.alerts.notifications import NotificationBody, NotificationChanges
 from rota.api.external.external_claims import ClaimBody
 from rota.api.external.external_runs import FailBody, LogsBody, ProgressBody, StepBody
 from rota.api.jobs.bodies import NewJobBody
-from rota.api.limits.quotas import QuotaBody
 from rota.app import Rota
+from rota.client.limits.quotas import QuotasClient
 from rota.core.schedules.documents import KEYS
 from rota.server import asgi
 from tests.api.operations.test_hostile_values import JSON, WEIRD
+from tests.support.verbs import fields_of
 
 API = "/api/v1"
 NOBODY = "01a1e113-637e-7384-aa02-a556abf37a46"
@@ -27,7 +28,7 @@ PLACES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("POST", "/jobs", {"name": '"run"', "argv": '["ls"]'}, ("argv", "env", "cwd", "stdin", "retry_exit_codes")),
     ("POST", "/schedules", {"name": '"s"', "job": '"greet"', "every": '"1h"'}, KEYS),
     ("PUT", "/schedules/s", {"job": '"greet"', "cron": '"0 3 * * *"'}, KEYS),
-    ("PUT", "/quotas/tenant", {}, QuotaBody.__struct_fields__),
+    ("PUT", "/quotas/tenant", {}, fields_of(QuotasClient, "update")),
     ("PUT", "/expectations/job/greet", {}, ExpectationBody.__struct_fields__),
     ("POST", "/notifications", {"name": '"n"', "to": '"mailto:a@b.c"'}, NotificationBody.__struct_fields__),
     ("PATCH", "/notifications/n", {}, NotificationChanges.__struct_fields__),

@@ -258,7 +258,7 @@ async def test_an_ambiguous_prefix_is_a_conflict(http: httpx2.AsyncClient) -> No
 async def test_attempts_tell_how_it_went(app: Rota, http: httpx2.AsyncClient) -> None:
     run = (await http.post(RUNS, json={"job": "refuse"})).json()
     await app.start()
-    await (await app.connect()).wait(run["id"], "20s")
+    await (await app.connect()).wait(run["id"], "60s")
     await app.stop()
     ended = (await http.get(f"{RUNS}/{run['id']}")).json()
     (attempt,) = (await http.get(f"{RUNS}/{run['id']}/attempts")).json()["items"]

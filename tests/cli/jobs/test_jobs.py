@@ -44,7 +44,7 @@ async def work(url: str, *jobs: str) -> list[RunState]:
     """Run each job once, to its end."""
     async with app_on(url).running() as client:
         runs = [await client.enqueue(Order(job, {})) for job in jobs]
-        return [(await client.wait(run.id, "20s")).state for run in runs]
+        return [(await client.wait(run.id, "60s")).state for run in runs]
 
 
 @pytest.fixture

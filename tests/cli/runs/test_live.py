@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from rota import Order
 from tests.cli.runs.test_long_runs import at_work
 from tests.cli.terminal.test_terminal import rest_of
+from tests.support.wait import PATIENCE
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 UP = "\x1b[1A"
@@ -30,7 +31,7 @@ class Terminal:
         self.end = end
 
     async def until(self, words: str) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while words not in self.shown:
                 self.shown += (await asyncio.to_thread(os.read, self.end, 65536)).decode(errors="replace")
         return self.shown

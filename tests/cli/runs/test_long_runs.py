@@ -23,6 +23,7 @@ from rota.core.progress.notes import LogLine
 from rota.errors import SchemaOutdated, Unavailable
 from rota.store import Store, open_database
 from tests.cli.runs.test_runs import process
+from tests.support.wait import PATIENCE
 
 TITLE = "\x1b]0;a new title\x07"
 
@@ -70,7 +71,7 @@ class Crawling:
     async def has_ended(self, *, broken: bool = False) -> str:
         self.go_on.set()
         id = await self.enqueue(broken=broken)
-        await self.client.wait(id, "20s")
+        await self.client.wait(id, "60s")
         return id
 
     async def rota(self, *arguments: str, shell: str | None = None) -> Any:
@@ -101,7 +102,7 @@ async def started(*arguments: str, url: str) -> asyncio.subprocess.Process:
 
 async def line_with(child: asyncio.subprocess.Process, words: str) -> str:
     assert child.stdout
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while words not in (line := (await child.stdout.readline()).decode()):
             assert line, f"it ended before it said {words!r}"
     return line
@@ -162,7 +163,7 @@ async def test_a_reader_that_goes_away_ends_it_quietly(sqlite_url: str, command:
         assert child.stdout
         transport = child._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
         transport.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             assert await child.wait() == (141 if command == ["watch"] else 0)
         assert child.stderr
         assert await child.stderr.read() == b""

@@ -34,7 +34,7 @@ def run_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     async def fail_once() -> str:
         async with app.running() as client:
             enqueued = await client.enqueue(Order("boom", {}))
-            return (await client.wait(enqueued.id, "20s")).id
+            return (await client.wait(enqueued.id, "60s")).id
 
     return asyncio.run(fail_once())
 

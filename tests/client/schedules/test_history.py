@@ -20,7 +20,7 @@ async def test_told_verified_explained_and_made_up_for() -> None:
         await schedules.create("s", "work", every("10m"), catch_up="none")
         start = harness.clock.now()
         harness.clock.advance("1h")
-        await harness.store.schedules.plan(10, {})
+        await harness.store.planning.plan(10, {})
         assert [(one.kind, one.count) for one in await schedules.occurrences("s")] == [("missed", 5), ("ran", 1)]
         assert (await schedules.verify("s")).ok
         assert (await schedules.explain("s", start + HOUR / 2)).verdict == "missed"

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota.core.calendar.zones import DAY, LAST_SECOND, Transition, tzdata_version, zone, zone_names
+from rota.core.calendar.zones import DAY, LAST_SECOND, TZDATA_VERSION, Transition, zone, zone_names
 from rota.errors import BadTrigger
 
 HOUR = 3_600
@@ -164,6 +164,6 @@ def test_a_zone_is_read_once() -> None:
 
 
 def test_the_version_is_a_release_of_the_database() -> None:
-    year, letter = tzdata_version()[:4], tzdata_version()[4:]
+    year, letter = TZDATA_VERSION[:4], TZDATA_VERSION[4:]
     assert 2020 <= int(year) <= 2100
     assert letter.isalpha()

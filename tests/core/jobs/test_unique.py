@@ -104,6 +104,8 @@ def test_misspelt_parts_are_named() -> None:
     with pytest.raises(Invalid, match="did you mean 'replace'"):
         unique_of({"on_conflict": "replaced"})
     with pytest.raises(Invalid, match="did you mean 'reject'"):
-        Unique(on_conflict="rejct")
+        unique_of(Unique(on_conflict="rejct"))
+    with pytest.raises(Invalid, match="means nothing"):
+        unique_of(Unique(on_conflict="reject", clear=("failed",)))
     with pytest.raises(BadDuration):
         unique_of({"period": 60})

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.calendar.rules import Rule
 from rota.core.calendar.triggers import Trigger, after, cron, every
-from rota.core.ledger.backfill import MissingPlanTime, choose, cut, cut_all
+from rota.core.ledger.backfill import MissingPlanTime, Ran, choose, cut, cut_all
 from rota.core.ledger.compact import joined, short_reason
 from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PlannedRun, occurrences, place_after, resting
 from rota.core.ledger.verify import (
@@ -234,14 +234,14 @@ def test_choosing_what_to_backfill() -> None:
     runs = [run(3, covers=1), run(4, state="failed"), run(5, state="skipped"), run(6, state="queued")]
     ranges = [missed(7, 7), missed(1, 7, GLOBAL, "pruned", count=1)]
 
-    def chosen(ran: str, **newest: str) -> tuple[list[int], int, int]:
+    def chosen(ran: Ran, **newest: str) -> tuple[list[int], int, int]:
         found = choose(plan_times, [GLOBAL], runs, newest, ranges, ran)
         return [one.plan_time // MINUTE for one in found.missing], found.already, found.known
 
-    assert chosen("none") == ([7, 8], 5, 1)
-    assert chosen("failed") == ([4, 5, 7, 8], 3, 1)
-    assert chosen("failed", global4="succeeded") == ([5, 7, 8], 4, 1)
-    assert chosen("all") == ([3, 4, 5, 7, 8], 2, 1)
+    assert chosen(Ran.NONE) == ([7, 8], 5, 1)
+    assert chosen(Ran.FAILED) == ([4, 5, 7, 8], 3, 1)
+    assert chosen(Ran.FAILED, global4="succeeded") == ([5, 7, 8], 4, 1)
+    assert chosen(Ran.ALL) == ([3, 4, 5, 7, 8], 2, 1)
 
 
 def test_cutting_a_range() -> None:

@@ -2,10 +2,24 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.limits.limits import Admit, Candidate, Gate, Limit, Rejection, admission, hand_out, limit_of, limits_of
+from rota.core.limits.limits import (
+    Admit,
+    Candidate,
+    Gate,
+    Limit,
+    Rejection,
+    WhenFull,
+    admission,
+    gate_under,
+    hand_out,
+    limit_of,
+    limits_of,
+    when_full_of,
+)
 from rota.core.runs.options import check_limits, gates_of, new_run
 from rota.errors import Invalid
 from rota.values.scope import GLOBAL, Scope
@@ -52,6 +66,26 @@ def test_what_is_refused(written: object, told: str) -> None:
         limit_of(written)
 
 
+@pytest.mark.parametrize("limit", [Limit(max=1, when_full="skp"), Limit(max=1, when_full="skip", max_queued=1)])
+def test_what_is_refused_of_a_value(limit: Limit) -> None:
+    with pytest.raises(Invalid):
+        limit_of(limit)
+
+
+@pytest.mark.parametrize("more", [{}, {"max_queued": 3}, {"per": "PT60S"}])
+def test_a_stored_mode_of_a_newer_program_lets_runs_wait(more: dict[str, object]) -> None:
+    text = msgspec.json.encode({"max": 2, "when_full": "defer", **more})
+    limit = msgspec.json.decode(text, type=Limit)
+    assert msgspec.json.decode(msgspec.json.encode(limit))["when_full"] == "defer"
+    assert gate_under("k", limit).when_full is WhenFull.QUEUE
+    assert limit.decides == ("max_queued" in more)
+
+
+@pytest.mark.parametrize("mode", WhenFull)
+def test_a_stored_mode_is_what_it_says(mode: WhenFull) -> None:
+    assert when_full_of(mode.value) is mode
+
+
 def job(*limits: Limit) -> JobDefinition:
     return JobDefinition(name="work", limits=limits)
 
@@ -94,8 +128,9 @@ def test_the_limit_of_the_whole_job_can_be_left_out() -> None:
     assert keys(job(Limit(max=5)), unlimited=True) == []
 
 
-QUEUE, SKIP, REJECT = Gate("k", 2), Gate("k", 2, "skip"), Gate("k", 2, "reject")
-OLDEST, SHORT = Gate("k", 2, "cancel_oldest"), Gate("k", 2, "queue", 3)
+QUEUE, SKIP, REJECT = Gate("k", 2), Gate("k", 2, WhenFull.SKIP), Gate("k", 2, WhenFull.REJECT)
+OLDEST, SHORT = Gate("k", 2, WhenFull.CANCEL_OLDEST), Gate("k", 2, WhenFull.QUEUE, 3)
+WIDE = Gate("wide", 9, WhenFull.SKIP)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +147,8 @@ OLDEST, SHORT = Gate("k", 2, "cancel_oldest"), Gate("k", 2, "queue", 3)
         ([OLDEST], {"k": 1}, Admit()),
         ([OLDEST], {"k": 2}, Admit((("k", 1),))),
         ([OLDEST], {"k": 4}, Admit((("k", 3),))),
-        ([OLDEST, Gate("wide", 9, "skip")], {"k": 2, "wide": 9}, Rejection(Gate("wide", 9, "skip"), refused=False)),
-        ([OLDEST, Gate("wide", 1, "cancel_oldest")], {"k": 2, "wide": 2}, Admit((("k", 1), ("wide", 2)))),
+        ([OLDEST, WIDE], {"k": 2, "wide": 9}, Rejection(WIDE, refused=False)),
+        ([OLDEST, Gate("wide", 1, WhenFull.CANCEL_OLDEST)], {"k": 2, "wide": 2}, Admit((("k", 1), ("wide", 2)))),
     ],
 )
 def test_who_is_admitted(gates: list[Gate], live: dict[str, int], decision: Admit | Rejection) -> None:
@@ -180,7 +215,7 @@ def test_two_rates_of_the_same_runs_have_different_periods() -> None:
 
 
 def test_a_full_rate_says_so() -> None:
-    gate = Gate("rate:job:work", 2, "queue", 1, 60_000_000)
+    gate = Gate("rate:job:work", 2, WhenFull.QUEUE, 1, 60_000_000)
     turn = admission([gate], {"rate:job:work": 3})
     assert isinstance(turn, Rejection)
     assert turn.reason == "limit 'rate:job:work' is full: 2 per 1m and 1 waiting"

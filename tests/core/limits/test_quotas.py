@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.core.limits.limits import UNLIMITED, Admit, Gate, Rejection, admission, is_quota, narrowest_first
+from rota.core.limits.limits import UNLIMITED, Admit, Gate, Rejection, WhenFull, admission, is_quota, narrowest_first
 from rota.core.limits.quotas import QuotaOf, checked_place, described, prefixes, quota_of, scope_of_key
 from rota.errors import Invalid, RotaError
 from rota.values.scope import Scope
@@ -16,13 +16,13 @@ RATE, PLAIN = "rate:quota:tenant/42", "quota:tenant/42"
     ("written", "gates"),
     [
         ({"max_concurrency": 5}, [Gate(PLAIN, 5)]),
-        ({"max_concurrency": 5, "max_queued": 2}, [Gate(PLAIN, 5, "queue", 2)]),
-        ({"max_queued": 2}, [Gate(PLAIN, UNLIMITED, "queue", 2)]),
-        ({"rate": (9, "1h")}, [Gate(RATE, 9, "queue", None, HOUR)]),
-        ({"rate": "9/1h", "max_queued": 2}, [Gate(RATE, 9, "queue", 2, HOUR)]),
+        ({"max_concurrency": 5, "max_queued": 2}, [Gate(PLAIN, 5, WhenFull.QUEUE, 2)]),
+        ({"max_queued": 2}, [Gate(PLAIN, UNLIMITED, WhenFull.QUEUE, 2)]),
+        ({"rate": (9, "1h")}, [Gate(RATE, 9, WhenFull.QUEUE, None, HOUR)]),
+        ({"rate": "9/1h", "max_queued": 2}, [Gate(RATE, 9, WhenFull.QUEUE, 2, HOUR)]),
         (
             {"max_concurrency": 5, "rate": "9 per 1h", "max_queued": 2},
-            [Gate(RATE, 9, "queue", None, HOUR), Gate(PLAIN, 5, "queue", 2)],
+            [Gate(RATE, 9, WhenFull.QUEUE, None, HOUR), Gate(PLAIN, 5, WhenFull.QUEUE, 2)],
         ),
     ],
 )

@@ -8,14 +8,14 @@ import pytest
 from rota.core.calendar.triggers import after, cron, every
 from rota.core.jobs.job import JobDefinition
 from rota.core.monitoring.counters import HOUR
-from rota.core.monitoring.timeline import MOST_FIRES, Asked, Bar, Upcoming, asked_of, overlap, timeline_of
+from rota.core.monitoring.timeline import MOST_FIRES, Asked, Bar, Grouping, Upcoming, asked_of, overlap, timeline_of
 from rota.core.schedules.schedule import ScheduleDefinition, define
 from rota.errors import Invalid
 from rota.values.instants import instant
 
 NOW = 1_750_000_000_000_000 // HOUR * HOUR
 SECOND = 1_000_000
-ASKED = Asked(NOW - HOUR, NOW, "schedule", 500)
+ASKED = Asked(NOW - HOUR, NOW, Grouping.SCHEDULE, 500)
 
 
 def bar(no: int, start: int = 0, end: int | None = 1, schedule: str | None = "s", worker: str = "w@1") -> Bar:
@@ -39,7 +39,7 @@ def test_lanes_by_name_and_attempts_the_newest_first() -> None:
 
 @pytest.mark.parametrize(("by", "lanes"), [("job", ["work"]), ("worker", ["w@1", "w@2"]), ("queue", ["default"])])
 def test_other_lanes(by: str, lanes: list[str]) -> None:
-    asked = msgspec.structs.replace(ASKED, by=by)
+    asked = msgspec.structs.replace(ASKED, by=Grouping(by))
     found = timeline_of(asked, [bar(1), bar(2, worker="w@2", schedule=None)], [], more=False)
     assert [lane.name for lane in found.lanes] == lanes
 
@@ -80,10 +80,10 @@ def test_what_is_to_come() -> None:
     asked = msgspec.structs.replace(ASKED, to_at=NOW + HOUR // 2)
     (lane,) = timeline_of(asked, [], [upcoming("s")], more=False).lanes
     assert lane.coming == [instant(NOW + minute * 60 * SECOND) for minute in (10, 20, 30)]
-    by_job = msgspec.structs.replace(asked, by="job")
+    by_job = msgspec.structs.replace(asked, by=Grouping.JOB)
     (lane,) = timeline_of(by_job, [], [upcoming("s"), upcoming("t")], more=False).lanes
     assert (lane.name, len(lane.coming)) == ("work", 6)
-    assert timeline_of(msgspec.structs.replace(asked, by="queue"), [], [upcoming("s")], more=False).lanes == []
+    assert timeline_of(msgspec.structs.replace(asked, by=Grouping.QUEUE), [], [upcoming("s")], more=False).lanes == []
     assert timeline_of(ASKED, [], [upcoming("s")], more=False).lanes == []
 
 
@@ -99,7 +99,7 @@ def test_no_more_is_to_come_than_there_will_be() -> None:
 
 
 def test_what_is_to_come_in_a_time_that_has_not_begun() -> None:
-    asked = Asked(NOW + 24 * HOUR, NOW + 25 * HOUR - 1, "schedule", 500)
+    asked = Asked(NOW + 24 * HOUR, NOW + 25 * HOUR - 1, Grouping.SCHEDULE, 500)
     (lane,) = timeline_of(asked, [], [upcoming("s")], more=False).lanes
     assert lane.coming == [instant(asked.from_at + minute * 60 * SECOND) for minute in range(0, 60, 10)]
     before = 24 * 6 - 1  # plan times from the next one until then
@@ -120,7 +120,7 @@ def test_of_a_zone_that_is_not_known_here_only_the_next_is_told() -> None:
 
 
 def test_what_is_asked_is_checked() -> None:
-    assert asked_of(None, None, "job", 500, NOW) == Asked(NOW - HOUR, NOW, "job", 500)
+    assert asked_of(None, None, "job", 500, NOW) == Asked(NOW - HOUR, NOW, Grouping.JOB, 500)
     for wrong in ({"by": "colour"}, {"limit": 0}, {"limit": 5_001}):
         with pytest.raises(Invalid):
             asked_of(None, None, **{"by": "job", "limit": 5, "now": NOW, **wrong})  # type: ignore[arg-type]

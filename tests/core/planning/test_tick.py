@@ -3,7 +3,7 @@
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from time import perf_counter
+from time import process_time
 from typing import Any
 from unittest.mock import patch
 
@@ -297,7 +297,7 @@ def test_the_end_of_a_run_names_a_whole_second(ended_at: int, expected: int) -> 
 
 @pytest.mark.parametrize("policy", ["none", "latest", "all", {"mode": "all", "keep": 10, "window": "36500d"}])
 def test_a_virtual_year_of_outage_is_decided_in_milliseconds(policy: Any) -> None:
-    """Check two bounds: that of time is for a busy machine, that of calls holds anywhere."""
+    """Check two bounds: that of processor time, and that of calls, which holds anywhere."""
     catch_up = catch_up_of(policy)
     times = Steady()
     counted = standing(times, cursor=NOON, catch_up=catch_up, overlap=Overlap(mode=OverlapMode.QUEUE_ALL))
@@ -308,9 +308,9 @@ def test_a_virtual_year_of_outage_is_decided_in_milliseconds(policy: Any) -> Non
         job="tick", rule=Rule(trigger=cron("* * * * * *", "America/New_York")), catch_up=catch_up
     )
     real = ScheduleState("s1", "tick", definition, NOON, NOON + SECOND)
-    began = perf_counter()
+    began = process_time()
     assert planned_at(real, NOON + 365 * DAY).cursor == done.cursor
-    assert perf_counter() - began < 1
+    assert process_time() - began < 1
 
 
 spans = st.integers(1, 200).map(lambda n: timedelta(seconds=n))

@@ -96,6 +96,6 @@ def test_an_old_error_has_none() -> None:
 
 @pytest.mark.parametrize("sign", ["'", '"', "/", "a", "1", "a1", "@", "a@", "0x", "://", "-", "a-1", "/a", "\\", "\n"])
 def test_no_message_takes_long(sign: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     lasting(sign * 100_000)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5

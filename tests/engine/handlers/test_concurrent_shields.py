@@ -127,7 +127,7 @@ async def test_whatever_else_goes_on_is_interrupted_when_such_a_step_is_refused(
     either.app.job(steps=SHIELDED, cancel_grace=timedelta(milliseconds=30))(work)
     run = await either.enqueue("work")
     # The worker has not heard of the cancel yet: the step is the first to.
-    worker = await working(either, heartbeat=timedelta(seconds=10), poll=timedelta(seconds=60))
+    worker = await working(either, deaf=True)
     await until(reached.is_set)
     await either.cancel(run)
     go_on.set()

@@ -19,7 +19,7 @@ from tests.engine.handlers.test_steps import states_of
 from tests.support.databases.unreliable_store import ShakyNotes, ShakyStore
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import AT_ONCE, Working
-from tests.support.wait import round_trips, until
+from tests.support.wait import PATIENCE, round_trips, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -56,8 +56,10 @@ class SlowRecords(ShakyNotes):
 @pytest.mark.parametrize("cancelable", [True, False])
 @pytest.mark.parametrize("ending", ["stop", "timeout"])
 async def test_a_record_on_its_way_arrives_although_the_attempt_is_interrupted(
-    either: Harness, working: Start, cancelable: bool, ending: str
+    either: Harness, working: Start, monkeypatch: pytest.MonkeyPatch, cancelable: bool, ending: str
 ) -> None:
+    monkeypatch.setattr("rota.engine.worker.worker._LAST_REPORTS", PATIENCE)
+    monkeypatch.setattr("rota.engine.worker.reporter._PATIENCE", PATIENCE)
     store = ShakyStore(either.store)
     records = store.notes = SlowRecords(store)
     charged: list[int] = []
@@ -69,7 +71,7 @@ async def test_a_record_on_its_way_arrives_although_the_attempt_is_interrupted(
     async def pay(ctx: Context) -> int:
         return await ctx.step("charge", charge)
 
-    limit = "50ms" if ending == "timeout" else "1h"
+    limit = "1s" if ending == "timeout" else "1h"  # not before the record is on its way
     either.app.job(steps=[{"id": "charge", "cancelable": cancelable}], timeout=limit, backoff="0s", max_attempts=2)(pay)
     run = await either.enqueue("pay")
     worker = await working(either, store=store)
@@ -122,7 +124,7 @@ async def test_a_coroutine_that_resists_keeps_its_slot_whatever_it_did_before(ha
             with contextlib.suppress(asyncio.CancelledError):
                 await leave.wait()
 
-    harness.app.job(max_attempts=1, timeout="50ms", cancel_grace="50ms")(crawl)
+    harness.app.job(max_attempts=1, timeout="1s", cancel_grace="50ms")(crawl)  # after the step
     run = await harness.enqueue("crawl")
     worker = await working(harness, concurrency=1)
     await worker.has_state(run, RunState.TIMED_OUT)
@@ -173,7 +175,7 @@ async def test_a_function_that_takes_too_long_in_a_process_is_killed(harness: Ha
         isolated_jobs.slow_function
     )
     run = await harness.enqueue("slow_function")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await harness.drain()
     late = await harness.run(run)
     assert late.state is RunState.TIMED_OUT

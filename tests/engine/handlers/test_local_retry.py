@@ -15,7 +15,7 @@ from rota import Context, Fail, Outcome, Retry, RunState, Snooze
 from rota.testing import Harness
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import Working
-from tests.support.wait import until
+from tests.support.wait import PATIENCE, until
 
 Start = Callable[..., Awaitable[Working]]
 
@@ -116,13 +116,13 @@ async def test_a_process_that_dies_is_not_repeated(harness: Harness, working: St
 async def test_one_timeout_covers_all_calls(harness: Harness, working: Start) -> None:
     calls = 0
 
-    @harness.app.job(local_retries=20, timeout="250ms", max_attempts=1)
+    @harness.app.job(local_retries=20, timeout="1s", max_attempts=1)
     async def slow() -> None:
         nonlocal calls
         calls += 1
         if calls > 5:  # each takes less than the timeout, all of them together more
             began = time.monotonic()
-            await until(lambda: time.monotonic() - began > 0.05)
+            await until(lambda: time.monotonic() - began > 0.2)
         raise LookupError("again")
 
     run = await harness.enqueue(slow)
@@ -141,7 +141,7 @@ async def test_what_is_asked_to_stop_is_not_repeated(harness: Harness, working: 
         nonlocal calls
         calls += 1
         begun.set()
-        release.wait(10)
+        release.wait(PATIENCE)
         raise LookupError("interrupted")
 
     run = await harness.enqueue(stubborn)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import timedelta
 
 import pytest
 
@@ -275,10 +274,10 @@ async def test_notes_under_a_lost_lease_are_refused_and_stop_the_attempt(either:
 
     either.app.job(crawl)
     run = await either.enqueue("crawl")
-    worker = await working(either, heartbeat=timedelta(seconds=8), poll=timedelta(seconds=8))
+    worker = await working(either, deaf=True)
     await until(reached.is_set)
     await either.client.pause_queue("default")
-    either.clock.advance(either.lease + SECOND)
+    either.clock.advance(worker.config.lease + SECOND)
     await either.reaper.step()
     go_on.set()
     await until(stopped.is_set)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
 import pytest
 
@@ -20,7 +19,6 @@ from tests.support.wait import forever, until
 
 Start = Callable[..., Awaitable[Working]]
 
-RARELY = timedelta(seconds=8)
 BOTH: list[StepOption] = [{"id": "a", "cancelable": False}, {"id": "b", "cancelable": False}]
 
 
@@ -56,7 +54,7 @@ async def test_one_that_is_refused_leaves_the_others_up(either: Harness, working
 
     either.app.job(steps=BOTH, cancel_grace="1s")(pay)
     run = await either.enqueue("pay")
-    worker = await working(either, heartbeat=RARELY, poll=RARELY)
+    worker = await working(either, deaf=True)
     await until(reached.is_set)
     await either.cancel(run)
     asked.set()
@@ -134,7 +132,7 @@ async def test_one_that_its_own_handler_interrupts_takes_it_down(
 
     either.app.job(steps=BOTH, cancel_grace="1s")(pay)
     run = await either.enqueue("pay")
-    worker = await working(either, heartbeat=RARELY, poll=RARELY)  # it does not hear of the cancel: the reaper must act
+    worker = await working(either, deaf=True)  # it does not hear of the cancel: the reaper must act
     await until(went_on.is_set)
 
     async def are_down() -> bool:
@@ -202,7 +200,7 @@ async def test_a_handler_that_swallows_the_refusal_is_interrupted(either: Harnes
 
     either.app.job(steps=BOTH, cancel_grace="90ms")(pay)
     run = await either.enqueue("pay")
-    worker = await working(either, heartbeat=RARELY, poll=RARELY)  # only the refusal tells it of the cancel
+    worker = await working(either, deaf=True)  # only the refusal tells it of the cancel
     await until(reached.is_set)
     await either.cancel(run)
     asked.set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -235,10 +234,10 @@ async def test_a_step_of_a_lost_attempt_is_refused(either: Harness, working: Sta
 
     either.app.job(crawl)
     run = await either.enqueue("crawl")
-    stopped = await working(either, heartbeat=timedelta(seconds=5), poll=timedelta(seconds=5))
+    stopped = await working(either, deaf=True)
     await until(reached.is_set)
     await either.client.pause_queue("default")  # or this worker itself claims it anew, and so hears of it
-    either.clock.advance(either.lease + SECOND)
+    either.clock.advance(stopped.config.lease + SECOND)
     await either.reaper.step()
     go_on.set()
     await until(lambda: bool(errors))
@@ -369,7 +368,7 @@ async def test_such_a_step_does_not_begin_once_the_run_is_cancelled(either: Harn
     either.app.job(steps=[{"id": "transfer", "cancelable": False}])(pay)
     run = await either.enqueue("pay")
     # The worker has not heard of the cancel yet: the database says no.
-    worker = await working(either, heartbeat=timedelta(seconds=5), poll=timedelta(seconds=5))
+    worker = await working(either, deaf=True)
     await until(reached.is_set)
     await either.cancel(run)
     go_on.set()

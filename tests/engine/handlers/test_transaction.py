@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
 import pytest
 
@@ -120,10 +119,10 @@ async def test_with_a_stale_fence_neither_is_committed(books: Harness, working: 
 
     books.app.job(pay)
     run = await books.enqueue("pay")
-    worker = await working(books, heartbeat=timedelta(seconds=8), poll=timedelta(seconds=8))
+    worker = await working(books, deaf=True)
     await until(reached.is_set)
     await books.client.pause_queue("default")
-    books.clock.advance(books.lease + SECOND)
+    books.clock.advance(worker.config.lease + SECOND)
     await books.reaper.step()
     go_on.set()
     await until(lambda: bool(errors))
@@ -205,7 +204,7 @@ async def test_after_the_end_the_handler_may_go_on(books: Harness, working: Star
 
     books.app.job(pay)
     run = await books.enqueue("pay")
-    worker = await working(books, heartbeat=timedelta(seconds=8), poll=timedelta(seconds=8))
+    worker = await working(books, deaf=True)
     await until(ended.is_set)
     await worker.worker._note_buffer.flush()
     beat = await Heartbeat(books.store, worker.worker.info, worker.worker.held, books.lease).step()

@@ -194,14 +194,12 @@ async def test_the_usual_timeout_is_ten_seconds(harness: Harness) -> None:
 async def test_a_cancel_interrupts_at_once(
     harness: Harness, server: HostileServer, working: Callable[..., Awaitable[Working]]
 ) -> None:
-    harness.app.http_job("ping", url=f"{server.url}/loris", timeout="1h")
+    harness.app.http_job("ping", url=f"{server.url}/loris", timeout="1h", cancel_grace="1h")
     run = await harness.enqueue("ping")
     worker = await working(harness)
     await worker.has_state(run, RunState.RUNNING)
-    begins = time.monotonic()
     await harness.cancel(run)
-    await worker.has_state(run, RunState.CANCELLED)
-    assert time.monotonic() - begins < 3
+    await worker.has_state(run, RunState.CANCELLED)  # long before its timeout and its grace
 
 
 async def test_connections_are_used_again(harness: Harness, server: HostileServer) -> None:

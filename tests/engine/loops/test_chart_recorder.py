@@ -197,7 +197,7 @@ async def test_an_engine_keeps_what_its_worker_did(harness: Harness) -> None:
 
     async with harness.app.running():
         run = await quick.aenqueue()
-        await (await harness.app.connect()).wait(run.id, "10s")
+        await (await harness.app.connect()).wait(run.id, "60s")
     rows = {source: row for (span, _, source), row in (await counted(harness)).items() if span == 60 and source}
     (row,) = rows.values()
     assert row.runs == {"succeeded": 1}

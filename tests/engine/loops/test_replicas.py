@@ -692,7 +692,7 @@ async def test_two_processes_do_it_together(database_url: str) -> None:
         declare(app, f"web-{place}")
     async with apps[0].running(name="web-0") as client, apps[1].running(name="web-1"):
         run = await client.enqueue(Order("install", {}))
-        ended = await client.wait(run.id, "20s")
+        ended = await client.wait(run.id, "60s")
     assert ended.result == {"replicas": {"web-0": "web-0", "web-1": "web-1"}}
     assert sorted(done) == ["web-0", "web-1"]
 

@@ -233,7 +233,7 @@ async def test_plan_times_that_a_limit_or_a_key_does_not_let_be(harness: Harness
     }
     for name, own in options.items():
         await harness.declare(name, **own)
-        job = harness.app.registry.newest(name).definition
+        job = harness.app.registry.newest[name].definition
         await make_schedule(harness.store, name, every("1m" if name == "full" else "2m"), job=job, overlap="allow")
     for _ in range(4):
         harness.clock.advance("1m")

@@ -33,6 +33,7 @@ from rota.store import new_id
 from rota.testing import Harness
 from tests.support.runs.audit_trails import trail, words
 from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import PATIENCE
 
 SECOND = timedelta(seconds=1)
 SCHEMA = {"type": "object", "properties": {"image": {"type": "string"}}, "required": ["image"]}
@@ -178,17 +179,16 @@ async def test_neither_those_under_limits_nor_the_others_wait_for_ever(either: H
 
 async def test_a_claim_waits_until_something_comes(either: Harness) -> None:
     await declare(either)
-    waiting = asyncio.create_task(either.client.external.claim("a", wait="20s"))
+    waiting = asyncio.create_task(either.client.external.claim("a", wait="30s"))
     await asyncio.sleep(0)
     run_id = await put(either)
-    async with asyncio.timeout(10):
-        (found,) = await waiting
+    (found,) = await waiting
     assert found.run_id == run_id
 
 
 async def test_a_claim_does_not_wait_longer_than_it_was_asked_to(harness: Harness) -> None:
     await declare(harness)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert await harness.client.external.claim("a", wait="50ms") == []
 
 

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from rota import Context, LeaseLost, Outcome, RunState
-from rota.engine.worker.heartbeat import Beat, HeartbeatThread
+from rota.engine.worker.heartbeat import Beat, HeartbeatThread, next_patience
 from rota.store import Extended
 from rota.testing import Harness
 from tests.support.runs.real_worker import SECOND, Working
@@ -21,6 +21,7 @@ from tests.support.wait import PATIENCE, until, wait_for
 Start = Callable[..., Awaitable[Working]]
 
 RARELY = timedelta(seconds=10)
+SHORT = timedelta(milliseconds=50)
 
 
 class Leases:
@@ -150,9 +151,35 @@ async def test_an_answer_that_never_comes_does_not_end_them(harness: Harness, mo
     monkeypatch.setattr(harness.store, "extend", extend)
     monkeypatch.setattr(harness.store, "twin", lambda: harness.store)
     info = harness.worker().info
-    short = timedelta(milliseconds=50)
-    heartbeat, answered = HeartbeatThread(harness.store, info, {}, SECOND, short), list[Beat]()
+    heartbeat, answered = HeartbeatThread(harness.store, info, {}, SECOND, SHORT), list[Beat]()
     heartbeat.start(answered.append)
     await until(lambda: bool(answered))
     await heartbeat.stop()
     assert len(beats) > 1
+
+
+async def test_an_answer_that_takes_longer_than_an_interval_comes(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow database: to give up after every interval would be to renew no lease at all."""
+
+    async def extend(*_: object) -> Extended:
+        asked_at = time.monotonic()
+        await until(lambda: time.monotonic() - asked_at > 4 * SHORT.total_seconds())
+        return Extended(set(), set())
+
+    monkeypatch.setattr(harness.store, "extend", extend)
+    monkeypatch.setattr(harness.store, "twin", lambda: harness.store)
+    heartbeat, answered = HeartbeatThread(harness.store, harness.worker().info, {}, 600 * SHORT, SHORT), list[Beat]()
+    heartbeat.start(answered.append)
+    await until(lambda: bool(answered))
+    await heartbeat.stop()
+
+
+@pytest.mark.parametrize(
+    ("spent", "interval", "lease", "patience"),
+    [(0.05, 0.05, 30, 0.1), (8, 0.05, 30, 10), (0.01, 0.05, 30, 0.05), (10, 10, 30, 10), (1.6, 1.6, 6, 2)],
+)
+def test_three_attempts_fit_into_a_lease(spent: float, interval: float, lease: float, patience: float) -> None:
+    assert next_patience(spent, interval, lease) == patience
+    assert 3 * patience <= lease

@@ -77,7 +77,7 @@ class Latency:
         if not 0 <= seen.run_at - seen.plan_time - int(delay * 1e6) <= _JITTER:
             yield "P2", f"to be run {(seen.run_at - seen.plan_time) / 1e6:.3f}s after its plan time, not {delay:g}s"
         late = (change.now - (seen.covers_from or seen.plan_time)) / 1e6 - delay
-        if change.op in ("ScheduleStore.plan", "quieten") and late > LATE and self._is_calm(late + SETTLED):
+        if change.op in ("PlanningStore.plan", "quieten") and late > LATE and self._is_calm(late + SETTLED):
             yield "P19", f"planned {late:.3f}s late, though nothing was in the way"
 
     def _follows(self, seen: Seen) -> Iterator[Finding]:

@@ -114,7 +114,7 @@ class Lanes:
         seen = change.after
         if change.before is not None or seen is None or seen.plan_time is None or seen.schedule_id is None:
             return
-        if change.op not in ("ScheduleStore.plan", "quieten"):  # whoever catches up by hand wants them all
+        if change.op not in ("PlanningStore.plan", "quieten"):  # whoever catches up by hand wants them all
             return
         name, definition = self._schedule(seen.schedule_id)
         if seen.backfilled or seen.retry_of or name not in self._steady or _is_limited(definition):

@@ -23,7 +23,7 @@ from tests.simulation.script.entries import (
 
 CREATED = "client ScheduleStore.create"
 CHANGED = "ScheduleStore._changing"
-PLANNED = "engine ScheduleStore.plan"
+PLANNED = "engine PlanningStore.plan"
 CLAIMED = "engine Store.claim"
 ALL: dict[str, Any] = {"catch_up": {"mode": "all"}, "overlap": "allow"}
 
@@ -268,7 +268,7 @@ SCHEDULES = [
     Scenario(
         name="follow",
         entries=[AddSchedule(0.5, FIRST, "s", {"after": "2s"}, ["ok:0.1"])],
-        subjects=(PLANNED, "engine ScheduleStore.wake_followers"),
+        subjects=(PLANNED, "engine PlanningStore.wake_followers"),
         promise=together(must.all_succeed, must.goes_on),
         span=6.0,
     ),

@@ -11,15 +11,15 @@ import msgspec
 
 from rota.core.calendar.triggers import every
 from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.ledger.backfill import BackfillOrder
 from rota.core.limits.limits import Limit
 from rota.core.runs.claim import Claim
 from rota.core.runs.run import NewRun
+from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import define
 from rota.core.states import Outcome
 from rota.errors import DuplicateRun
 from rota.store import Store, open_database
-from rota.store.ledger.backfill import Order
-from rota.store.schedules.change import Change
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs.runs import LEASE, LEASE_MICROS, WORK, WORKER, claim, claim_limited, make, report_of
 from tests.support.schedules.schedules import HOUR, plan
@@ -214,7 +214,7 @@ async def _schedule(life: Life) -> None:
     await life.plan(5 * MINUTE)
     await life.do(lambda: life.store.schedules.trigger("s", None, force=True))
     now = life.clock.micros()
-    await life.do(lambda: life.store.ledger.backfill("s", Order(from_at=now - HOUR, to_at=now, concurrency=8)))
+    await life.do(lambda: life.store.ledger.backfill("s", BackfillOrder(from_at=now - HOUR, to_at=now, concurrency=8)))
     for planned in await life.claim(4):
         await life.tell(planned, Outcome.SUCCEEDED)
 

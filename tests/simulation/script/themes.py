@@ -111,7 +111,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
     jumps: tuple[float, ...] = (-30.0, -1.0, 1.0, 30.0, 60.0)
     mutes: tuple[float, ...] = (4.0, 14.0)
     muted: tuple[str, ...] = ("NoteStore.write", "Store.extend", "Store.extend", "Store.report", "Store.claim",
-        "Store.reap", "ScheduleStore.plan")  # fmt: skip
+        "Store.reap", "PlanningStore.plan")  # fmt: skip
     aims: tuple[tuple[str, str, str], ...] = ()
 
 
@@ -353,7 +353,7 @@ SCHEDULES = Theme(
     faults=(0, 1, 2, 3),
     kinds=("kill", "mute", "mute", "away", "freeze", "jump", "strike"),
     freezes=(8.0, 12.0),
-    muted=("ScheduleStore.plan",),
+    muted=("PlanningStore.plan",),
 )
 
 CHANGES = Theme(
@@ -370,7 +370,7 @@ CHANGES = Theme(
     faults=(0, 1, 2, 3),
     kinds=("jump", "jump", "jump", "mute", "strike", "kill"),
     jumps=(-30.0, -30.0, -30.0, -1.0, 60.0),
-    muted=("ScheduleStore.plan",),
+    muted=("PlanningStore.plan",),
 )
 
 THEMES = (EVERYTHING, NOTES, ATTEMPTS, STEPS, SHIELDS, ZOMBIES, TRANSACTIONS, SUSPECTS, LIMITS, KEYS, ORDER, CANCELS,

@@ -166,7 +166,7 @@ def test_overlap_that_was_to_be_skipped() -> None:
     world = a_world(runs=(first, second), entries=entries)
     world.backend.look = lambda sql: [("schedule-1", definition)]  # type: ignore[method-assign]
     (overlap,) = limits.of_changes(world)
-    assert [promise for promise, _ in overlap(change(None, second, "ScheduleStore.plan"))] == ["P6"]
+    assert [promise for promise, _ in overlap(change(None, second, "PlanningStore.plan"))] == ["P6"]
 
 
 def test_acknowledged_and_gone() -> None:

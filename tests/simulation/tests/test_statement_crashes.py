@@ -13,16 +13,16 @@ import pytest
 
 from rota.core.calendar.triggers import after, every
 from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.ledger.backfill import BackfillOrder, Ran
 from rota.core.limits.limits import Limit
 from rota.core.runs.claim import Claim
 from rota.core.runs.run import NewRun
+from rota.core.schedules.revisions import Change
 from rota.core.states import Outcome
 from rota.core.workers.worker import WorkerSettings, WorkerState
 from rota.store import Store, open_database
-from rota.store.ledger.backfill import Order
 from rota.store.monitoring import count_runs
 from rota.store.runs import prune
-from rota.store.schedules.change import Change
 from rota.values.scope import Scope
 from tests.simulation.disk.statement_crashes import MOMENTS, StatementDeaths, dead_are_buried, dump
 from tests.simulation.disk.workload import Ids
@@ -188,7 +188,7 @@ async def a_paused_schedule(site: Site) -> None:
 
 async def backfill(site: Site) -> object:
     now = site.clock.micros()
-    order = Order(now - 15 * 60_000_000, now, ran="all", concurrency=2, actor="me")
+    order = BackfillOrder(now - 15 * 60_000_000, now, ran=Ran.ALL, concurrency=2, actor="me")
     return await site.store.ledger.backfill("s", order)
 
 
@@ -230,7 +230,7 @@ ACTS: dict[str, tuple[Callable[[Site], Awaitable[None]], Act]] = {
     "report": (some_held, report),
     "reap": (some_expired, lambda site: site.store.reap(100)),
     "cancel": (some_held, cancel),
-    "plan": (due_schedules, lambda site: site.store.schedules.plan(100, {"tenants": TENANTS})),
+    "plan": (due_schedules, lambda site: site.store.planning.plan(100, {"tenants": TENANTS})),
     "trigger": (a_schedule, lambda site: site.store.schedules.trigger("s", None, force=True)),
     "update": (a_schedule, update),
     "pause": (a_schedule, lambda site: site.store.schedules.pause("s", "a holiday", "me", None)),

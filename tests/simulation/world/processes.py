@@ -67,7 +67,7 @@ class Process(Node):
         self._ids = random.Random(f"{world.script.seed}/{name}/{boot}/ids")
         self._last_id = (0, 0)
         self.store = Store(Gate(world, self, self.clock, self.random), self.new_id)
-        self.store.schedules.writers = 2  # on both databases: they have to go alike
+        self.store.planning.writers = 2  # on both databases: they have to go alike
 
     @property
     def worker_id(self) -> str:

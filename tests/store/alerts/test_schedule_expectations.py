@@ -7,9 +7,9 @@ import pytest
 
 from rota.core.alerts.expectations import expectations_of
 from rota.core.calendar.triggers import every, once
+from rota.core.schedules.revisions import Change
 from rota.core.states import Outcome
 from rota.store import Store
-from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
 from tests.support.runs.expectations import listen, look, noted, open_now, signals

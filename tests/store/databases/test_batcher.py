@@ -7,6 +7,7 @@ import pytest
 
 from rota.errors import Invalid, Unavailable
 from rota.store.databases.batcher import Batcher
+from tests.support.wait import PATIENCE
 
 
 async def test_an_item_that_comes_as_the_last_sender_ends_is_sent() -> None:
@@ -27,7 +28,7 @@ async def test_an_item_that_comes_as_the_last_sender_ends_is_sent() -> None:
     callers = [asyncio.create_task(twice(item)) for item in (1, 2)]
     for _ in range(5):
         await asyncio.sleep(0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not all(caller.done() for caller in callers):
             for gate in gates:
                 gate.set()

@@ -103,8 +103,8 @@ async def deliver(store: Store) -> None:
 
 
 async def plan(store: Store) -> None:
-    assert (await store.schedules.look((), followers=False)).next_at is not None
-    assert (await store.schedules.plan(FEW, {})).schedules == FEW
+    assert (await store.planning.look((), followers=False)).next_at is not None
+    assert (await store.planning.plan(FEW, {})).schedules == FEW
 
 
 async def enqueue(store: Store) -> None:

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from rota.core.external.external import ExternalReport, StepReport
 from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import Limit
 from rota.core.progress.notes import Notes, StepNote
@@ -22,7 +23,7 @@ from rota.store import Store
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.postgres import postgres
 from rota.store.databases.postgres.postgres import PostgresDatabase, PostgresTx
-from rota.store.external.external import Ended, ExternalReport, StepReport
+from rota.store.external.external import Ended
 from rota.store.limits import strays
 from rota.store.runs import enqueue as enqueues
 from rota.store.schedules import change, trigger_now

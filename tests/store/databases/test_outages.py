@@ -18,6 +18,7 @@ from rota.store.databases.postgres import postgres
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from tests.support.databases.postgres import PostgresServer
 from tests.support.runs.runs import claim, finish, make, put, state_of, tell
+from tests.support.wait import PATIENCE
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ async def test_a_full_disk_fails_everybody_in_the_group_and_nobody_for_ever(sqli
         sqlite_store.enqueue(too_big),
         sqlite_store.enqueue([make()]),
     ]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         answers = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(answers[2], Unavailable)
         await limit_pages(sqlite_store, 1_000_000)

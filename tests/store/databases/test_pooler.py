@@ -24,7 +24,7 @@ async def test_a_worker_behind_a_transaction_pooler_finds_its_work_by_polling(po
         async with app.running() as client:
             runs = await double.aenqueue_many([{"n": n} for n in range(300)])
             runs = [*runs, *await asyncio.gather(*(double.aenqueue(n=n) for n in range(300, 320)))]
-            done = [await client.wait(run.id, "30s") for run in runs]
+            done = [await client.wait(run.id, "60s") for run in runs]
         assert [run.state for run in done] == [RunState.SUCCEEDED] * len(runs)
         assert [run.result for run in done] == [2 * n for n in range(320)]
         assert pooler.handovers > 20

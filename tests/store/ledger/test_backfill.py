@@ -10,11 +10,10 @@ import pytest
 from rota.core.calendar.triggers import after, every
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.unique import Unique
-from rota.core.ledger.backfill import Backfill
+from rota.core.ledger.backfill import Backfill, BackfillOrder, Ran
 from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, JobDisabled
 from rota.store import Store
-from rota.store.ledger.backfill import Order
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, claim_limited, finish, tell
@@ -41,7 +40,7 @@ def clock() -> ManualClock:
 async def backfill(store: Store, clock: ManualClock, back: int, until: int = 0, **order: Any) -> Backfill:
     """Backfill from `back` minutes ago until `until` minutes ago, and verify the ledger afterwards."""
     now = clock.micros()
-    done = await store.ledger.backfill("s", Order(now - back * MINUTE, now - until * MINUTE, **order))
+    done = await store.ledger.backfill("s", BackfillOrder(now - back * MINUTE, now - until * MINUTE, **order))
     found = await store.ledger.verify("s")
     assert found.ok, found.findings
     return done
@@ -113,16 +112,16 @@ async def test_runs_that_failed_are_tried_again_as_new_runs(store: Store, clock:
     await tell(store, first, Outcome.FAILED)
     await finish(store, second)
     assert (await backfill(store, clock, 1)).count == 0
-    done = await backfill(store, clock, 1, ran="failed")
+    done = await backfill(store, clock, 1, ran=Ran.FAILED)
     assert (done.count, done.retried, done.already) == (1, 1, 1)
     (again,) = await store.get_runs(done.runs)
     assert again.retry_of == first.run_id
     assert again.schedule == "s"
-    assert (await backfill(store, clock, 1, ran="failed")).count == 0, "it is under way"
+    assert (await backfill(store, clock, 1, ran=Ran.FAILED)).count == 0, "it is under way"
     (held,) = await claim_limited(store)
     await finish(store, held)
-    assert (await backfill(store, clock, 1, ran="failed")).count == 0, "it succeeded in the end"
-    assert (await backfill(store, clock, 1, ran="all")).retried == 2
+    assert (await backfill(store, clock, 1, ran=Ran.FAILED)).count == 0, "it succeeded in the end"
+    assert (await backfill(store, clock, 1, ran=Ran.ALL)).retried == 2
 
 
 async def test_a_pause_that_was_backfilled_is_not_caught_up_with(store: Store, clock: ManualClock) -> None:
@@ -209,15 +208,17 @@ async def test_what_cannot_be_backfilled(store: Store, clock: ManualClock) -> No
     clock.advance(timedelta(days=1))
     await plan(store)
     with pytest.raises(Invalid, match="too many"):
-        await store.ledger.backfill("s", Order(0, clock.micros()))
+        await store.ledger.backfill("s", BackfillOrder(0, clock.micros()))
     with pytest.raises(Invalid, match="runs are too many"):
-        await store.ledger.backfill("s", Order(clock.micros() - 30 * 60 * MINUTE, clock.micros() - 24 * 60 * MINUTE))
+        await store.ledger.backfill(
+            "s", BackfillOrder(clock.micros() - 30 * 60 * MINUTE, clock.micros() - 24 * 60 * MINUTE)
+        )
     await make_schedule(store, "f", trigger=after("1m"))
     with pytest.raises(Invalid, match="follows its own runs"):
-        await store.ledger.backfill("f", Order(0, clock.micros()))
+        await store.ledger.backfill("f", BackfillOrder(0, clock.micros()))
     await store.save_jobs([JobDefinition(name="work", enabled=False)])
     with pytest.raises(JobDisabled):
-        await store.ledger.backfill("s", Order(0, clock.micros()))
+        await store.ledger.backfill("s", BackfillOrder(0, clock.micros()))
 
 
 async def test_two_backfills_and_a_planner_at_once_make_each_run_once(
@@ -226,7 +227,7 @@ async def test_two_backfills_and_a_planner_at_once_make_each_run_once(
     await away(store, clock, 30)
     clock.advance(minutes(5))
     now = clock.micros()
-    order = Order(now - 20 * MINUTE, now)
+    order = BackfillOrder(now - 20 * MINUTE, now)
     one, two, _ = await asyncio.gather(
         store.ledger.backfill("s", order), second.ledger.backfill("s", order), plan(second)
     )
@@ -267,9 +268,9 @@ async def test_a_payload_that_differs_is_other_work(store: Store, clock: ManualC
     assert (done.count, done.held) == (4, 0)
 
 
-@pytest.mark.parametrize("ran", ["none", "all"])
+@pytest.mark.parametrize("ran", [Ran.NONE, Ran.ALL])
 async def test_repeated_after_an_unknown_outcome_it_gives_the_first_answer(
-    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, ran: str
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, ran: Ran
 ) -> None:
     await away(store, clock, 5)
     for claimed in await claim(store):
@@ -283,7 +284,7 @@ async def test_repeated_after_an_unknown_outcome_it_gives_the_first_answer(
 
     monkeypatch.setattr(store.database, "transact", unheard)
     done = await backfill(store, clock, 4, ran=ran)
-    assert done.count == len(done.runs) == (4 if ran == "none" else 5)
+    assert done.count == len(done.runs) == (4 if ran is Ran.NONE else 5)
     assert len(await runs_of(store)) == before + done.count
     assert len(await store.get_runs(done.runs)) == done.count
 

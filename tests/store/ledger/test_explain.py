@@ -223,7 +223,7 @@ async def test_what_is_due_and_not_planned(store: Store, clock: ManualClock) -> 
     assert late.verdict == "pending"
     assert "scope provider 'shops'" in said(late)
     assert "No worker is alive" in said(late)
-    await store.schedules.note_provider_trouble("shops", "it is on fire")
+    await store.planning.note_provider_trouble("shops", "it is on fire")
     assert "it is on fire" in said(await about(store, clock, 1))
     await plan(store, shops=(Scope("shop", "a"), Scope("shop", "b")))
     ran = await about(store, clock, 2)

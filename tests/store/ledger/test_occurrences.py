@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from rota.core.calendar.triggers import cron, every
+from rota.core.ledger.backfill import BackfillOrder, Ran
 from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PagePosition, Replacement, place_after
 from rota.core.ledger.verify import Verification
 from rota.core.states import Outcome
 from rota.store import Store
 from rota.store.databases.database import Tx
-from rota.store.ledger.backfill import Order
 from rota.values.instants import instant, micros_at
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
@@ -179,11 +179,11 @@ async def test_what_was_made_up_for_is_told_with_the_run_that_did(store: Store, 
     await tell(store, claimed, Outcome.FAILED)
     records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [(r.kind, r.state, r.again) for r in records] == [("ran", "failed", None), ("skipped", "skipped", None)]
-    made = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
+    made = (await store.ledger.backfill("s", BackfillOrder(start + MINUTE, clock.micros(), ran=Ran.FAILED))).runs
     await finish(store, *await claim_limited(store))
     (held,) = await claim_limited(store)
     await tell(store, held, Outcome.FAILED)
-    last = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
+    last = (await store.ledger.backfill("s", BackfillOrder(start + MINUTE, clock.micros(), ran=Ran.FAILED))).runs
     again = [Replacement(made[0], "succeeded"), Replacement(last[0], "queued")]
     records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [(r.kind, r.state, r.again) for r in records] == [
@@ -225,7 +225,7 @@ async def test_what_was_backfilled_is_no_part_of_the_pause(store: Store, clock: 
     clock.advance(minutes(1))
     await plan(store)
     clock.advance(minutes(10))
-    await store.ledger.backfill("s", Order(start + 4 * MINUTE, start + 6 * MINUTE))
+    await store.ledger.backfill("s", BackfillOrder(start + 4 * MINUTE, start + 6 * MINUTE))
     records = await store.ledger.occurrences("s", OccurrenceQuery(start + 3 * MINUTE, clock.micros(), limit))
     told_in_order = [("paused", 1, 3, 3), ("ran", 1, 4, 4), ("ran", 1, 5, 5), ("ran", 1, 6, 6), ("paused", 6, 7, 12)]
     assert [
@@ -285,7 +285,7 @@ async def test_a_run_in_a_missed_range_is_found_though_the_count_is_right(store:
 async def test_a_backfilled_run_in_a_missed_range_is_found(store: Store, clock: ManualClock) -> None:
     start = clock.micros()
     await outage(store, clock)
-    await store.ledger.backfill("s", Order(start + 5 * MINUTE, start + 5 * MINUTE))
+    await store.ledger.backfill("s", BackfillOrder(start + 5 * MINUTE, start + 5 * MINUTE))
     assert (await store.ledger.verify("s")).ok
     found = await damage(store, "update rota_run set plan_time = plan_time + :step where backfilled = 1", step=MINUTE)
     assert told(found) == [("double", 1, 2)]

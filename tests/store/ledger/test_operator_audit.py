@@ -6,11 +6,11 @@ import pytest
 
 from rota.core.calendar.triggers import every
 from rota.core.ledger.audit import Event
+from rota.core.ledger.backfill import BackfillOrder
+from rota.core.schedules.revisions import Change
 from rota.core.states import Outcome
 from rota.errors import UnknownSchedule
 from rota.store import Store
-from rota.store.ledger.backfill import Order
-from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
 from tests.support.runs.audit_trails import repeat_everything, trail
@@ -118,9 +118,9 @@ async def test_backfilled(store: Store, clock: ManualClock, paused: bool) -> Non
     clock.advance(10 * MINUTE)
     await plan(store)
     at = clock.micros()
-    order = Order(at - 300_000_000, at - 120_000_000, actor="bob")
+    order = BackfillOrder(at - 300_000_000, at - 120_000_000, actor="bob")
     await store.ledger.backfill("s", order)
-    await store.ledger.backfill("s", Order(at - 300_000_000, at - 120_000_000, dry_run=True, actor="bob"))
+    await store.ledger.backfill("s", BackfillOrder(at - 300_000_000, at - 120_000_000, dry_run=True, actor="bob"))
     events = await store.events.of_schedule("s")
     assert told(events) == [("created", None), *([("paused", "ann")] if paused else []), ("backfilled", "bob")]
     made = [run for run in await runs_of(store) if "backfill" in run.tags]

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from rota.core.calendar.triggers import every
+from rota.core.external.external import ExternalReport, StepReport
 from rota.core.jobs.job import CancelPolicy, JobDefinition
 from rota.core.jobs.retry import Delays, RetryPolicy
 from rota.core.jobs.unique import Unique
@@ -21,7 +22,6 @@ from rota.core.runs.run import RunError, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import Conflict
 from rota.store import Store
-from rota.store.external.external import ExternalReport, StepReport
 from rota.values.actor import POLICY
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.audit_trails import check, lines, repeat_everything

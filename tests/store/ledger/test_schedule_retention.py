@@ -6,10 +6,10 @@ import pytest
 
 from rota.core.calendar.triggers import after, every
 from rota.core.jobs.job import Retention
+from rota.core.ledger.backfill import BackfillOrder
 from rota.core.states import Outcome, RunState
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
-from rota.store.ledger.backfill import Order
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, claim_limited, finish, tell
@@ -135,13 +135,13 @@ async def test_backfilled_runs_are_pruned_apart_where_nothing_was_named(store: S
     clock.advance(minutes(4))
     await live(store, clock, 1)
     now = clock.micros()
-    assert (await store.ledger.backfill("s", Order(now - 10 * MINUTE, now, concurrency=100))).count == 9
+    assert (await store.ledger.backfill("s", BackfillOrder(now - 10 * MINUTE, now, concurrency=100))).count == 9
     for claimed in await claim_limited(store):
         await finish(store, claimed)
     await live(store, clock, 1)
     assert await prune(store) == 10
     assert await ranges(store) == [("pruned", "backfilled", "global", 5), ("pruned", "ran", "global", 5)]
-    done = await store.ledger.backfill("s", Order(now - 10 * MINUTE, now))
+    done = await store.ledger.backfill("s", BackfillOrder(now - 10 * MINUTE, now))
     assert (done.count, done.known) == (0, 10)
 
 

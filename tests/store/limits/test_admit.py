@@ -30,7 +30,7 @@ from tests.support.runs.runs import (
     state_of,
     tell,
 )
-from tests.support.wait import until
+from tests.support.wait import PATIENCE, until
 
 TWO = JobDefinition(name="work", limits=(Limit(max=2),))
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
@@ -290,7 +290,7 @@ async def test_fifty_claimers_racing_one_key(store: Store, second: Store, clock:
                 await own.reap(10)
             await asyncio.sleep(0)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(watch(), *[work(number) for number in range(50)])
     assert most <= 2
     assert {await state_of(store, run.id) for run in runs} == {RunState.SUCCEEDED}
@@ -316,7 +316,7 @@ async def test_many_keys_under_one_wider_limit_race(store: Store, second: Store)
                 done.add(held.run_id)
             await asyncio.sleep(0)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*[work(number) for number in range(12)])
 
 

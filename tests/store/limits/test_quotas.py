@@ -62,12 +62,23 @@ async def test_over_two_jobs_and_each_scope_for_itself(store: Store) -> None:
     await finish_all(store, last)
 
 
-async def test_runs_without_a_scope_ask_nothing(store: Store) -> None:
-    assert not await store.quotas.concern([make()])
-    assert not await store.quotas.concern([make(scope=A)])
+async def test_runs_without_a_scope_ask_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, exist = list[bool](), store.quotas.exist
+
+    async def noted() -> bool:
+        answers.append(await exist())
+        return answers[-1]
+
+    monkeypatch.setattr(store.quotas, "exist", noted)
+    await put(store)
+    assert answers == []
+    await put(store, scope=A)
+    assert answers == [False]
     await quota(store, max_concurrency=1)
-    assert not await store.quotas.concern([make()])
-    assert await store.quotas.concern([make(scope=A)])
+    await put(store)
+    assert answers == [False]
+    await put(store, scope=A)
+    assert answers == [False, True]
 
 
 async def test_that_there_is_none_is_not_believed_for_long(store: Store, second: Store, clock: ManualClock) -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
+from rota.core.ledger.backfill import BackfillOrder
 from rota.core.limits.quotas import quota_of
 from rota.core.schedules.schedule import options_of
 from rota.errors import NotTriggered
 from rota.store import Store
-from rota.store.ledger.backfill import Order
 from tests.support.clock import MINUTE as ONE_MINUTE
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, claim_limited, finish_all, put
@@ -62,7 +62,7 @@ async def test_backfilled_runs(store: Store, clock: ManualClock) -> None:
     await claim(store)
     await store.quotas.update("tenant", "", quota_of(rate=(2, "1m")), "ann")
     now = clock.micros()
-    await store.ledger.backfill("s", Order(now - 5 * 60_000_000, now - 60_000_000, concurrency=10))
+    await store.ledger.backfill("s", BackfillOrder(now - 5 * 60_000_000, now - 60_000_000, concurrency=10))
     assert len(await claim_limited(store)) == 4
     assert await claim_limited(store) == []
     clock.advance(ONE_MINUTE)

@@ -129,7 +129,7 @@ async def test_a_schedule_deleted_while_it_is_paused_does_not_wake(store: Store,
     await store.schedules.pause("s", None, None, clock.micros() + 60_000_000)
     await store.schedules.delete("s", None)
     clock.advance(minutes(5))
-    assert (await store.schedules.look([])).next_at is None
+    assert (await store.planning.look([])).next_at is None
     assert await plan(store) == 0
     assert await runs_of(store) == []
 
@@ -157,7 +157,7 @@ async def test_pruning_frees_no_key_that_can_be_planned_again(store: Store, cloc
 
 def newer_zones(monkeypatch: pytest.MonkeyPatch, version: str = "2999z") -> None:
     for module in (zones, plans, due, change):
-        monkeypatch.setattr(module, "tzdata_version", lambda: version)
+        monkeypatch.setattr(module, "TZDATA_VERSION", version)
 
 
 async def test_newer_time_zone_data_makes_one_revision(
@@ -168,8 +168,8 @@ async def test_newer_time_zone_data_makes_one_revision(
     clock.advance(minutes(60))
     await plan(store)
     newer_zones(monkeypatch)
-    assert await store.schedules.replan_zones()
-    assert not await second.schedules.replan_zones()
+    assert await store.planning.replan_zones()
+    assert not await second.planning.replan_zones()
     await plan(second)
     await plan(store)
     assert ((await get_schedule(store)).tzdata, (await get_schedule(store)).revision) == ("2999z", 2)
@@ -191,7 +191,7 @@ async def test_newer_time_zone_data_may_move_the_next_fire_forward(
     monkeypatch.setattr(zones, "_loaded", lambda _name: sooner)
     forget_compiled_rules()
     newer_zones(monkeypatch)
-    assert await store.schedules.replan_zones()
+    assert await store.planning.replan_zones()
     await plan(store)
     assert (await get_schedule(store)).next_plan == before - timedelta(hours=1)
     clock.advance(minutes(180))
@@ -215,7 +215,7 @@ async def test_newer_time_zone_data_ends_no_pause(
     await make_schedule(store, **EAGER)
     await store.schedules.pause("s", "until tomorrow", "ada", clock.micros() + 86_400 * SECOND)
     newer_zones(monkeypatch)
-    await store.schedules.replan_zones()
+    await store.planning.replan_zones()
     clock.advance(minutes(3))
     assert await plan(store) == 0
     assert (await get_schedule(store)).state == "paused"

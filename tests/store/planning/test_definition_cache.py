@@ -10,15 +10,16 @@ import pytest
 
 from rota.core.calendar.triggers import every
 from rota.core.jobs.job import JobDefinition
+from rota.core.planning.tick import OrdinaryRule
+from rota.core.schedules.revisions import Change
 from rota.core.states import Outcome
 from rota.errors import RotaError
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
-from rota.store.planning import definition_cache, due, fast_path
-from rota.store.planning.definition_cache import CachedDefinition, DefinitionCache, read_unknown
+from rota.store.planning import due
 from rota.store.planning.due import plan_due
-from rota.store.schedules import change
-from rota.store.schedules.change import Change
+from rota.store.schedules import change, schedule_row
+from rota.store.schedules.schedule_row import CachedDefinition, DefinitionCache, read_unknown
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, tell
 from tests.support.schedules.ledger_oracle import rows
@@ -168,7 +169,7 @@ async def test_what_a_change_that_was_taken_back_said_is_forgotten(store: Store,
     async def changed_and_planned(tx: Tx) -> None:
         await payload(tx, 2, store)
         clock.advance(minutes(1))
-        assert (await plan_due(tx, 10, {}, store.new_id, store.schedules._definitions)).runs == 1
+        assert (await plan_due(tx, 10, {}, store.new_id, store.planning._definitions)).runs == 1
         clock.advance(-minutes(1))
         raise Undone("nothing was wrong")
 
@@ -185,19 +186,19 @@ async def test_what_comes_is_read_once_and_before_its_time(
     for number in range(5):
         await make_schedule(store, f"s{number}", payload={"n": number})
     read: list[int] = []
-    definition_of = definition_cache._definition_of
+    definition_of = schedule_row._definition_of
 
     def counted(row: Row) -> tuple[int, CachedDefinition]:
         read.append(row[3])
         return definition_of(row)
 
-    monkeypatch.setattr(definition_cache, "_definition_of", counted)
+    monkeypatch.setattr(schedule_row, "_definition_of", counted)
     clock.advance(minutes(1))
     until = clock.micros()
-    assert [await store.schedules.read_ahead(until, 2) for _ in range(4)] == [True, True, False, False]
+    assert [await store.planning.read_ahead(until, 2) for _ in range(4)] == [True, True, False, False]
     assert len(set(read)) == len(read) == 5
     assert await plan(store) == 5
-    assert not await store.schedules.read_ahead(LATE, 100)
+    assert not await store.planning.read_ahead(LATE, 100)
     assert len(read) == 5, "known"
 
 
@@ -207,8 +208,8 @@ async def test_reading_ahead_bears_what_cannot_be_planned(store: Store, clock: M
     await make_schedule(store, "good")
     breaking = f"update rota_schedule set revision = revision + 1, definition = {broken} where name = 'odd'"
     await store.database.transact(lambda tx: tx.fetch_sql(breaking))
-    assert not await store.schedules.read_ahead(LATE, 100)
-    assert len(store.schedules._definitions) == 2
+    assert not await store.planning.read_ahead(LATE, 100)
+    assert len(store.planning._definitions) == 2
 
 
 async def test_what_cannot_be_read_is_in_nobodys_way(store: Store, clock: ManualClock) -> None:
@@ -224,7 +225,7 @@ async def test_what_cannot_be_read_is_in_nobodys_way(store: Store, clock: Manual
 async def test_a_provider_and_a_delay_are_no_matter(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, "named", scopes="tenants")
     await make_schedule(store, "late", delay="10s", jitter="5s")
-    assert not await store.schedules.read_ahead(LATE, 100)
+    assert not await store.planning.read_ahead(LATE, 100)
     clock.advance(minutes(1))
     assert await plan(store, tenants=()) == 0
     clock.advance(minutes(1) / 6)
@@ -232,7 +233,7 @@ async def test_a_provider_and_a_delay_are_no_matter(store: Store, clock: ManualC
 
 
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(definition_cache, "_MOST", 10)
+    monkeypatch.setattr(schedule_row, "_MOST", 10)
     known = DefinitionCache()
     for first in range(0, 100, 4):
         known.keep([CachedDefinition((str(n), 1, 0), (n,), "s", "{}") for n in range(first, first + 4)])
@@ -252,11 +253,11 @@ async def test_what_is_forgotten_while_others_are_read_is_planned_all_the_same(
 
     async def forgetting(*asked: Any) -> Any:
         read = await read_unknown(*asked)
-        store.schedules._definitions.clear()
+        store.planning._definitions.clear()
         return read
 
     monkeypatch.setattr(due, "read_unknown", forgetting)
-    assert (await store.schedules.plan(10, {})).schedules == 2
+    assert (await store.planning.plan(10, {})).schedules == 2
 
 
 async def test_reading_ahead_leaves_trouble_to_planning(
@@ -267,14 +268,14 @@ async def test_reading_ahead_leaves_trouble_to_planning(
     def breaks(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(fast_path, "ordinary", breaks)
-    assert not await store.schedules.read_ahead(LATE, 10)
+    monkeypatch.setattr(OrdinaryRule, "fire", breaks)
+    assert not await store.planning.read_ahead(LATE, 10)
 
 
 async def test_reading_ahead_waits_for_nobody_who_writes(sqlite_store: Store, clock: ManualClock) -> None:
     await make_schedule(sqlite_store, "s")
     async with sqlite_store.database.session():
-        assert not await sqlite_store.schedules.read_ahead(LATE, 10)
+        assert not await sqlite_store.planning.read_ahead(LATE, 10)
 
 
 async def test_what_was_read_ahead_is_kept_though_the_writer_is_busy(sqlite_store: Store, clock: ManualClock) -> None:
@@ -282,8 +283,8 @@ async def test_what_was_read_ahead_is_kept_though_the_writer_is_busy(sqlite_stor
     async with sqlite_store.database.session():
         writing = asyncio.create_task(sqlite_store.database.transact(lambda tx: tx.fetch("now")))
         await asyncio.sleep(0)
-        reading = asyncio.create_task(sqlite_store.schedules.read_ahead(LATE, 10))
-        await until(lambda: len(sqlite_store.schedules._definitions) == 1)
+        reading = asyncio.create_task(sqlite_store.planning.read_ahead(LATE, 10))
+        await until(lambda: len(sqlite_store.planning._definitions) == 1)
         assert not writing.done()
     await writing
     assert not await reading
@@ -302,7 +303,7 @@ async def test_what_was_read_ahead_is_at_hand_when_it_is_planned(
     await _written_by_another(store)
     clock.advance(minutes(1))
     if foreseen:
-        assert not await store.schedules.read_ahead(LATE, 1_000)
+        assert not await store.planning.read_ahead(LATE, 1_000)
     await store.database.transact(_missed)  # counted from here on
     assert await plan(store) == 100
     missed = await store.database.transact(_missed)

@@ -9,6 +9,7 @@ import pytest
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.unique import Unique
+from rota.core.ledger.backfill import BackfillOrder
 from rota.core.limits.limits import Limit
 from rota.core.limits.quotas import quota_of
 from rota.core.runs.claim import Claim
@@ -17,7 +18,6 @@ from rota.core.runs.run import NewRun
 from rota.core.states import Outcome, RunState
 from rota.errors import NotTriggered
 from rota.store import Store
-from rota.store.ledger.backfill import Order
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, claim_limited, finish, make, outcomes_of, put, tell
@@ -322,7 +322,7 @@ async def test_what_is_replaced_comes_under_the_limits_of_what_replaces_it(
     if backfilled:
         await store.schedules.pause("s", None, None, None)
         now = clock.micros()
-        done = await store.ledger.backfill("s", Order(now - 60_000_000, now))
+        done = await store.ledger.backfill("s", BackfillOrder(now - 60_000_000, now))
         assert done.count == 0
     else:
         await plan(store)

@@ -31,14 +31,14 @@ async def test_while_nothing_is_written_the_file_is_not_read(
     sqlite_store: Store, clock: ManualClock, asked: list[str]
 ) -> None:
     await make_schedule(sqlite_store)
-    first = await sqlite_store.schedules.look(())
+    first = await sqlite_store.planning.look(())
     clock.advance(timedelta(seconds=7))
-    second = await sqlite_store.schedules.look(())
+    second = await sqlite_store.planning.look(())
     assert first.next_in is not None
     assert second.next_in == first.next_in - 7_000_000, "time goes on"
     assert asked == ["look"]
-    await sqlite_store.schedules.look((), followers=False)
-    await sqlite_store.schedules.look(("tenants",))
+    await sqlite_store.planning.look((), followers=False)
+    await sqlite_store.planning.look(("tenants",))
     assert len(asked) == 3, "another question has another answer"
 
 
@@ -46,15 +46,15 @@ async def test_a_write_by_anybody_is_seen(
     sqlite_store: Store, sqlite_url: str, clock: ManualClock, asked: list[str]
 ) -> None:
     await make_schedule(sqlite_store)
-    assert (await sqlite_store.schedules.look(())).next_in is not None
+    assert (await sqlite_store.planning.look(())).next_in is not None
     other = apsw.Connection(sqlite_url.removeprefix("sqlite:///"))
     other.execute("update rota_cursor set next_at = next_at - ?", (MINUTE,)).fetchall()
     other.close()
-    found = (await sqlite_store.schedules.look(())).next_in
+    found = (await sqlite_store.planning.look(())).next_in
     assert found is not None
     assert found <= 0
     await plan(sqlite_store)
-    later = (await sqlite_store.schedules.look(())).next_in
+    later = (await sqlite_store.planning.look(())).next_in
     assert later is not None
     assert later > 0
     assert len(asked) == 3
@@ -64,10 +64,10 @@ async def test_the_end_of_an_awaited_run_is_seen(store: Store, clock: ManualCloc
     await make_schedule(store, trigger=after("10s"))
     clock.advance(minutes(1))
     await plan(store)
-    assert not (await store.schedules.look(())).ended
+    assert not (await store.planning.look(())).ended
     (held,) = await claim(store)
     await finish(store, held)
-    assert (await store.schedules.look(())).ended
+    assert (await store.planning.look(())).ended
 
 
 async def test_a_file_that_cannot_be_asked_at_once_is_asked_as_ever(
@@ -76,5 +76,5 @@ async def test_a_file_that_cannot_be_asked_at_once_is_asked_as_ever(
     await make_schedule(sqlite_store)
     monkeypatch.setattr(SqliteDatabase, "version", lambda _self: None)
     for _ in range(2):
-        assert (await sqlite_store.schedules.look(())).next_in is not None
+        assert (await sqlite_store.planning.look(())).next_in is not None
     assert len(asked) == 2

@@ -178,7 +178,7 @@ async def test_a_plan_time_that_has_its_run_gets_no_other(
     )
     await store.database.transact(lambda tx: tx.fetch_sql(back, back=MINUTE))
     await _is_the_same(store, monkeypatch)
-    tally = (await store.schedules.plan(100, {})).tally
+    tally = (await store.planning.plan(100, {})).tally
     assert (tally.ran, tally.skipped) == (0, {"overlap": 2})
     assert (await get_schedule(store)).cursor_at == planned.cursor_at
     assert told(await runs_of(store)) == [("12:01:00", "succeeded")]
@@ -202,5 +202,5 @@ async def test_a_batch_leaves_little_to_the_collector_of_garbage(
     monkeypatch.setattr(plans, "ordinary_fires", counted)
     for limit in (1, many - 1) * 2:  # the second time, all that is remembered of schedules is there
         clock.advance(minutes(0 if limit > 1 else 1))
-        assert (await sqlite_store.schedules.plan(limit, {})).runs == limit
+        assert (await sqlite_store.planning.plan(limit, {})).runs == limit
     assert tracked[3] - tracked[2] < many // 4

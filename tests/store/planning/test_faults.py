@@ -69,7 +69,7 @@ async def work_a_little(store: Store, random: random.Random) -> None:
 async def plan_all(store: Store) -> bool:
     """Not as long as PostgreSQL has not noticed that a planner is dead: it still holds its rows."""
     await plan(store, tenants=TENANTS)
-    next_in = (await store.schedules.look(["tenants"])).next_in
+    next_in = (await store.planning.look(["tenants"])).next_in
     return next_in is None or next_in > 0
 
 
@@ -106,7 +106,7 @@ async def test_three_planners_with_random_batches_for_many_ticks(
 
     async def planner(one: Store) -> None:
         for _ in range(chance.randint(1, 4)):
-            await one.schedules.plan(chance.randint(1, 9), {"tenants": TENANTS})
+            await one.planning.plan(chance.randint(1, 9), {"tenants": TENANTS})
 
     for _ in range(12):
         clock.advance(timedelta(seconds=chance.randint(1, 150)))

@@ -94,7 +94,7 @@ async def test_beyond_the_window_it_is_missed_as_one_range(store: Store, clock: 
 async def test_all_of_them_in_bites_oldest_first(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, catch_up={"mode": "all", "keep": 5, "per_tick": 2}, overlap="allow")
     clock.advance(minutes(8))
-    assert (await store.schedules.plan(10, {})).runs == 2
+    assert (await store.planning.plan(10, {})).runs == 2
     assert await plan(store) == 3
     assert [when for when, _ in told(await runs_of(store))] == [
         "12:04:00", "12:05:00", "12:06:00", "12:07:00", "12:08:00",

@@ -11,6 +11,7 @@ import pytest
 
 from rota.core.calendar.triggers import every
 from rota.core.jobs.job import JobDefinition
+from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import define
 from rota.engine.loops.declare import CODE, declare_schedules
 from rota.errors import Conflict, DuplicateSchedule
@@ -18,7 +19,6 @@ from rota.registry.schedules import DeclaredSchedule, declared
 from rota.store import Store
 from rota.store.planning import plan as plans
 from rota.store.planning.lanes import read_lanes
-from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.databases.transaction_crashes import Deaths

@@ -30,7 +30,7 @@ def clock() -> ManualClock:
 def newer_zones(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def come() -> None:
         for module in (zones, plans, due, schedule_changes):
-            monkeypatch.setattr(module, "tzdata_version", lambda: "2999z")
+            monkeypatch.setattr(module, "TZDATA_VERSION", "2999z")
 
     return come
 
@@ -59,7 +59,7 @@ async def while_it_changes(store: Store, change: Change) -> None:
 
     changing = asyncio.create_task(store.database.transact(body))
     await changed.wait()
-    looking = asyncio.create_task(store.schedules.replan_zones())
+    looking = asyncio.create_task(store.planning.replan_zones())
     await until(waits)
     go.set()
     await asyncio.gather(changing, looking)
@@ -105,7 +105,7 @@ async def test_all_of_them_are_looked_at_though_there_are_many(
     await store.schedules.delete("s-1", None)
     newer_zones()
     monkeypatch.setattr(due, "_BATCH", 2)
-    assert await store.schedules.replan_zones()
+    assert await store.planning.replan_zones()
     now = clock.micros()
     assert await due_at(store) == [now, None, now, now + DAY, now]
 

@@ -12,6 +12,7 @@ from rota.store import Store, open_database
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.runs import LEASE, claim, ids, make, put, put_and_claim, state_of, tell
+from tests.support.wait import PATIENCE
 
 
 async def test_a_claim_is_a_lease_with_a_fence(store: Store, clock: ManualClock) -> None:
@@ -140,7 +141,7 @@ async def test_enqueue_claim_and_report_at_once_lose_nothing(store: Store, secon
                 assert await tell(own, held, Outcome.SUCCEEDED)
                 done.append(held.run_id)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(produce(), consume("a", store), consume("b", second), consume("c", second))
     assert len(done) == len(set(done)) == 100
     assert await store.queue_counts() == []

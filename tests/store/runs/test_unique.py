@@ -20,7 +20,7 @@ from rota.store.runs import enqueue
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs.runs import claim, finish, make, put, state_of, tell
-from tests.support.wait import until_blocked
+from tests.support.wait import PATIENCE, until_blocked
 
 ONCE = JobDefinition(name="work", repeatable=False)
 DAY = timedelta(days=1)
@@ -269,7 +269,7 @@ async def test_a_key_taken_over_while_another_waits_for_it(
 
 async def test_bulk_enqueues_in_opposite_order_do_not_deadlock(store: Store, second: Store) -> None:
     keys = [f"key-{n}" for n in range(30)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         forth, back = await asyncio.gather(
             store.enqueue([make(key=key) for key in keys]), second.enqueue([make(key=key) for key in reversed(keys)])
         )

@@ -11,11 +11,11 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy
 from rota.core.limits.limits import Limit
 from rota.core.runs.run import Run
+from rota.core.schedules.revisions import Change
 from rota.core.states import Outcome
 from rota.errors import FollowingRing
 from rota.store import Store
 from rota.store.databases.database import Tx
-from rota.store.schedules.change import Change
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, finish, put, tell
 from tests.support.schedules.schedules import (

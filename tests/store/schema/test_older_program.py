@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
 from rota.core.jobs.job import JobDefinition
@@ -150,3 +151,25 @@ async def test_its_join_of_schedules_and_cursors_names_columns_without_saying_wh
     """The query of programs before schema 8, on SQLite, for due schedules."""
     sql = "select {schedule_row} from rota_cursor c cross join (select *, 0 as has_lanes from rota_schedule) as found"
     assert await rows(store, sql) == []
+
+
+async def test_modes_of_a_newer_program_are_kept_and_do_no_harm(store: Store) -> None:
+    """To its reader this program is the older one."""
+    await store.save_jobs([JobDefinition(name="work")])
+    newer = {"limits": [{"max": 1, "when_full": "defer"}], "unique": {"on_conflict": "merge"}, "on_lost": "ask"}
+
+    async def declare(tx: Tx) -> None:
+        text = msgspec.json.encode({"name": "work", **newer}).decode()
+        await tx.fetch_sql("update rota_job set definition = :text", text=text)
+
+    await store.database.transact(declare)
+    definition = await store.job("work")
+    assert definition is not None
+    first, second = [await put(store, definition, payload={"no": no}) for no in range(2)]
+    assert await put(store, definition, payload={"no": 1}) == second  # as with `existing`
+    (held,) = await claim_limited(store)  # as with `queue`: the other one waits
+    assert (held.run_id, await state_of(store, second)) == (first, RunState.QUEUED)
+    assert await tell(store, held, Outcome.LOST)  # as with `retry`
+    assert await state_of(store, first) is RunState.QUEUED
+    kept = msgspec.to_builtins(definition)
+    assert (list(kept["limits"]), kept["on_lost"]) == (newer["limits"], "ask")

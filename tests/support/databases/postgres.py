@@ -24,11 +24,10 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from tests.support.servers.ports import free_port
-from tests.support.wait import wait_for
+from tests.support.wait import PATIENCE, wait_for
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
 STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 # Ends the server and its folder if the tests are killed: `read` returns when our end of the pipe is gone.

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import httpx2
 
-from tests.support.processes.rota_process import PATIENCE, ROOT, Processes, RotaProcess, environment_with
+from tests.support.processes.rota_process import ROOT, Processes, RotaProcess, environment_with
 from tests.support.servers.ports import free_port
-from tests.support.wait import wait_for
+from tests.support.wait import PATIENCE, wait_for
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LEFT_BY_A_TRIAL = ignore_patterns("__pycache__", "*.db*", "*.sqlite3*")

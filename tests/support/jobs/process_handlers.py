@@ -112,7 +112,7 @@ def until_cancelled(link: Link) -> str:
     told = threading.Event()
     link.on_cancel(told.set)
     link.send("waiting", b"")
-    assert told.wait(20)
+    assert told.wait(60)
     return f"cancelled: {link.cancelled}"
 
 

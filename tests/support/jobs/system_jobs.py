@@ -84,6 +84,14 @@ async def nap(ctx: Context, seconds: list[float]) -> None:
         await asyncio.sleep(turn(ctx, seconds))
 
 
+@app.job
+async def hold(ctx: Context, until: str) -> None:
+    """End as soon as there is a file of this name."""
+    with entered(ctx):
+        while not Path(until).exists():  # noqa: ASYNC240  a stat takes no time
+            await asyncio.sleep(0.01)
+
+
 @app.job(max_attempts=50)
 def nap_in_thread(ctx: Context, seconds: list[float]) -> None:
     with entered(ctx):

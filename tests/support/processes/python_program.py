@@ -4,8 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
+from tests.support.wait import PATIENCE
+
 ROOT = Path(__file__).parents[3]
-PATIENCE = 60.0
 
 
 async def run_python(program: str, *arguments: str) -> str:

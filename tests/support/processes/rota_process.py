@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tests.support.wait import wait_for
+from tests.support.wait import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[3]
-PATIENCE = 60.0
 
 # Kills what the tests started if they are killed themselves: `read` fails when our end of the pipe is gone.
 GUARD = 'while read -r pid; do all="$all -$pid"; done; [ -z "$all" ] || kill -KILL -- $all 2>/dev/null'

@@ -18,17 +18,30 @@ from tests.support.wait import until
 
 BEAT = timedelta(milliseconds=50)
 SECOND = timedelta(seconds=1)
+HOUR = timedelta(hours=1)
 AT_ONCE = timedelta(0)
+FREQUENT = {"heartbeat": BEAT, "poll": timedelta(milliseconds=50)}
+RARE = {"heartbeat": HOUR, "poll": HOUR, "lease": 3 * HOUR}
 
 
 class Working:
-    """Started late, so that tests can declare jobs and enqueue runs first."""
+    """Started late, so that tests can declare jobs and enqueue runs first.
+
+    A `deaf` one hears of cancels and lost leases only from what it asks for a handler: it sends the heartbeat of its
+    start, and none after it.
+    """
 
     def __init__(
-        self, harness: Harness, *, store: Store | None = None, queues: list[str] | None = None, **settings: Any
+        self,
+        harness: Harness,
+        *,
+        store: Store | None = None,
+        queues: list[str] | None = None,
+        deaf: bool = False,
+        **settings: Any,
     ) -> None:
-        defaults: dict[str, Any] = {"heartbeat": BEAT, "poll": timedelta(milliseconds=50)}
-        self.config = msgspec.structs.replace(harness.config, **{**defaults, **settings})
+        self.config = msgspec.structs.replace(harness.config, **{**(RARE if deaf else FREQUENT), **settings})
+        self.deaf = deaf
         self.store = store or harness.store
         self.harness = harness
         registry = harness.app.registry
@@ -38,6 +51,8 @@ class Working:
     async def __aenter__(self) -> Self:
         await self.harness.store.save_jobs(self.harness.app.registry.definitions())
         await self.worker.start()
+        if self.deaf:  # on a busy machine that heartbeat might come after what it must not hear of
+            await until(self.harness.client.workers.list)
         return self
 
     async def __aexit__(self, *_: object) -> None:

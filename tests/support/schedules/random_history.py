@@ -10,12 +10,12 @@ import msgspec
 
 from rota.core.calendar.triggers import Trigger, cron, every
 from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.ledger.backfill import BackfillOrder, Ran
 from rota.core.ledger.verify import Verification
 from rota.core.runs.options import scope_of
 from rota.core.states import Outcome
 from rota.errors import Conflict, Invalid
 from rota.store import Store
-from rota.store.ledger.backfill import Order
 from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, claim_limited, tell
@@ -118,10 +118,10 @@ class Life:
 
     async def backfill(self) -> None:
         to_at = self.clock.micros() - self.chance.choice([0, 0, 30 * MINUTE])
-        order = Order(
+        order = BackfillOrder(
             from_at=to_at - self.chance.choice([10 * MINUTE, HOUR, 3 * HOUR]),
             to_at=to_at,
-            ran=self.chance.choice(["none", "none", "failed", "all"]),
+            ran=self.chance.choice([Ran.NONE, Ran.NONE, Ran.FAILED, Ran.ALL]),
             concurrency=self.chance.choice([1, 3, 100]),
         )
         self.told[-1] += f" {order}"

@@ -6,9 +6,9 @@ from typing import Any
 from rota.core.calendar.triggers import Trigger, every
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.run import Run, RunFilter
+from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition, define
 from rota.store import Store
-from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import START, ManualClock
 from tests.support.runs.runs import WORK
@@ -47,9 +47,9 @@ async def get_schedule(store: Store, name: str = "s") -> Schedule:
 async def plan(store: Store, limit: int = 100, **providers: Any) -> int:
     """Plan all that is due now; return the number of runs made, skipped ones included."""
     total = 0
-    await store.schedules.wake_followers(limit)
+    await store.planning.wake_followers(limit)
     while True:
-        planned = await store.schedules.plan(limit, providers)
+        planned = await store.planning.plan(limit, providers)
         total += planned.runs
         if not planned.schedules:
             return total

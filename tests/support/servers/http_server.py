@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from rota.app import Rota
+from tests.support.wait import PATIENCE
 
 
 class Site(uvicorn.Server):
@@ -44,7 +45,7 @@ class Site(uvicorn.Server):
 
     def begin(self) -> None:
         self._thread.start()
-        assert self._up.wait(20)
+        assert self._up.wait(PATIENCE)
 
     def go_away(self) -> None:
         self.should_exit = self.force_exit = True

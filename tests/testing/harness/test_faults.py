@@ -11,6 +11,7 @@ import pytest
 from rota import Context, Invalid, Outcome, Rota, RunState, SyncContext, Unavailable
 from rota.engine.engine import worker_info
 from rota.testing import HandWorker, Harness, assert_enqueued
+from tests.support.wait import PATIENCE
 
 did: list[str] = []
 
@@ -112,7 +113,7 @@ async def test_a_crash_does_not_wait_for_what_else_the_worker_had(monkeypatch: p
         run = await sleeper.aenqueue()
         await charge.aenqueue(order=1)
         monkeypatch.setattr(Shop, "pay", lambda *order: harness.crash() if order else nothing())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await harness.drain()
         assert await harness.state(run) is RunState.RUNNING
         assert did == ["asleep", "reserved by attempt 1"]
@@ -122,7 +123,7 @@ async def test_a_handler_that_says_nothing_is_stopped_when_its_lease_is_lost(mon
     async with Harness(app, concurrency=1) as harness:  # else it claims the run anew, and learns of it that way
         monkeypatch.setattr(Shop, "pay", once(harness.lose_lease))
         run = await sleeper.aenqueue()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await harness.drain()
         assert (await harness.run(run)).attempt == 2
 

@@ -408,6 +408,9 @@ export interface Fire {
   marks: string[];
 }
 
+/** Meaning of a lane: one schedule, job, worker or queue. */
+export type Grouping = "job" | "queue" | "schedule" | "worker";
+
 /** Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then. For a run that waits, `lease_until` is its deadline. */
 export interface Heartbeat {
   cancelling: boolean;
@@ -604,6 +607,28 @@ export interface LogsBody {
 /** Runs to enqueue together. */
 export interface ManyRunsBody {
   runs: unknown[];
+}
+
+/** Return metrics over time in steps; by default the last day in steps of 15 minutes. */
+export interface MonitoringSeriesQuery {
+  /** Begin of the time range */
+  from?: string | null;
+  /** End of the time range; by default now */
+  to?: string | null;
+  /** Length of a step: whole minutes, `15m`, or hours */
+  step?: string | null;
+}
+
+/** Return the attempts within a time range (by default the last hour) and the plan times up to its end, in lanes by `schedule`, `job`, `worker` or `queue`. */
+export interface MonitoringTimelineQuery {
+  /** Begin of the time range */
+  from?: string | null;
+  /** End of the time range; by default now */
+  to?: string | null;
+  /** What a lane is */
+  by?: Grouping;
+  /** Maximum number of attempts */
+  limit?: number;
 }
 
 /** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule or that run. */
@@ -821,13 +846,6 @@ export interface Queue {
   oldest_at: string | null;
 }
 
-/** `rate` is how many runs may start in how long: `"1000/1h"`. */
-export interface QuotaBody {
-  max_concurrency?: number | null;
-  max_queued?: number | null;
-  rate?: string | null;
-}
-
 /** Stored quota; without an id, the default of all scopes of its kind that have no quota of their own. */
 export interface QuotaOf {
   kind: string;
@@ -836,6 +854,23 @@ export interface QuotaOf {
   max_queued: number | null;
   rate: string | null;
   owner: string;
+}
+
+/** List all quotas. */
+export interface QuotasListQuery {
+  /** Maximum number of items */
+  limit?: number;
+  cursor?: string | null;
+}
+
+/** Set a quota, replacing the previous one. */
+export interface QuotasUpdateBody {
+  /** Runs at a time */
+  max_concurrency?: number | null;
+  /** Runs that may wait; a further one is refused */
+  max_queued?: number | null;
+  /** Attempts that may start within a time: `"1000/1h"` */
+  rate?: string | null;
 }
 
 /** `recent` adds the schedule's last runs. */
@@ -1098,13 +1133,6 @@ export interface Series {
   buckets: Bucket[];
 }
 
-/** `step` is whole minutes (`15m`), or whole hours if the range begins more than two days ago. */
-export interface SeriesQuery {
-  from?: string | null;
-  to?: string | null;
-  step?: string | null;
-}
-
 /** The token to sign in with. */
 export interface SessionBody {
   token: string;
@@ -1205,15 +1233,6 @@ export interface TimelineAttempt {
   ended_at: string | null;
 }
 
-/** `by` chooses what a lane is. */
-export interface TimelineQuery {
-  from?: string | null;
-  to?: string | null;
-  by?: "job" | "queue" | "schedule" | "worker";
-  /** Maximum number of attempts */
-  limit?: number;
-}
-
 export interface Token {
   id: string;
   name: string;
@@ -1227,12 +1246,29 @@ export interface Token {
   used_at: string | null;
 }
 
-/** `expires` is a duration, or `never`. A token with a `scope` only gives access to runs of that scope. */
-export interface TokenBody {
+/** Scope of a token. */
+export interface TokenScope {
+  kind: string;
+  id: string;
+}
+
+/** Create a token and return it with its secret, which is not stored and cannot be read again. */
+export interface TokensCreateBody {
+  /** Name of the token, as the audit log shows it */
   name: string;
+  /** viewer, operator, admin, worker or enqueue */
   role: string;
+  /** Time until it expires, or `never` */
   expires?: string;
-  scope?: ScopeBody | null;
+  /** It only gives access to runs of this scope */
+  scope?: string | TokenScope | null;
+}
+
+/** List all tokens, oldest first, including revoked and expired ones. */
+export interface TokensListQuery {
+  /** Maximum number of items */
+  limit?: number;
+  cursor?: string | null;
 }
 
 /** `scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy. */
@@ -1314,13 +1350,24 @@ export interface WorkerSettings {
   poll: string | null;
 }
 
-/** Omitted settings stay as they are. */
-export interface WorkerSettingsBody {
-  slots?: number | null;
-  queues?: Record<string, number> | string[] | null;
-  heartbeat?: string | null;
-  poll?: string | null;
-}
-
 /** State of a worker. A worker never reports `gone`: it follows from a silence longer than its lease. */
 export type WorkerState = "draining" | "gone" | "stopping" | "working";
+
+/** List workers with a heartbeat within the last day, by name. */
+export interface WorkersListQuery {
+  /** Maximum number of items */
+  limit?: number;
+  cursor?: string | null;
+}
+
+/** Change the given settings of running workers. */
+export interface WorkersUpdateBody {
+  /** Runs at a time */
+  slots?: number | null;
+  /** Names of queues, or names with weights */
+  queues?: Record<string, number> | string[] | null;
+  /** Time between heartbeats */
+  heartbeat?: string | null;
+  /** Longest time between two looks for work */
+  poll?: string | null;
+}

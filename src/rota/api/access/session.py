@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import ANYBODY, COOKIE, Authenticator, caller_of, session_of
-from rota.api.docs.examples import IDENTITY
 from rota.api.operations.operation import operation
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, own_path
 from rota.api.operations.routing import declared
 from rota.core.access.roles import Identity
 from rota.errors import NotSignedIn
+from rota.verbs.examples import IDENTITY
 
 
 class SessionBody(msgspec.Struct, forbid_unknown_fields=True):

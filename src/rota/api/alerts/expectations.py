@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.docs.examples import EXPECTED
 from rota.api.operations.operation import operation
 from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, given_fields, json_body, shaped
@@ -19,6 +18,7 @@ from rota.api.operations.routing import declared
 from rota.core.access.roles import Role
 from rota.core.alerts.expectations import OPTIONS, Expected
 from rota.errors import NotExpected
+from rota.verbs.examples import EXPECTED
 
 Duration = str | None | UnsetType
 

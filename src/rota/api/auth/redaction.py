@@ -38,6 +38,11 @@ def shown_facts(request: Request, run: Run, facts: object) -> Any:
     return facts if discreet is None else discreet.value(msgspec.to_builtins(facts))
 
 
+def visible(request: Request, value: Any) -> Any:
+    """Return a value as the caller may see it: runs are redacted, other values have no secrets."""
+    return shown(request, value) if isinstance(value, Run) else value
+
+
 def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:
     """Return the runs as the caller may see them."""
     identity = identity_of(request)

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.docs.examples import ASSIGNMENT, RUN
 from rota.api.operations.event_stream import Streams
 from rota.api.operations.operation import operation
 from rota.api.operations.request import client_of, json_body, shaped
@@ -22,6 +21,7 @@ from rota.api.operations.routing import declared
 from rota.client.client import Client
 from rota.core.access.roles import Role
 from rota.core.external.external import Assignment, checked_wait
+from rota.verbs.examples import ASSIGNMENT, RUN
 
 _CHECK_EVERY = 1.0
 """Seconds between checks whether the caller is still connected."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,11 +11,11 @@ from msgspec import UNSET, UnsetType
 from rota.api.http.rejection import BadBody
 from rota.api.operations.enqueue_body import BackoffBody, UniqueBody
 from rota.api.operations.request import LARGEST_BODY, given_fields
+from rota.core.jobs.job import DataKind, JobKind
 from rota.core.jobs.retry import Exponential
 from rota.core.jobs.secrets import MASK
 from rota.errors import Invalid
-from rota.registry.data_jobs import DATA_OPTIONS
-from rota.registry.data_jobs import KIND_OPTIONS as _OF_KIND
+from rota.registry.data_jobs import DATA_KINDS, DATA_OPTIONS, checked_kind, kind_options
 from rota.values.durations import parse_duration
 from rota.values.json import Limits, encode
 
@@ -28,7 +28,6 @@ Status = int | str
 Statuses = Status | Annotated[list[Status], msgspec.Meta(max_length=500)] | None | UnsetType
 
 _LIMITS = Limits(LARGEST_BODY)
-_MARK = {"http": "url", "command": "argv"}
 
 
 class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -102,12 +101,24 @@ _NOT_OPTIONS = ("kind", "max_retries", "retry_backoff_seconds", "name", "schedul
 
 def kind_of(body: JobBody) -> str:
     """Return the job's kind, given or implied."""
-    kinds = [kind for kind, option in _MARK.items() if getattr(body, option) is not UNSET]
     if body.kind is not UNSET:
         return body.kind
+    kinds = [kind.value for kind in DATA_KINDS if _is_implied(kind, body)]
     if len(kinds) != 1:
         raise Invalid("the kind of the job is missing", hint="give a url, an argv, or kind: external")
     return kinds[0]
+
+
+def _is_implied(kind: DataKind, body: JobBody) -> bool:
+    match kind:
+        case JobKind.HTTP:
+            return body.url is not UNSET
+        case JobKind.COMMAND:
+            return body.argv is not UNSET
+        case JobKind.EXTERNAL:
+            return False
+        case _:
+            assert_never(kind)
 
 
 def options_in(body: JobBody) -> dict[str, Any]:
@@ -131,7 +142,7 @@ def options_in(body: JobBody) -> dict[str, Any]:
 
 def all_options(kind: str) -> dict[str, None]:
     """Return every option, at its default."""
-    return dict.fromkeys((*_OF_KIND[kind], *DATA_OPTIONS))
+    return dict.fromkeys((*kind_options(checked_kind(kind)), *DATA_OPTIONS))
 
 
 def schedule_in(body: NewJobBody) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import quote
 
 import msgspec
@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.docs.examples import JOB, SCHEDULE
 from rota.api.http.problems import payload_at
 from rota.api.jobs.bodies import JobBody, NewJobBody, all_options, kind_of, options_in, runs_at_once, schedule_in
 from rota.api.operations.operation import operation
@@ -19,12 +18,14 @@ from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, at, etag, require_revision
 from rota.client.client import Client
 from rota.core.access.roles import Role
-from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.job import JobDefinition, JobKind
+from rota.core.jobs.job import kind_of as stored_kind
 from rota.core.jobs.status import JobStatus
 from rota.core.schedules.documents import parse
 from rota.core.schedules.view import view
 from rota.errors import Conflict, UnknownJob
 from rota.values.durations import worded
+from rota.verbs.examples import JOB, SCHEDULE
 
 
 class DeleteJobQuery(msgspec.Struct):
@@ -141,8 +142,15 @@ async def update_job(request: Request) -> Response:
 
 
 def _require_kind(old: JobDefinition, kind: str) -> None:
-    if old.kind not in (kind, "python"):  # a job in code is refused later, with a better message
-        raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="delete it, or choose another name")
+    stored = stored_kind(old.kind)
+    match stored:
+        case JobKind.PYTHON:  # a job in code is refused later, with a better message
+            pass
+        case JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL | JobKind.PIPELINE | None:
+            if old.kind != kind:
+                raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="delete it, or choose another name")
+        case _:
+            assert_never(stored)
 
 
 def _expected(request: Request, old: JobDefinition) -> int | None:

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import all_shown, created
-from rota.api.docs.examples import JOB, JOB_STATUS, RUN
 from rota.api.jobs.data_jobs import create_job, delete_job, document, job_response, replace_job, update_job
 from rota.api.operations.cursors import cursor_below, run_before
 from rota.api.operations.operation import operation
@@ -24,6 +23,7 @@ from rota.core.jobs.status import JobStatus
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.run import Run
 from rota.errors import Invalid
+from rota.verbs.examples import JOB, JOB_STATUS, RUN
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.docs.examples import QUEUE
 from rota.api.jobs.jobs import JobReasonBody
 from rota.api.operations.operation import operation
 from rota.api.operations.request import client_of, json_body, shaped
@@ -18,6 +17,7 @@ from rota.api.operations.routing import declared
 from rota.client.client import Client
 from rota.core.access.roles import Role
 from rota.core.jobs.queues import Pause, with_empty_queues
+from rota.verbs.examples import QUEUE
 
 
 class Queue(msgspec.Struct):

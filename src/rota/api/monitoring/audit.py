@@ -5,7 +5,6 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.api.docs.examples import EVENT
 from rota.api.operations.cursors import number_before
 from rota.api.operations.operation import operation
 from rota.api.operations.query import Page, checked_query
@@ -14,6 +13,7 @@ from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
 from rota.core.access.roles import Role
 from rota.core.ledger.audit import Event
+from rota.verbs.examples import EVENT
 
 
 class AuditQuery(Page, kw_only=True):

@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import shown
-from rota.api.docs.examples import ERROR_GROUPS
 from rota.api.operations.operation import operation
 from rota.api.operations.query import Instant, Limit, checked_query
 from rota.api.operations.request import client_of
@@ -20,6 +19,7 @@ from rota.api.operations.routing import declared
 from rota.api.operations.run_filter import scope_of, scope_seen
 from rota.core.access.roles import Role
 from rota.core.monitoring.error_groups import ErrorGroup, ErrorGroups
+from rota.verbs.examples import ERROR_GROUPS
 
 
 class ErrorGroupsQuery(msgspec.Struct, kw_only=True):

@@ -25,6 +25,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     endpoint: Endpoint
+    name: str
+    """The operation's id in OpenAPI."""
     role: Role | None
     summary: str
     description: str = ""
@@ -40,17 +42,15 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     takes: Any = None
     gives: Any = None
 
-    @property
-    def name(self) -> str:
-        """Return the operation's id in OpenAPI."""
-        return getattr(self.endpoint, "__name__", "")
-
 
 def operation(role: Role | None, **facts: Any) -> Callable[[Endpoint], Operation]:
     """Decorate the function that responds. Its docstring is its documentation: the first line is the summary."""
 
     def declare(endpoint: Endpoint) -> Operation:
         summary, _, description = (inspect.getdoc(endpoint) or "").partition("\n")
-        return Operation(endpoint=endpoint, role=role, summary=summary, description=description.strip(), **facts)
+        name = getattr(endpoint, "__name__", "")
+        return Operation(
+            endpoint=endpoint, name=name, role=role, summary=summary, description=description.strip(), **facts
+        )
 
     return declare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, assert_never
 
 import msgspec
 from starlette.requests import Request
@@ -93,9 +93,13 @@ async def bulk_runs(request: Request) -> Response:
 
     async def act(progress: SoFar | None) -> BulkResult:
         options = {"expected": body.expected, "everything": body.everything, "actor": actor, "progress": progress}
-        if body.action == "cancel":
-            return await client.cancel_many(run_filter, reason=body.reason, **options)  # type: ignore[arg-type]
-        return await client.retry_many(run_filter, **options)  # type: ignore[arg-type]
+        match body.action:
+            case "cancel":
+                return await client.cancel_many(run_filter, reason=body.reason, **options)  # type: ignore[arg-type]
+            case "retry":
+                return await client.retry_many(run_filter, **options)  # type: ignore[arg-type]
+            case _:
+                assert_never(body.action)
 
     if _LINES in request.headers.get("accept", ""):
         return StreamingResponse(_progress_lines(act), media_type=_LINES)
@@ -166,12 +170,17 @@ async def _names(client: Client, body: SchedulesBulkBody) -> list[str]:
 
 async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str) -> None:
     schedules = client.schedules
-    if body.action == "pause":
-        await schedules.pause(name, reason=body.reason, actor=actor)
-    elif body.action == "resume":
-        await schedules.resume(name, actor=actor)
-    else:
-        await schedules.update(name, enabled=body.action == "enable", actor=actor)
+    match body.action:
+        case "pause":
+            await schedules.pause(name, reason=body.reason, actor=actor)
+        case "resume":
+            await schedules.resume(name, actor=actor)
+        case "enable":
+            await schedules.update(name, enabled=True, actor=actor)
+        case "disable":
+            await schedules.update(name, enabled=False, actor=actor)
+        case _:
+            assert_never(body.action)
 
 
 ROUTES = [

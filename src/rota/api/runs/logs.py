@@ -12,7 +12,6 @@ from starlette.responses import Response, StreamingResponse
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import discretion
-from rota.api.docs.examples import LOG_LINE
 from rota.api.operations.event_stream import KEEP_ALIVE, MEDIA, Streams, event_of, with_keep_alive
 from rota.api.operations.operation import operation
 from rota.api.operations.query import checked_query
@@ -25,6 +24,7 @@ from rota.core.access.roles import Role
 from rota.core.progress.notes import LogLine
 from rota.core.runs.redaction import Discreet
 from rota.core.runs.run import Run
+from rota.verbs.examples import LOG_LINE
 
 
 class LogQuery(msgspec.Struct):

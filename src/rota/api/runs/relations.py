@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import shown
-from rota.api.docs.examples import RELATED, REPLICA, RUN
 from rota.api.operations.operation import operation
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer, page
@@ -20,6 +19,7 @@ from rota.core.access.roles import Role
 from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.run import Run
 from rota.core.workers.replicas import Replica
+from rota.verbs.examples import RELATED, REPLICA, RUN
 
 
 class RestrictBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import all_shown, created, discretion, shown, shown_facts
-from rota.api.docs.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 from rota.api.http.problems import problem
 from rota.api.operations.cursors import cursor_below, run_before
 from rota.api.operations.enqueue_body import EnqueueBody, order_of, orders_of
@@ -29,6 +28,7 @@ from rota.core.progress.notes import progress_of
 from rota.core.progress.steps import Step
 from rota.core.runs.run import Attempt, Run
 from rota.errors import BadPayload, KeyReused, RotaError
+from rota.verbs.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):

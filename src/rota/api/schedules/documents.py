@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.docs.examples import FIRE, SCHEDULE_BODY
 from rota.api.http.rejection import BadBody
 from rota.api.operations.operation import operation
 from rota.api.operations.query import checked_query
@@ -23,6 +22,7 @@ from rota.core.ledger.verify import Verification
 from rota.core.schedules.diff import Difference
 from rota.core.schedules.preview import DocumentPreview
 from rota.errors import BadPayload
+from rota.verbs.examples import FIRE, SCHEDULE_BODY
 
 _MOST = 10_000
 

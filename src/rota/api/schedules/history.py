@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import shown_facts
-from rota.api.docs.examples import EVENT, EXPLANATION, OCCURRENCE
 from rota.api.operations.cursors import cursor_at, place_of
 from rota.api.operations.operation import operation
 from rota.api.operations.query import Cursor, Instant, checked_query
@@ -25,6 +24,7 @@ from rota.core.ledger.backfill import Backfill
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, PagePosition, place_after
 from rota.values.durations import worded
+from rota.verbs.examples import EVENT, EXPLANATION, OCCURRENCE
 
 _DAY = timedelta(days=1)
 

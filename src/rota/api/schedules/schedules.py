@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import all_shown
-from rota.api.docs.examples import FIRE, RUN, SCHEDULE, SCHEDULE_BODY
 from rota.api.http.problems import payload_at
 from rota.api.http.rejection import BadBody
 from rota.api.operations.cursors import cursor_of_name, name_after
@@ -36,6 +35,7 @@ from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule
 from rota.core.schedules.view import view
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 from rota.values.durations import worded
+from rota.verbs.examples import FIRE, RUN, SCHEDULE, SCHEDULE_BODY
 
 RecentCount = Annotated[int, msgspec.Meta(ge=1, le=MOST_RECENT, description="Number of recent runs to add to each")]
 

@@ -14,7 +14,7 @@ from rota.cli.options import examples, shared
 from rota.cli.terminal.format import one_field, visible
 from rota.cli.terminal.output import coloured, emit, on_terminal, print_json
 from rota.config import Config, load_config
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.monitoring.doctor import (
     OK,
     PROBLEM,
@@ -137,7 +137,7 @@ async def _check_environment(store: Store, workers: Sequence[Worker]) -> list[Ch
         rota=__version__,
         python=platform.python_version(),
         sqlite=doctor_facts.sqlite_library(),
-        zones=tzdata_version(),
+        zones=TZDATA_VERSION,
         planned_with=await doctor_facts.planned_with(store.database),
     )
     now = instant(await store.now())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import click
 import msgspec
@@ -14,8 +14,9 @@ from rota.cli.options import examples, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Columns, text_cell
 from rota.cli.terminal.output import emit, print_json, print_rows
-from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.job import DataKind, JobDefinition, JobKind
 from rota.errors import Invalid
+from rota.registry.data_jobs import DATA_KINDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,9 +76,19 @@ def create(name: str, external: bool, command: bool, database: str | None, as_js
     {idempotency_key}. Commands run only on workers with ROTA_ENABLE_COMMAND=1.
     """
     settings = _settings(options)
-    kinds = [
-        kind for kind, is_it in (("http", "url" in settings), ("command", command), ("external", external)) if is_it
-    ]
+
+    def is_chosen(kind: DataKind) -> bool:
+        match kind:
+            case JobKind.HTTP:
+                return "url" in settings
+            case JobKind.COMMAND:
+                return command
+            case JobKind.EXTERNAL:
+                return external
+            case _:
+                assert_never(kind)
+
+    kinds = [kind.value for kind in DATA_KINDS if is_chosen(kind)]
     if len(kinds) != 1:
         raise Invalid("give one of --url, --command and --external", hint="rota job create ping --url https://…")
     definition = ask(

@@ -12,6 +12,7 @@ from rota.cli.terminal.payload import arguments_of, decode_object
 from rota.cli.terminal.run_format import print_new_run
 from rota.cli.terminal.wait import finish, wait_for_run
 from rota.client.client import Client, Order
+from rota.core.runs.dependencies import Otherwise
 from rota.core.runs.run import Run
 from rota.errors import BadPayload, Invalid
 from rota.values.json import Limits
@@ -48,7 +49,7 @@ _METADATA = """use single quotes: --metadata '{"from": "me"}'"""
 @click.option("--after-any-end", is_flag=True, help="With --after: start however those runs end.")
 @click.option(
     "--otherwise",
-    type=click.Choice(["skip", "cancel"]),
+    type=click.Choice([mode.value for mode in Otherwise]),
     help="What to do if one of them does not succeed.  [default: skip]",
 )
 @click.option("--idempotency-key", metavar="KEY", help="A request with the same key within 24h creates no second run.")

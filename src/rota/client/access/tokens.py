@@ -5,19 +5,71 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rota.core.access.roles import Issued, Role, Token, credential_of, digest_of, role_of, token_text
+import msgspec
+from msgspec import Meta
+
+from rota.core.access.roles import Issued, NewToken, Role, Token, credential_of, digest_of, role_of, token_text
 from rota.core.runs.options import scope_of
 from rota.errors import Invalid
-from rota.store import Store
-from rota.store.access.tokens import NewToken, TokenRow
 from rota.values.actor import checked_actor
-from rota.values.durations import Duration, in_micros, parse_duration
+from rota.values.durations import Duration, format_duration, in_micros, parse_duration
 from rota.values.names import checked_name
 from rota.values.scope import Scope
+from rota.verbs.examples import TOKEN
+from rota.verbs.pages import Page
+from rota.verbs.verb import verb
+from rota.verbs.wire import Answer, Wired, scope_in
+
+if TYPE_CHECKING:
+    from rota.store import Store
+    from rota.store.access.tokens import TokenRow
 
 _LIFE = timedelta(days=90)
 _SESSION = timedelta(hours=12)
+_NEVER = "never"
+
+
+class IssuedToken(Token, frozen=True, kw_only=True):
+    """A new token with its `secret`."""
+
+    secret: str
+
+
+def _written(issued: Issued) -> dict[str, Any]:
+    return {**msgspec.to_builtins(issued.token), "secret": issued.secret}
+
+
+def _read(plain: dict[str, Any]) -> Issued:
+    return Issued(msgspec.convert(plain, Token), plain["secret"])
+
+
+_ISSUED = Answer(IssuedToken, _written, _read)
+
+
+def _life_text(expires: Duration | None) -> str:
+    return _NEVER if expires is None else format_duration(parse_duration(expires, "expires"))
+
+
+def _life_in(text: str) -> str | None:
+    return None if text == _NEVER else text
+
+
+class TokenScope(msgspec.Struct, forbid_unknown_fields=True):
+    """Scope of a token."""
+
+    kind: str
+    id: str
+
+
+def _scope_in(scope: TokenScope | str) -> Scope:
+    return scope_in(scope) if isinstance(scope, str) else Scope(scope.kind, scope.id)
+
+
+def _scope_text(scope: Scope | tuple[str, str]) -> str:
+    checked = scope_of(scope)
+    return f"{checked.kind}/{checked.id}"
 
 
 class TokensClient:
@@ -26,13 +78,31 @@ class TokensClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    @verb(
+        "POST",
+        "/tokens",
+        Role.ADMIN,
+        status=201,
+        answer=_ISSUED,
+        takes={"name": "ci", "role": "enqueue", "expires": "30d"},
+        gives={**TOKEN, "secret": "rota_5be1c0ffee00_…"},
+        operation="create_token",
+    )
     async def create(
         self,
-        name: str,
-        role: str | Role,
+        name: Annotated[str, Meta(description="Name of the token, as the audit log shows it")],
+        role: Annotated[str | Role, Meta(description="viewer, operator, admin, worker or enqueue")],
         *,
-        expires: Duration | None = _LIFE,
-        scope: Scope | tuple[str, str] | None = None,
+        expires: Annotated[
+            Duration | None,
+            Wired(str, _life_text, _life_in, absent=_NEVER),
+            Meta(description="Time until it expires, or `never`"),
+        ] = _LIFE,
+        scope: Annotated[
+            Scope | tuple[str, str] | None,
+            Wired(TokenScope | str | None, _scope_text, _scope_in),
+            Meta(description="It only gives access to runs of this scope"),
+        ] = None,
         actor: str | None = None,
     ) -> Issued:
         """Create a token and return it with its secret, which is not stored and cannot be read again.
@@ -53,10 +123,12 @@ class TokensClient:
         )
         return Issued(await self._store.tokens.create(new, checked_actor(actor)), token_text(id, secret))
 
+    @verb("GET", "/tokens", Role.ADMIN, page=Page(lambda token: (token.created_at.isoformat(), token.id)), gives=TOKEN)
     async def list(self) -> Sequence[Token]:
         """List all tokens, oldest first, including revoked and expired ones."""
         return await self._store.tokens.list()
 
+    @verb("POST", "/tokens/{id}/revoke", Role.ADMIN, gives=TOKEN, operation="revoke_token")
     async def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
         """Revoke a token by id or name. Servers cache tokens, so it takes effect within seconds."""
         return await self._store.tokens.revoke(id_or_name, checked_actor(actor))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.core.alerts.expectations import DECLARED, Expected, checked_kind
 from rota.core.jobs.job import JobDefinition
 from rota.errors import Invalid, NotExpected
-from rota.store import Store
 from rota.values.actor import checked_actor
+
+if TYPE_CHECKING:
+    from rota.store import Store
 
 
 class ExpectationsClient:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rota.config import Config
 from rota.core.alerts.notifications import NotificationView, checked_notification, trial_of
-from rota.engine.jobs.http_client import NotSent
-from rota.engine.jobs.notify import Deliveries
-from rota.errors import Unavailable, UnknownNotification
-from rota.store import Store
+from rota.errors import UnknownNotification
 from rota.values.actor import checked_actor
 from rota.values.json import Json
 from rota.values.names import checked_name
+
+if TYPE_CHECKING:
+    from rota.engine.jobs.notify import Deliveries
+    from rota.store import Store
 
 
 class NotificationsClient:
     """Notifications by webhook or e-mail. Changes take effect at once, in every process. Secrets are never returned."""
 
-    def __init__(self, store: Store, config: Config) -> None:
+    def __init__(self, store: Store, deliveries: Deliveries) -> None:
         self._store = store
-        self._deliveries = Deliveries(store, config)
+        self._deliveries = deliveries
 
     async def create(
         self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any
@@ -73,7 +73,4 @@ class NotificationsClient:
         fails."""
         notification, _, _ = await self._store.notifications.get(name)
         event = trial_of(name, self._store.new_id(), await self._store.now())
-        try:
-            return await self._deliveries.deliver(notification, event)
-        except NotSent as error:
-            raise Unavailable(f"notification {name!r} could not be sent: {error}") from None
+        return await self._deliveries.test(name, notification, event)

@@ -7,14 +7,16 @@ import secrets
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from rota.config import Config
 from rota.core.external.external import (
     Assignment,
+    ExternalReport,
     Heartbeat,
+    StepReport,
     checked_error,
     checked_lease,
     checked_most,
@@ -34,16 +36,18 @@ from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import MetRequirements, labels_of, met_by
 from rota.core.workers.worker import Pace, WorkerInfo
-from rota.engine.observability.meters import Meters
 from rota.errors import BadDuration, BadPayload, Invalid, LeaseLost, UnknownJob
-from rota.store import Store
-from rota.store.external.external import ExternalReport, HeartbeatAnswer, StepReport
 from rota.values import json
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, maybe_instant
 from rota.values.json import Limits
 from rota.values.scope import Scope
 from rota.version import __version__
+
+if TYPE_CHECKING:
+    from rota.engine.observability.meters import Meters
+    from rota.store import Store
+    from rota.store.external.external import HeartbeatAnswer
 
 T = TypeVar("T")
 

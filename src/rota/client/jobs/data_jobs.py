@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -14,15 +14,17 @@ from rota.core.jobs.secrets import masked
 from rota.core.runs.options import Order
 from rota.core.runs.run import MadeJob, NewRun
 from rota.core.schedules.documents import Parsed
-from rota.engine.observability.meters import Meters
+from rota.core.schedules.schedule import NewSchedule
 from rota.errors import ChangedMeanwhile, Conflict, Unavailable
 from rota.registry.data_jobs import changed_options, checked_data_job
 from rota.registry.jobs import Registry
 from rota.registry.scope_providers import require_answer
-from rota.store import Store
-from rota.store.jobs.data_jobs import NewSchedule
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
+
+if TYPE_CHECKING:
+    from rota.engine.observability.meters import Meters
+    from rota.store import Store
 
 _TRIES = 5
 _DELETED = "the job was deleted"
@@ -68,7 +70,7 @@ class DataJobsClient:
         the job.
         """
         definition = checked_data_job(name, kind, options)
-        if name in self._registry:
+        if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="choose another name")
         checked_name(owner, "owner")
         new_schedule = None if schedule is None else await self._new_schedule(schedule, definition)

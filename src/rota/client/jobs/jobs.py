@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Pause
@@ -10,12 +11,14 @@ from rota.core.jobs.secrets import masked
 from rota.core.jobs.status import JobStatus, resume_mode, status_of
 from rota.core.monitoring.statistics import JobStats
 from rota.core.states import RunState
-from rota.engine.observability.meters import Meters
 from rota.errors import UnknownJob
 from rota.registry.jobs import Registry
-from rota.store import Store
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
+
+if TYPE_CHECKING:
+    from rota.engine.observability.meters import Meters
+    from rota.store import Store
 
 
 class JobVerbs:
@@ -27,8 +30,8 @@ class JobVerbs:
 
     async def job(self, name: str) -> JobDefinition:
         """Return a job's definition, with secrets masked."""
-        if name in self.registry:
-            return masked(self.registry.newest(name).definition)
+        if name in self.registry.newest:
+            return masked(self.registry.newest[name].definition)
         stored = await self.store.job(name)
         if stored is None:
             raise UnknownJob(name, [definition.name for definition in await self.jobs()])
@@ -38,7 +41,7 @@ class JobVerbs:
         """List the definitions of all jobs by name: those declared in this process and those stored by others. Secrets
         are masked."""
         stored = {definition.name: definition for definition in await self.store.jobs()}
-        declared = {name: self.registry.newest(name).definition for name in self.registry.names()}
+        declared = {name: self.registry.newest[name].definition for name in self.registry.names()}
         return [masked(definition) for _, definition in sorted({**stored, **declared}.items())]
 
     async def job_status(self, name: str) -> JobStatus:

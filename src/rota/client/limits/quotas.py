@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
-from rota.core.limits.quotas import QuotaOf, RateOption, checked_place, quota_of
+from msgspec import Meta
+
+from rota.core.access.roles import Role
+from rota.core.limits.quotas import QuotaOf, RateOption, checked_place, quota_of, rate_text
 from rota.errors import UnknownQuota
-from rota.store import Store
 from rota.values.actor import checked_actor
+from rota.verbs.examples import QUOTA
+from rota.verbs.pages import Page
+from rota.verbs.verb import verb
+from rota.verbs.wire import Wired
+
+if TYPE_CHECKING:
+    from rota.store import Store
+
+Many = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 _SOMEBODY = "operator"
+_OF_KIND = {"id": None}
 
 
 class QuotasClient:
@@ -19,14 +32,28 @@ class QuotasClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    @verb("PUT", "/quotas/{kind}/{id}", Role.ADMIN, repeatable=True, takes={"rate": "1000/1h"}, gives=QUOTA)
+    @verb(
+        "PUT",
+        "/quotas/{kind}",
+        Role.ADMIN,
+        fixed=_OF_KIND,
+        repeatable=True,
+        takes={"max_concurrency": 5},
+        operation="update_quotas_of_kind",
+    )
     async def update(
         self,
         kind: str,
         id: str | None = None,
         *,
-        max_concurrency: int | None = None,
-        max_queued: int | None = None,
-        rate: RateOption = None,
+        max_concurrency: Annotated[Many | None, Meta(description="Runs at a time")] = None,
+        max_queued: Annotated[Many | None, Meta(description="Runs that may wait; a further one is refused")] = None,
+        rate: Annotated[
+            RateOption,
+            Wired(str | None, rate_text),
+            Meta(description='Attempts that may start within a time: `"1000/1h"`'),
+        ] = None,
         actor: str | None = None,
     ) -> QuotaOf:
         """Set a quota, replacing the previous one. It also applies to runs that already wait or run."""
@@ -35,6 +62,8 @@ class QuotasClient:
         await self._store.quotas.update(*place, quota_of(max_concurrency, max_queued, rate), owner)
         return await self.get(kind, id)
 
+    @verb("GET", "/quotas/{kind}/{id}", Role.VIEWER, gives=QUOTA)
+    @verb("GET", "/quotas/{kind}", Role.VIEWER, fixed=_OF_KIND, operation="get_quotas_of_kind")
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:
         """Return the quota of a scope, or of each scope of a kind."""
         for quota in await self.list():
@@ -42,11 +71,14 @@ class QuotasClient:
                 return quota
         raise UnknownQuota(kind, id)
 
+    @verb("DELETE", "/quotas/{kind}/{id}", Role.ADMIN)
+    @verb("DELETE", "/quotas/{kind}", Role.ADMIN, fixed=_OF_KIND, operation="delete_quotas_of_kind")
     async def delete(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
         """Delete a quota. A scope whose own quota is deleted falls under that of its kind, if there is one."""
         if not await self._store.quotas.delete(*checked_place(kind, id), checked_actor(actor)):
             raise UnknownQuota(kind, id)
 
+    @verb("GET", "/quotas", Role.VIEWER, page=Page(lambda quota: (quota.kind, quota.id or "")), gives=QUOTA)
     async def list(self) -> Sequence[QuotaOf]:
         """List all quotas."""
         return await self._store.quotas.list()

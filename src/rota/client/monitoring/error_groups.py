@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rota.core.monitoring.error_groups import MOST_GROUPS, ErrorGroups, checked_window, grouped
 from rota.core.runs.options import scope_of
 from rota.errors import Invalid
-from rota.store import Store
 from rota.values.instants import instant
 from rota.values.scope import Scope
+
+if TYPE_CHECKING:
+    from rota.store import Store
 
 
 class ErrorGroupsClient:

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec import Meta
 
 from rota.config import Config
+from rota.core.access.roles import Role
 from rota.core.monitoring.charts import Series, series_of, stretch_of
 from rota.core.monitoring.overview import Overview, attention
-from rota.core.monitoring.timeline import Timeline, asked_of, timeline_of
-from rota.store import Store
-from rota.store.monitoring.overview import OverviewFacts
+from rota.core.monitoring.timeline import MOST_ATTEMPTS, Grouping, Timeline, asked_of, timeline_of
 from rota.values.clock import HostClock
 from rota.values.durations import Duration, in_micros
 from rota.values.instants import micros_at
+from rota.verbs.examples import OVERVIEW, SERIES, TIMELINE
+from rota.verbs.verb import verb
+from rota.verbs.wire import Wired
+
+if TYPE_CHECKING:
+    from rota.store import Store
+    from rota.store.monitoring.overview import OverviewFacts
+
+From = Annotated[datetime | None, Meta(description="Begin of the time range")]
+To = Annotated[datetime | None, Meta(description="End of the time range; by default now")]
 
 # Shorter than the pause after which a page asks again; otherwise the page would get the answer it already has and then
 # stop asking, although something has changed.
@@ -34,6 +45,7 @@ class MonitoringClient:
         self._cached: Overview | None = None
         self._fresh_until = 0.0
 
+    @verb("GET", "/overview", Role.VIEWER, gives=OVERVIEW, operation="get_overview")
     async def overview(self) -> Overview:
         """Return current load, results of the last day, what needs attention, and the next runs.
 
@@ -52,20 +64,31 @@ class MonitoringClient:
         left out."""
         return await self._store.monitoring.oldest_queued()
 
+    @verb("GET", "/series", Role.VIEWER, gives=SERIES, operation="get_series")
     async def series(
-        self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
+        self,
+        from_at: From = None,
+        to_at: To = None,
+        step: Annotated[Duration | None, Meta(description="Length of a step: whole minutes, `15m`, or hours")] = None,
     ) -> Series:
         """Return metrics over time in steps; by default the last day in steps of 15 minutes.
 
-        A step is whole minutes, or whole hours if the range begins more than two days ago.
+        They are finished runs by state, percentiles of durations and lag, and queue depths. A step is whole minutes, or
+        whole hours if the range begins more than two days ago; at most a thousand steps.
         """
         stretch = stretch_of(from_at, to_at, step, await self._store.now())
         rows = await self._store.monitoring.counted(stretch.span, stretch.first, stretch.to)
         # In a thread: with the counters of many processes, merging would block the event loop.
         return await asyncio.to_thread(series_of, stretch, rows)
 
+    @verb("GET", "/timeline", Role.VIEWER, gives=TIMELINE, operation="get_timeline")
     async def timeline(
-        self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
+        self,
+        from_at: From = None,
+        to_at: To = None,
+        *,
+        by: Annotated[str, Wired(Grouping), Meta(description="What a lane is")] = "schedule",
+        limit: Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS, description="Maximum number of attempts")] = 500,
     ) -> Timeline:
         """Return the attempts within a time range (by default the last hour) and the plan times up to its end, in lanes
         by `schedule`, `job`, `worker` or `queue`.

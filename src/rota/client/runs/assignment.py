@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rota.core.runs.run import Run
 from rota.core.workers.replicas import Replica
 from rota.core.workers.requirements import restricted_to
-from rota.store import Store
 from rota.values.actor import checked_actor
 from rota.values.scope import Scope
+
+if TYPE_CHECKING:
+    from rota.store import Store
 
 
 class AssignmentVerbs:

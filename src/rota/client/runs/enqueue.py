@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -17,12 +17,15 @@ from rota.core.states import RunState
 from rota.errors import Forbidden
 from rota.observability import tracing
 from rota.registry.data_jobs import KINDS
+from rota.registry.jobs import Handler
 from rota.registry.signature import check_schema
-from rota.store.databases.batcher import Batcher
 from rota.values import json
 from rota.values.instants import instant
 from rota.values.json import Limits
 from rota.values.scope import GLOBAL, Scope
+
+if TYPE_CHECKING:
+    from rota.store.databases.batcher import Batcher
 
 Find = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """Maps shortened ids to whole ones."""
@@ -151,7 +154,7 @@ class EnqueueVerbs(JobVerbs):
     async def _enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         run = await self.prepare(order)
         # A run that may be refused gets its own transaction: its refusal must not roll back the batch of other callers.
-        if run.may_be_refused or await self.store.quotas.concern([run]):
+        if run.may_be_refused or (run.scope_kind != GLOBAL.kind and await self.store.quotas.exist()):
             (answer,) = await self.store.enqueue(await self._linked([order], [run]))
         else:
             answer = await self._gatherer.add(run)
@@ -188,11 +191,12 @@ class EnqueueVerbs(JobVerbs):
         runs: list[NewRun] = []
         for order in orders:
             model = models.get((order.job, id(order.options)))
-            if model is None or model.holds or order.job not in self.registry:
+            handler = self.registry.newest.get(order.job)
+            if model is None or model.holds or handler is None:
                 model = models[order.job, id(order.options)] = await self.prepare(order)
                 runs.append(model)
             else:
-                runs.append(self._from_model(model, order))
+                runs.append(self._from_model(model, handler, order))
         if any(model.after for model in models.values()) or any("ref" in order.options for order in orders):
             runs = await self._linked(orders, runs)
         answers = await self.store.enqueue(runs) if runs else []
@@ -208,52 +212,50 @@ class EnqueueVerbs(JobVerbs):
     async def _find_all(self, parts: Sequence[str]) -> dict[str, str]:
         return await self.store.find_runs(parts, self.scope)
 
-    def _from_model(self, model: NewRun, order: Order) -> NewRun:
-        """Build a run from a model with the same job and options: only id and payload differ, and gates if their key
-        depends on the payload."""
-        handler = self.registry.newest(order.job)
-        payload = handler.payload.encode(order.arguments, self._limits)
-        gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
-        like = model if gates == model.gates else None
-        return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
+    async def prepare(self, order: Order) -> NewRun:
+        """Build and check a run; write nothing."""
+        if self.scope is not None:
+            order = _within(self.scope, order)
+        handler = self.registry.newest.get(order.job)
+        if handler is None:
+            return self._of_stored(await self.job(order.job), order, self.store.new_id())
+        run = self._of_declared(handler, order)
+        return carrying(run, tracing.traceparent()) if self._traced else run
 
-    def _prepare_declared(self, order: Order) -> NewRun:
-        handler = self.registry.newest(order.job)
+    def _of_declared(self, handler: Handler, order: Order) -> NewRun:
         definition = handler.definition
         model_of, model = self._models.get(order.job, _NONE)
         if model is not None and model_of is definition and not order.options:
-            return self._from_model(model, order)
+            return self._from_model(model, handler, order)
         payload = handler.payload.encode(order.arguments, self._limits)
         run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
         if not order.options and not run.holds:
             self._models[order.job] = definition, run
         return run
 
-    async def prepare(self, order: Order) -> NewRun:
-        """Build and check a run; write nothing."""
-        order = _within(self.scope, order)
-        if order.job in self.registry:
-            run = self._prepare_declared(order)
-            return carrying(run, tracing.traceparent()) if self._traced else run
-        return self._of_stored(await self.job(order.job), order, self.store.new_id())
+    def _from_model(self, model: NewRun, handler: Handler, order: Order) -> NewRun:
+        """Build a run from a model with the same job and options: only id and payload differ, and gates if their key
+        depends on the payload."""
+        payload = handler.payload.encode(order.arguments, self._limits)
+        gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
+        like = model if gates == model.gates else None
+        return replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
 
     def _of_stored(self, definition: JobDefinition, order: Order, id: str) -> NewRun:
         """Build a run of a job whose code this process does not have."""
         payload = json.encode(order.arguments, self._limits)
         check_schema(definition.payload_schema, payload, self._limits)
         run = new_run(definition, id, payload, order.options, self.scope)
-        run = msgspec.structs.replace(run, droppable=self._is_droppable(definition))
+        run = replace(run, droppable=self._is_droppable(definition))
         return carrying(run, tracing.traceparent()) if self._traced else run
 
     def _is_droppable(self, definition: JobDefinition) -> bool:
         """Return whether the job may be a data job, which somebody may delete. Jobs in code are never deleted."""
-        return definition.kind in KINDS and definition.name not in self.registry
+        return definition.kind in KINDS and definition.name not in self.registry.newest
 
 
-def _within(scope: Scope | None, order: Order) -> Order:
+def _within(scope: Scope, order: Order) -> Order:
     """Return the order within the client's scope. It need not name the scope, and must not name another."""
-    if scope is None:
-        return order
     if scope_of(order.options.get("scope", scope)) != scope:
         raise Forbidden(f"only runs of {scope.kind}/{scope.id} may be enqueued here")
     return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})

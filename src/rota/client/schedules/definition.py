@@ -64,8 +64,8 @@ class DefinitionVerbs(ABC):
             payload = sample(definition, name)
             if payload is None:
                 return definition
-            if job in self._registry:
-                self._registry.newest(job).payload.encode(payload, self._limits)
+            if job in self._registry.newest:
+                self._registry.newest[job].payload.encode(payload, self._limits)
             else:
                 check_schema(declared.payload_schema, encode(payload, self._limits), self._limits)
         except (Conflict, Invalid, NotFound) as error:

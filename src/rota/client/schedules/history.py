@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from rota.core.ledger.audit import Event
-from rota.core.ledger.backfill import RAN, Backfill
+from rota.core.ledger.backfill import Backfill, BackfillOrder, ran_of
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PagePosition
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.recent_runs import Recent, checked_recent
-from rota.errors import Invalid, did_you_mean
-from rota.store import Store
-from rota.store.ledger.backfill import Order
+from rota.errors import Invalid
 from rota.values.actor import checked_actor
 from rota.values.durations import in_micros
 from rota.values.instants import micros_at
+
+if TYPE_CHECKING:
+    from rota.store import Store
 
 MOST_OCCURRENCES = 10_000
 _DAY = timedelta(days=1)
@@ -94,11 +96,12 @@ class HistoryVerbs:
 
         `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`).
         """
-        if ran not in RAN:
-            raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
+        again = ran_of(ran)
         if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
             raise Invalid(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
-        order = Order(_micros(from_at, "from"), _micros(to_at, "to"), ran, concurrency, dry_run, checked_actor(actor))
+        order = BackfillOrder(
+            _micros(from_at, "from"), _micros(to_at, "to"), again, concurrency, dry_run, checked_actor(actor)
+        )
         if order.from_at > order.to_at:
             raise Invalid("from is after to")
         if order.to_at > await self._store.now():

@@ -20,12 +20,11 @@ from rota.core.runs.options import request_hold, scope_of
 from rota.core.schedules.diff import Difference
 from rota.core.schedules.documents import parse
 from rota.core.schedules.preview import DocumentPreview, Fire, foresee, named, upcoming, wrong
+from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition, checked_state
 from rota.errors import Conflict, Invalid, NotFound, UnknownSchedule
 from rota.registry.jobs import Registry
 from rota.registry.scope_providers import ask, require_answer, trouble_with
-from rota.store import Store
-from rota.store.schedules.change import Change
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import micros_at
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from rota.core.schedules.schedule import ScheduleOptions
+    from rota.store import Store
 
 _LONGEST_PAUSE = timedelta(days=36_525)
 
@@ -225,7 +225,7 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         try:
             return await ask(providers[provider])
         except Exception as error:
-            await self._store.schedules.note_provider_trouble(provider, trouble_with(provider, error))
+            await self._store.planning.note_provider_trouble(provider, trouble_with(provider, error))
             return ()
 
     async def _instant(self, until: datetime | Duration | None) -> int | None:

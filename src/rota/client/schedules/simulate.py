@@ -15,15 +15,15 @@ from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions
 from rota.core.planning.tick import ScheduleState
 from rota.core.schedules import documents as written
 from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference, check_names, checked_owner, differences
+from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.errors import DuplicateSchedule, Invalid, UnknownJob
-from rota.store import Store
-from rota.store.schedules.change import Change
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, micros_at
 
 if TYPE_CHECKING:
     from rota.client.schedules.schedules import SchedulesClient
+    from rota.store import Store
 
 _PAGE = 1_000
 _LONGEST = timedelta(days=3_660)

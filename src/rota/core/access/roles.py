@@ -110,3 +110,12 @@ def credential_of(text: str) -> Credential | None:
     if prefix != _MARK or not id or not secret or len(text) > 200 or not text.isascii():
         return None
     return Credential(id, digest_of(secret))
+
+
+class NewToken(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    digest: str
+    role: Role
+    scope: Scope | None
+    life: int | None  # microseconds

@@ -13,6 +13,8 @@ import tzdata  # type: ignore[import-untyped]  # it has no types
 
 from rota.errors import BadTrigger, did_you_mean
 
+TZDATA_VERSION = str(tzdata.IANA_VERSION)
+"""Release of the IANA database, such as 2026a: it is stored with a plan."""
 DAY = 86_400
 FIRST_YEAR, LAST_YEAR = 1970, 2399
 LAST_SECOND = int(datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()) - 1
@@ -132,11 +134,6 @@ def zone(name: str) -> Zone:
 @cache
 def zone_names() -> frozenset[str]:
     return frozenset(resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
-
-
-def tzdata_version() -> str:
-    """Return the release of the IANA database, such as 2026a: it is stored with a plan."""
-    return str(tzdata.IANA_VERSION)
 
 
 @lru_cache(maxsize=1_000)

@@ -10,15 +10,14 @@ from uuid import UUID
 import msgspec
 
 from rota.core.progress.notes import LONGEST_LINE, LONGEST_LOGGER, LONGEST_SUMMARY, RawLine, encoded, level_of, storable
+from rota.core.progress.steps import StepState
 from rota.core.runs.run import RunError
+from rota.core.states import Outcome
 from rota.errors import Invalid, UnknownRun
 from rota.values.durations import Duration, format_duration, parse_duration
 from rota.values.json import Json
 from rota.values.names import checked_name
 from rota.values.scope import Scope
-
-EXTERNAL = "external"
-"""Kind of jobs that external workers execute."""
 
 MOST_CLAIMED = 100
 MOST_LINES_AT_ONCE = 1_000
@@ -168,3 +167,22 @@ def names_told(names: Sequence[str] | str, what: str) -> tuple[str, ...]:
     if not items:
         raise Invalid(f"give at least one {what}")
     return tuple(dict.fromkeys(checked_name(name, what) for name in items))
+
+
+class ExternalReport(msgspec.Struct, frozen=True):
+    """Report of an external party on its run; `retry` and `after` of a failure."""
+
+    outcome: Outcome
+    result: str | None = None
+    error: RunError | None = None
+    retry: bool = True
+    after: timedelta | None = None
+
+
+class StepReport(msgspec.Struct, frozen=True):
+    """Report on a step; `result` is JSON."""
+
+    id: str
+    state: StepState
+    result: str | None = None
+    error: RunError | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from enum import StrEnum
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -19,6 +21,68 @@ from rota.core.workers.requirements import Requirements
 from rota.values.json import Json
 
 MIN_PRIORITY, MAX_PRIORITY = -1000, 1000
+
+
+class JobKind(StrEnum):
+    """Executor of a job's runs: a function, rota itself, an external worker, or the jobs that are its parts."""
+
+    PYTHON = "python"
+    HTTP = "http"
+    COMMAND = "command"
+    EXTERNAL = "external"
+    PIPELINE = "pipeline"
+
+
+DataKind = Literal[JobKind.HTTP, JobKind.COMMAND, JobKind.EXTERNAL]
+"""Kind of a data job, which is declared by its options alone."""
+
+
+class Isolation(StrEnum):
+    """Place of a handler that is no coroutine: a thread of the worker, or a process of its own."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+ISOLATIONS = tuple(mode.value for mode in Isolation)
+_KINDS = {kind.value: kind for kind in JobKind}
+_ISOLATIONS = {mode.value: mode for mode in Isolation}
+
+
+def kind_of(word: str) -> JobKind | None:
+    """Return the kind that a stored definition names; None for a word of a newer program, whose runs are not for us."""
+    return _KINDS.get(word)
+
+
+def isolation_of(word: str) -> Isolation:
+    """Return the isolation that a stored definition names.
+
+    A word of a newer program counts as `thread`, the default: only that program's own code can run such a job.
+    """
+    return _ISOLATIONS.get(word, Isolation.THREAD)
+
+
+def data_kind(kind: JobKind) -> DataKind | None:
+    """Return the kind as that of a data job; None if it is declared in code only."""
+    match kind:
+        case JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL:
+            return kind
+        case JobKind.PYTHON | JobKind.PIPELINE:
+            return None
+        case _:
+            assert_never(kind)
+
+
+def is_external(word: str) -> bool:
+    """Return whether external workers execute the runs of a job of that kind."""
+    kind = kind_of(word)
+    match kind:
+        case JobKind.EXTERNAL:
+            return True
+        case JobKind.PYTHON | JobKind.HTTP | JobKind.COMMAND | JobKind.PIPELINE | None:
+            return False
+        case _:
+            assert_never(kind)
 
 
 class CancelPolicy(msgspec.Struct, frozen=True):

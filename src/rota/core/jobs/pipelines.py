@@ -12,9 +12,6 @@ from rota.core.jobs.placeholders import filled_json, places_in
 from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import checked_name
 
-PIPELINE = "pipeline"
-"""Kind of jobs that consist of other jobs."""
-
 MOST_PARTS = 100
 PLACE = re.compile(r"\{((?:payload|steps)(?:\.[A-Za-z0-9_.-]*)?)\}")
 _STEP = re.compile(r"[A-Za-z0-9_-]{1,100}")

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
 from enum import StrEnum
+from typing import assert_never
 
 import msgspec
 
@@ -22,6 +23,7 @@ class OnConflict(StrEnum):
 
 
 ON_CONFLICT = tuple(mode.value for mode in OnConflict)
+_BY_WORD = {mode.value: mode for mode in OnConflict}
 CLEARED = ("failed", "succeeded")
 
 
@@ -40,13 +42,6 @@ class Unique(msgspec.Struct, frozen=True):
         for outcome in self.clear:
             if outcome not in CLEARED:
                 raise Invalid(f"unique.clear cannot be {outcome!r}", hint=did_you_mean(outcome, CLEARED))
-        if self.clear and self.on_conflict != "existing":
-            hint = "leave one of them out"
-            raise Invalid(f"unique.clear means nothing if on_conflict is {self.on_conflict!r}", hint=hint)
-        if self.on_conflict not in ON_CONFLICT:
-            raise Invalid(
-                f"unique.on_conflict cannot be {self.on_conflict!r}", hint=did_you_mean(self.on_conflict, ON_CONFLICT)
-            )
 
 
 class PartKey(msgspec.Struct, frozen=True):
@@ -65,12 +60,52 @@ class KeyHold(msgspec.Struct, frozen=True):
     """
 
     key: str
-    on_conflict: str = "existing"
+    on_conflict: OnConflict = OnConflict.EXISTING
     period: int | None = None
     once: bool = False
     fingerprint: str | None = None
     label: str | None = None
     clear: tuple[str, ...] = ()
+
+
+def on_conflict_of(word: str) -> OnConflict:
+    """Return the mode that a stored `unique` names.
+
+    A word of a newer program counts as `existing`: no run is lost, and none is made twice.
+    """
+    return _BY_WORD.get(word, OnConflict.EXISTING)
+
+
+def replaces(mode: OnConflict) -> bool:
+    """Return whether a new run takes the place of the one that holds its key."""
+    match mode:
+        case OnConflict.REPLACE:
+            return True
+        case OnConflict.EXISTING | OnConflict.REJECT:
+            return False
+        case _:
+            assert_never(mode)
+
+
+def checked_mode(unique: Unique) -> Unique:
+    """Check the mode of a `unique` that somebody declares.
+
+    `Unique` itself is stored, and does not check it: a newer program's word must not make it unreadable.
+    """
+    if unique.on_conflict not in ON_CONFLICT:
+        hint = did_you_mean(unique.on_conflict, ON_CONFLICT)
+        raise Invalid(f"unique.on_conflict cannot be {unique.on_conflict!r}", hint=hint)
+    mode = on_conflict_of(unique.on_conflict)
+    match mode:
+        case OnConflict.EXISTING:
+            return unique
+        case OnConflict.REPLACE | OnConflict.REJECT:
+            if unique.clear:
+                hint = "leave one of them out"
+                raise Invalid(f"unique.clear means nothing if on_conflict is {unique.on_conflict!r}", hint=hint)
+            return unique
+        case _:
+            assert_never(mode)
 
 
 def unique_key(job: str, scope: Scope, key: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
 
 import msgspec
 
@@ -12,13 +14,40 @@ from rota.core.calendar.rules import Times
 from rota.core.ledger.occurrences import PlannedRun
 from rota.core.ledger.verify import History, Range
 from rota.core.states import RunState
+from rota.errors import Invalid, did_you_mean
 from rota.values.scope import Scope
 
-RAN = ("none", "failed", "all")
-"""Plan times with a run that get another: none, those whose run did not succeed, or all."""
 MOST_RUNS = 10_000
 MOST_LOOKED_AT = 200_000
 SAMPLE = 10
+
+
+class Ran(StrEnum):
+    """Choice of the plan times with a run that get another: none, those whose run did not succeed, or all."""
+
+    NONE = "none"
+    FAILED = "failed"
+    ALL = "all"
+
+    @property
+    def repeats(self) -> bool:
+        match self:
+            case Ran.NONE:
+                return False
+            case Ran.FAILED | Ran.ALL:
+                return True
+            case _:
+                assert_never(self)
+
+
+RAN = tuple(mode.value for mode in Ran)
+
+
+def ran_of(word: str) -> Ran:
+    """Return the choice that a caller names; it is not stored."""
+    if word not in RAN:
+        raise Invalid(f"ran cannot be {word!r}", hint=did_you_mean(str(word), RAN))
+    return Ran(word)
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +90,7 @@ def choose(
     runs: Iterable[PlannedRun],
     newest: Mapping[str, str],
     ranges: Iterable[Range],
-    ran: str,
+    ran: Ran,
 ) -> Choice:
     """Choose the plan times to run; `newest` maps a run to the state of its latest retry."""
     missing, already, known = [], 0, 0
@@ -110,10 +139,18 @@ def _holds(ranges: Sequence[tuple[int, int]], at: int) -> bool:
     return any(first <= at <= last for first, last in ranges)
 
 
-def _runs_again(state: str, ran: str) -> bool:
-    if ran == "none" or not RunState(state).is_final:
+def _runs_again(state: str, ran: Ran) -> bool:
+    if not RunState(state).is_final:
         return False
-    return ran == "all" or state != RunState.SUCCEEDED
+    match ran:
+        case Ran.NONE:
+            return False
+        case Ran.FAILED:
+            return state != RunState.SUCCEEDED
+        case Ran.ALL:
+            return True
+        case _:
+            assert_never(ran)
 
 
 def cut(gap: Range, times: Times, made: Sequence[int]) -> list[Range]:
@@ -183,3 +220,17 @@ def of_scope(gap: Range, history: History) -> list[Range]:
     lanes = history.lanes(stretch)
     parts = [_part(gap, scope, stretch.times, after, until) for scope, after, until in lanes]
     return [part for part in parts if part is not None]
+
+
+class BackfillOrder(msgspec.Struct, frozen=True):
+    """A backfill of the plan times from `from_at` to `to_at`, both included.
+
+    At most `concurrency` of its runs run at once. `ran` tells which plan times that have a run get another one.
+    """
+
+    from_at: int
+    to_at: int
+    ran: Ran = Ran.NONE
+    concurrency: int = 1
+    dry_run: bool = False
+    actor: str | None = None

@@ -26,6 +26,7 @@ class WhenFull(StrEnum):
 
 
 WHEN_FULL = tuple(mode.value for mode in WhenFull)
+_BY_WORD = {mode.value: mode for mode in WhenFull}
 UNLIMITED = 2**30
 """No limit of runs at once: only the number of waiting runs is limited."""
 
@@ -53,12 +54,6 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self.max < 1:
             raise Invalid(f"limit.max must be a whole number from 1 up, not {self.max}")
-        if self.when_full not in WHEN_FULL:
-            hint = did_you_mean(self.when_full, WHEN_FULL)
-            raise Invalid(f"limit.when_full cannot be {self.when_full!r}", hint=hint)
-        if self.max_queued is not None and self.when_full != "queue":
-            hint = "leave one of them out"
-            raise Invalid(f"limit.max_queued means nothing if when_full is {self.when_full!r}", hint=hint)
         if self.max_queued is not None and self.max_queued < 0:
             raise Invalid(f"limit.max_queued must be a whole number from 0 up, not {self.max_queued}")
         if self.per is not None:
@@ -70,9 +65,11 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.max > MOST_IN_A_PERIOD:
             hint = "use a smaller max and a shorter period"
             raise Invalid(f"limit.max of a rate is at most {MOST_IN_A_PERIOD}, not {self.max}", hint=hint)
-        if self.when_full != "queue":
-            hint = 'a rate supports only "queue", optionally with max_queued'
-            raise Invalid(f"limit.when_full cannot be {self.when_full!r} together with per", hint=hint)
+
+    @property
+    def decides(self) -> bool:
+        """Return whether it is checked at enqueue, and not only at claim."""
+        return _decides(when_full_of(self.when_full), self.max_queued)
 
     @property
     def period(self) -> int | None:
@@ -90,7 +87,7 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
     key: str
     max: int
-    when_full: str = "queue"
+    when_full: WhenFull = WhenFull.QUEUE
     max_queued: int | None = None
     period: int | None = None
 
@@ -102,7 +99,18 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
     @property
     def decides(self) -> bool:
         """Return whether it is checked at enqueue, and not only at claim."""
-        return self.when_full != "queue" or self.max_queued is not None
+        return _decides(self.when_full, self.max_queued)
+
+    @property
+    def stops_oldest(self) -> bool:
+        """Return whether the oldest runs under it give way to a new one."""
+        match self.when_full:
+            case WhenFull.CANCEL_OLDEST:
+                return True
+            case WhenFull.QUEUE | WhenFull.SKIP | WhenFull.REJECT:
+                return False
+            case _:
+                assert_never(self.when_full)
 
 
 class LimitedRun(msgspec.Struct, frozen=True):
@@ -122,10 +130,54 @@ class LimitedRun(msgspec.Struct, frozen=True):
         return any(gate.decides for gate in self.gates)
 
 
+def when_full_of(word: str) -> WhenFull:
+    """Return the mode that a stored limit names.
+
+    A word of a newer program counts as `queue`: runs wait for room, and none is refused, skipped or stopped.
+    """
+    return _BY_WORD.get(word, WhenFull.QUEUE)
+
+
+def _decides(mode: WhenFull, max_queued: int | None) -> bool:
+    match mode:
+        case WhenFull.QUEUE:
+            return max_queued is not None
+        case WhenFull.SKIP | WhenFull.REJECT | WhenFull.CANCEL_OLDEST:
+            return True
+        case _:
+            assert_never(mode)
+
+
 def limit_of(value: object) -> Limit:
-    """Parse a limit: a Limit, or a dict of its fields."""
-    if isinstance(value, Limit):
-        return value
+    """Parse a limit: a Limit, or a dict of its fields.
+
+    Its mode is checked here and not in `Limit`, which is stored: a newer program's word must not make it unreadable.
+    """
+    limit = value if isinstance(value, Limit) else _limit_in(value)
+    if limit.when_full not in WHEN_FULL:
+        hint = did_you_mean(limit.when_full, WHEN_FULL)
+        raise Invalid(f"limit.when_full cannot be {limit.when_full!r}", hint=hint)
+    mode = when_full_of(limit.when_full)
+    match mode:
+        case WhenFull.QUEUE:
+            return limit
+        case WhenFull.SKIP | WhenFull.REJECT | WhenFull.CANCEL_OLDEST:  # they leave no run to wait
+            return _without_waiting(limit)
+        case _:
+            assert_never(mode)
+
+
+def _without_waiting(limit: Limit) -> Limit:
+    if limit.max_queued is not None:
+        hint = "leave one of them out"
+        raise Invalid(f"limit.max_queued means nothing if when_full is {limit.when_full!r}", hint=hint)
+    if limit.per is not None:
+        hint = 'a rate supports only "queue", optionally with max_queued'
+        raise Invalid(f"limit.when_full cannot be {limit.when_full!r} together with per", hint=hint)
+    return limit
+
+
+def _limit_in(value: object) -> Limit:
     if not isinstance(value, dict):
         hint = 'write {"max": 2, "by": ["scope", "customer"]}, or a list of such'
         raise Invalid(f"limit cannot be {value!r:.80}", hint=hint)
@@ -220,7 +272,7 @@ def _prefix(number: int) -> str:
 
 
 def gate_under(key: str, limit: Limit) -> Gate:
-    return Gate(key, limit.max, limit.when_full, limit.max_queued, limit.period)
+    return Gate(key, limit.max, when_full_of(limit.when_full), limit.max_queued, limit.period)
 
 
 def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], prefix: str = "") -> Gate:
@@ -281,19 +333,21 @@ def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Rejecti
     stops = []
     for gate in gates:
         count = live.get(gate.key, 0)
-        mode = WhenFull(gate.when_full)
-        match mode:
+        match gate.when_full:
             case WhenFull.QUEUE:
                 if gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
                     return Rejection(gate, refused=True)
-            case WhenFull.SKIP | WhenFull.REJECT:
+            case WhenFull.SKIP:
                 if count >= gate.max:
-                    return Rejection(gate, refused=mode is WhenFull.REJECT)
+                    return Rejection(gate, refused=False)
+            case WhenFull.REJECT:
+                if count >= gate.max:
+                    return Rejection(gate, refused=True)
             case WhenFull.CANCEL_OLDEST:
                 if count >= gate.max:
                     stops.append((gate.key, count - gate.max + 1))
             case _:
-                assert_never(mode)
+                assert_never(gate.when_full)
     return Admit(tuple(stops))
 
 

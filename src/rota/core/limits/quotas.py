@@ -67,14 +67,19 @@ def quota_of(max_concurrency: object = None, max_queued: object = None, rate: Ra
     return Quota(max_concurrency=max_concurrency, max_queued=max_queued, rate=rate_of(rate))  # type: ignore[arg-type]
 
 
+def rate_text(rate: RateOption) -> str | None:
+    """Return a rate as text, `"1000/1h"`, checked."""
+    limit = rate_of(rate)
+    return None if limit is None else f"{limit.max}/{format_duration(limit.per or timedelta(0))}"
+
+
 def described(kind: str, id: str, quota: Quota, owner: str) -> QuotaOf:
-    rate = quota.rate
     return QuotaOf(
         kind=kind,
         id=id or None,
         max_concurrency=quota.max_concurrency,
         max_queued=quota.max_queued,
-        rate=None if rate is None else f"{rate.max}/{format_duration(rate.per or timedelta(0))}",
+        rate=rate_text(quota.rate),
         owner=owner,
     )
 

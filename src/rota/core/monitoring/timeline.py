@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
 
 import msgspec
 
@@ -12,11 +14,44 @@ from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger, Invalid, did_you_mean
 from rota.values.instants import instant, maybe_instant, micros_at
 
-BY = ("schedule", "job", "worker", "queue")
 MOST_ATTEMPTS = 5_000
 MOST_FIRES = 100
 """Most plan times to come that are shown of one schedule."""
 _FURTHEST = 400 * 24 * HOUR
+
+
+class Grouping(StrEnum):
+    """Meaning of a lane: one schedule, job, worker or queue."""
+
+    SCHEDULE = "schedule"
+    JOB = "job"
+    WORKER = "worker"
+    QUEUE = "queue"
+
+    @property
+    def only_scheduled(self) -> bool:
+        """Return whether runs without a schedule are in no lane."""
+        match self:
+            case Grouping.SCHEDULE:
+                return True
+            case Grouping.JOB | Grouping.WORKER | Grouping.QUEUE:
+                return False
+            case _:
+                assert_never(self)
+
+    @property
+    def has_coming(self) -> bool:
+        """Return whether lanes have plan times to come; nobody knows on which worker they will run."""
+        match self:
+            case Grouping.SCHEDULE | Grouping.JOB:
+                return True
+            case Grouping.WORKER | Grouping.QUEUE:
+                return False
+            case _:
+                assert_never(self)
+
+
+BY = tuple(grouping.value for grouping in Grouping)
 
 
 class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +90,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     from_at: int
     to_at: int
-    by: str
+    by: Grouping
     limit: int
 
 
@@ -72,8 +107,18 @@ class Bar(msgspec.Struct, frozen=True):
     queue: str
     schedule: str | None
 
-    def lane(self, by: str) -> str | None:
-        return {"schedule": self.schedule, "job": self.job, "worker": self.worker_id, "queue": self.queue}[by]
+    def lane(self, by: Grouping) -> str | None:
+        match by:
+            case Grouping.SCHEDULE:
+                return self.schedule
+            case Grouping.JOB:
+                return self.job
+            case Grouping.WORKER:
+                return self.worker_id
+            case Grouping.QUEUE:
+                return self.queue
+            case _:
+                assert_never(by)
 
 
 class Upcoming(msgspec.Struct, frozen=True):
@@ -84,6 +129,17 @@ class Upcoming(msgspec.Struct, frozen=True):
     definition: ScheduleDefinition
     next_plan: int
     fired: int
+
+    def lane(self, by: Grouping) -> str | None:
+        match by:
+            case Grouping.SCHEDULE:
+                return self.name
+            case Grouping.JOB:
+                return self.job
+            case Grouping.WORKER | Grouping.QUEUE:
+                return None
+            case _:
+                assert_never(by)
 
 
 def asked_of(from_at: datetime | None, to_at: datetime | None, by: str, limit: int, now: int) -> Asked:
@@ -96,7 +152,7 @@ def asked_of(from_at: datetime | None, to_at: datetime | None, by: str, limit: i
     since = to - HOUR if from_at is None else _micros(from_at, "from", now)
     if since > to:
         raise Invalid("from is after to")
-    return Asked(since, to, by, limit)
+    return Asked(since, to, Grouping(by), limit)
 
 
 def _micros(at: datetime, what: str, now: int) -> int:
@@ -117,7 +173,7 @@ def timeline_of(query: Asked, bars: Iterable[Bar], upcoming: Iterable[Upcoming],
     return Timeline(
         from_at=instant(query.from_at),
         to_at=instant(query.to_at),
-        by=query.by,
+        by=query.by.value,
         lanes=[_lane(name, lanes.get(name, []), coming.get(name, [])) for name in sorted({*lanes, *coming})],
         truncated=more or len(ordered) > query.limit,
     )
@@ -160,10 +216,10 @@ def overlap(bars: Iterable[Bar]) -> bool:
 def coming_of(query: Asked, upcoming: Iterable[Upcoming]) -> Mapping[str, Sequence[int]]:
     """Return the plan times to come by lane, within the range; workers and queues have none."""
     lanes: dict[str, list[int]] = {}
-    if query.by in ("schedule", "job"):
-        for schedule in upcoming:
-            if times := _times(schedule, query.from_at, query.to_at):
-                lanes.setdefault(schedule.name if query.by == "schedule" else schedule.job, []).extend(times)
+    for schedule in upcoming:
+        name = schedule.lane(query.by)
+        if name is not None and (times := _times(schedule, query.from_at, query.to_at)):
+            lanes.setdefault(name, []).extend(times)
     return {name: sorted(times) for name, times in lanes.items()}
 
 

@@ -12,7 +12,7 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
 from rota.core.jobs.unique import KeyHold, OnConflict
-from rota.core.limits.limits import UNLIMITED, Gate, Rejection, WhenFull, admission
+from rota.core.limits.limits import UNLIMITED, Gate, Rejection, admission
 from rota.core.planning.overlap_and_failure import Create
 from rota.core.planning.tick import ScheduleState
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
@@ -52,8 +52,7 @@ class SimulatedLimits:
         self._keys: dict[str, _Held] = {}
         self._starts: dict[str, list[int]] = {}
         limits = [*(() if definition.limit is None else (definition.limit,)), *(job.limits if job else ())]
-        full = any(limit.when_full != WhenFull.QUEUE or limit.max_queued is not None for limit in limits)
-        self.decides = self._keyed or full
+        self.decides = self._keyed or any(limit.decides for limit in limits)
 
     def gates(self, run_id: str) -> tuple[Gate, ...]:
         return self._runs[run_id].gates
@@ -180,11 +179,10 @@ class SimulatedLimits:
         assert self._job is not None
         if hold.once:
             return str(NotRepeatable(self._job.name, held.run_id))
-        on_conflict = OnConflict(hold.on_conflict)
-        match on_conflict:
+        match hold.on_conflict:
             case OnConflict.REJECT:
                 return str(DuplicateRun(self._job.name, held.run_id))
             case OnConflict.EXISTING | OnConflict.REPLACE:
                 return f"unique: run {held.run_id} does this work"
             case _:
-                assert_never(on_conflict)
+                assert_never(hold.on_conflict)

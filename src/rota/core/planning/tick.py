@@ -110,7 +110,7 @@ def tick(
     """
     definition = standing.definition
     if horizon is None:
-        horizon = due_until(definition, now)
+        horizon = due_until(definition.delay_micros, now)
     if len(lanes) == 1 and not newcomers:
         ((scope, lane),) = lanes.items()
         # Nearly all schedules take this path; `test_tick` holds it to the result of the general one.
@@ -138,9 +138,9 @@ def tick(
     return Tick(tuple(turn.planned), due.missed, turn.lanes, cursor, next_plan, next_at, fired, pause)
 
 
-def due_until(definition: ScheduleDefinition, now: int) -> int:
+def due_until(delay: int, now: int) -> int:
     """Return the last plan time that may be decided now."""
-    return now - definition.delay_micros
+    return now - delay
 
 
 class Fire(msgspec.Struct, frozen=True, gc=False):
@@ -155,18 +155,33 @@ class Fire(msgspec.Struct, frozen=True, gc=False):
     next_at: int | None
 
 
-def ordinary(definition: ScheduleDefinition, times: Times, plan_time: int | None, horizon: int) -> Fire | None:
-    """Return the fire of the common case: one plan time is due, and no policy has a say if its lane is well.
+class OrdinaryRule(msgspec.Struct, frozen=True, gc=False):
+    """Rule of the common case: one plan time is due, and no policy has a say if its lane is well.
 
-    None if it is not that simple. It is the same for all schedules with this definition and plan time, so it can be
-    computed once for a batch: what differs by schedule and scope, such as jitter, is added to it.
+    `delay` and `window` in µs.
     """
-    if plan_time is None or plan_time > horizon or not definition.is_plain:
-        return None
-    following, delay = times.next(plan_time), definition.delay_micros
-    if (following is not None and following <= horizon) or horizon - plan_time > definition.window_micros:
-        return None
-    return Fire(plan_time, plan_time + delay, following, None if following is None else following + delay)
+
+    delay: int
+    window: int
+
+    def fire(self, times: Times, plan_time: int | None, horizon: int) -> Fire | None:
+        """Return the fire of a plan time; None if it is not that simple.
+
+        It is the same for all schedules with this rule and plan time, so it can be computed once for a batch: what
+        differs by schedule and scope, such as jitter, is added to it.
+        """
+        if plan_time is None or plan_time > horizon:
+            return None
+        following = times.next(plan_time)
+        if (following is not None and following <= horizon) or horizon - plan_time > self.window:
+            return None
+        next_at = None if following is None else following + self.delay
+        return Fire(plan_time, plan_time + self.delay, following, next_at)
+
+
+def ordinary_rule(definition: ScheduleDefinition) -> OrdinaryRule | None:
+    """Return the rule of a schedule's ordinary fires; None if a policy has a say in each of them."""
+    return OrdinaryRule(definition.delay_micros, definition.window_micros) if definition.is_plain else None
 
 
 def _ordinary(
@@ -175,7 +190,8 @@ def _ordinary(
     """Plan an ordinary fire on a fast path; the result is the same as that of the general steps."""
     if lane is not WELL and lane != WELL:
         return None
-    fire = ordinary(standing.definition, standing.times, standing.next_plan, horizon)
+    rule = ordinary_rule(standing.definition)
+    fire = None if rule is None else rule.fire(standing.times, standing.next_plan, horizon)
     if fire is None:
         return None
     reason = refuse(scope, fire.plan_time, PLAIN)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from enum import StrEnum
+from typing import Any, Literal, Protocol, TypeVar, assert_never
 
 import msgspec
 
@@ -18,10 +19,26 @@ ORDER, SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL, ANY_END, REPLICA = range(5)
 
 NEEDS_SUCCESS = (SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL)
 MOST_FOLLOWED = 1_000
-_ON, _OTHERWISE = ("success", "end"), ("skip", "cancel")
 _PART_OF_ID = re.compile(r"[0-9a-fA-F-]+")
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HINT = "a run's id, what an enqueue answered, the ref of another run of the same call, or Follows(run, on=…)"
+
+
+M = TypeVar("M", bound=StrEnum)
+
+
+class On(StrEnum):
+    """End of a predecessor for which its dependents wait."""
+
+    SUCCESS = "success"
+    END = "end"
+
+
+class Otherwise(StrEnum):
+    """End of a run whose predecessor did not succeed."""
+
+    SKIP = "skip"
+    CANCEL = "cancel"
 
 
 class Identified(Protocol):
@@ -106,19 +123,49 @@ def _run_of(item: object) -> str:
 
 
 def _kind(on: object, otherwise: object) -> int:
-    for option, value, choices in (("on", on, _ON), ("otherwise", otherwise, _OTHERWISE)):
-        if value not in choices:
-            raise Invalid(f"{option} of after cannot be {value!r:.80}", hint=did_you_mean(str(value)[:80], choices))
-    if on == "end":
-        if otherwise != "skip":
+    mode, last = _mode(On, on, "on"), _mode(Otherwise, otherwise, "otherwise")
+    match mode:
+        case On.SUCCESS:
+            return _kind_of_success(last)
+        case On.END:
+            return _kind_of_end(last)
+        case _:
+            assert_never(mode)
+
+
+def _kind_of_success(otherwise: Otherwise) -> int:
+    match otherwise:
+        case Otherwise.SKIP:
+            return SUCCESS_OR_SKIP
+        case Otherwise.CANCEL:
+            return SUCCESS_OR_CANCEL
+        case _:
+            assert_never(otherwise)
+
+
+def _kind_of_end(otherwise: Otherwise) -> int:
+    match otherwise:
+        case Otherwise.SKIP:  # the default
+            return ANY_END
+        case Otherwise.CANCEL:
             raise Invalid('otherwise means nothing with on="end"', hint='leave it out, or use on="success"')
-        return ANY_END
-    return SUCCESS_OR_SKIP if otherwise == "skip" else SUCCESS_OR_CANCEL
+        case _:
+            assert_never(otherwise)
+
+
+def _mode(modes: type[M], word: object, option: str) -> M:
+    for mode in modes:
+        if word == mode:
+            return mode
+    hint = did_you_mean(str(word)[:80], [mode.value for mode in modes])
+    raise Invalid(f"{option} of after cannot be {word!r:.80}", hint=hint)
 
 
 def written(kind: int) -> tuple[str, str]:
     """Return `on` and `otherwise` of a dependency kind, as callers write them."""
-    return _ON[kind == ANY_END], _OTHERWISE[kind == SUCCESS_OR_CANCEL]
+    on = On.END if kind == ANY_END else On.SUCCESS
+    otherwise = Otherwise.CANCEL if kind == SUCCESS_OR_CANCEL else Otherwise.SKIP
+    return on.value, otherwise.value
 
 
 def checked_ref(value: object) -> str:

@@ -15,9 +15,12 @@ from rota.core.jobs.unique import (
     KeyHold,
     PartKey,
     Unique,
+    checked_mode,
     fingerprint,
     idempotency_key,
+    on_conflict_of,
     once_key,
+    replaces,
     unique_fields,
     unique_key,
 )
@@ -107,7 +110,7 @@ def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Depend
     if options.get("ref") is not None:
         checked_ref(options["ref"])
     after = followed_by(options.get("after"))
-    if after and any(hold.on_conflict == "replace" for hold in holds):
+    if after and any(replaces(hold.on_conflict) for hold in holds):
         raise Invalid(
             "a run that follows others cannot replace another run",
             hint='unique={"on_conflict": "existing"}, or "reject"',
@@ -191,10 +194,11 @@ def key_holds(
             if key is not None and not unique.fields
             else unique_fields(definition.name, scope, payload, unique.fields)
         )
-        if definition.pipeline and unique.on_conflict == "replace":
+        on_conflict = on_conflict_of(unique.on_conflict)
+        if definition.pipeline and replaces(on_conflict):
             raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
         period = None if unique.period is None else in_micros(unique.period)
-        holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
+        holds.append(KeyHold(name, on_conflict, period, clear=unique.clear))
     return tuple(holds)
 
 
@@ -282,7 +286,7 @@ def unique_of(value: UniqueOption) -> Unique | None:
         case True:
             return Unique()
         case Unique():
-            return value
+            return checked_mode(value)
         case str():
             return Unique((value,))
         case dict():
@@ -292,7 +296,7 @@ def unique_of(value: UniqueOption) -> Unique | None:
             try:
                 period = value.get("period")
                 period = None if period is None else parse_duration(period, "unique.period")
-                return msgspec.convert({**value, "period": period}, Unique, strict=True)
+                return checked_mode(msgspec.convert({**value, "period": period}, Unique, strict=True))
             except (msgspec.ValidationError, TypeError) as error:
                 raise Invalid(f"unique: {error}", hint="fields, period, on_conflict, clear") from None
         case list() | tuple():

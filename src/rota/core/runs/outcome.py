@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import assert_never
 
 import msgspec
 
@@ -16,7 +17,24 @@ class OnLost(StrEnum):
     FAIL = "fail"
 
 
+def _may_repeat(mode: OnLost) -> bool:
+    """Return whether an attempt that may have been interrupted halfway may be made again."""
+    match mode:
+        case OnLost.RETRY:
+            return True
+        case OnLost.FAIL:
+            return False
+        case _:
+            assert_never(mode)
+
+
 ON_LOST = tuple(mode.value for mode in OnLost)
+AT_MOST_ONCE = frozenset(mode.value for mode in OnLost if not _may_repeat(mode))
+"""Stored words of `on_lost` whose runs are not repeated once they began, and are claimed alone.
+
+A word of a newer program is not among them: it counts as `retry`, and does not stop the reaper. Statements in SQL
+compare with the same words (tests/shape/test_modes.py).
+"""
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -84,12 +102,6 @@ def is_handed_over(lease: Lease, report: Report) -> bool:
     return report.wait is not None and lease.cancel_at is None
 
 
-def _may_repeat(lease: Lease) -> bool:
-    """Return whether an attempt that may have been interrupted halfway may be made again."""
-    # Read from a column that newer programs write, too: a word this one does not know must not stop the reaper.
-    return lease.on_lost != OnLost.FAIL
-
-
 def after_report(lease: Lease, report: Report) -> Requeue | End:
     """Decide the next state of the run from its locked lease and the worker's report."""
     outcome = report.outcome
@@ -100,11 +112,11 @@ def after_report(lease: Lease, report: Report) -> Requeue | End:
     if lease.cancel_at is not None or outcome is Outcome.CANCELLED:
         return End(RunState.CANCELLED, taken_away)
     if outcome is Outcome.HANDED_BACK:
-        if report.began and not _may_repeat(lease):
+        if report.began and lease.on_lost in AT_MOST_ONCE:
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt - 1, taken_away, keeps_place=True)
     if outcome is Outcome.LOST:  # costs an attempt, and is queued again without delay
-        if not _may_repeat(lease) or lease.attempt >= lease.max_attempts:
+        if lease.on_lost in AT_MOST_ONCE or lease.attempt >= lease.max_attempts:
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt, taken_away, keeps_place=True)
     if outcome is Outcome.SNOOZED:

@@ -79,7 +79,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def may_be_refused(self) -> bool:
         """Return whether the database may refuse it: because of a predecessor, a key or a limit."""
-        return bool(self.after or self.holds) or any(gate.decides for gate in self.gates)
+        return bool(self.after or self.holds or (self.gates and any(gate.decides for gate in self.gates)))
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):

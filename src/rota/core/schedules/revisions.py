@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -131,3 +132,19 @@ def first_cursor(definition: ScheduleDefinition, name: str, now: int) -> int:
         field = None if definition.rule.end_at is None else "end_at"
         raise BadTrigger("it is over: no plan time is left", field=field, hint="give a time to come")
     return cursor
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a schedule: who makes it and why, as its revision tells it.
+
+    `noted`: it is an act of its own, not part of another (a job's pause, for example). `type` is that of its event, if
+    it does not follow from the note.
+    """
+
+    note: str
+    type: str | None = None
+    noted: bool = True
+    details: dict[str, Any] = {}
+    actor: str | None = None
+    declared: str | None = None
+    owner: str | None = None

@@ -390,3 +390,10 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
         **definition.options,
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+class NewSchedule(msgspec.Struct, frozen=True):
+    """The schedule that is created together with a job."""
+
+    name: str
+    definition: ScheduleDefinition

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import msgspec
 
 from rota.core.calendar.describe import describe
-from rota.core.limits.limits import Limit, WhenFull
+from rota.core.limits.limits import Limit, WhenFull, when_full_of
 from rota.core.runs.run import Run
 from rota.core.schedules.documents import document_of
 from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
@@ -127,7 +127,7 @@ def _failure(policy: Failure) -> str:
 
 def _limit(limit: Limit) -> str:
     waiting = "" if limit.max_queued is None else f", of those {limit.max_queued} at most"
-    return f"{limit.max} at once; one more {_when_full(WhenFull(limit.when_full))}{waiting}"
+    return f"{limit.max} at once; one more {_when_full(when_full_of(limit.when_full))}{waiting}"
 
 
 def _when_full(mode: WhenFull) -> str:

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 import msgspec
 
+from rota.core.jobs.job import Isolation
 from rota.core.progress.steps import StepDefinition
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import Measures
@@ -90,8 +91,13 @@ class Calls:
 
     async def _call(self, attempt: Attempt) -> object:
         handler = attempt.handler
-        if handler.definition.isolation == "process":
-            return await self._in_process(attempt)
+        match handler.isolation:
+            case Isolation.THREAD:
+                pass
+            case Isolation.PROCESS:
+                return await self._in_process(attempt)
+            case _:
+                assert_never(handler.isolation)
         self._host.began(attempt)
         arguments = _arguments(attempt)
         if handler.payload.wants_context:
@@ -148,9 +154,15 @@ class Calls:
             del self._isolated[key]
             counters = self._counters.pop(key, {})
         attempt.measures = Measures(outcome.cpu_time_ms, outcome.memory_peak_mb, counters)
-        if outcome.status == "returned":
-            return msgspec.json.decode(outcome.value)
-        raise isolated_call.raised(outcome.value) if outcome.status == "raised" else isolated_call.died(outcome.value)
+        match outcome.status:
+            case "returned":
+                return msgspec.json.decode(outcome.value)
+            case "raised":
+                raise isolated_call.raised(outcome.value)
+            case "died":
+                raise isolated_call.died(outcome.value)
+            case _:
+                assert_never(outcome.status)
 
     def _on_message(self, key: str, kind: str, body: bytes) -> None:
         if kind == "began":
@@ -182,21 +194,33 @@ class Calls:
             self._processes.tell_of_shutdown(attempt.key)
 
     def can_interrupt(self, attempt: Attempt) -> bool:
-        return attempt.handler.is_async or attempt.handler.definition.isolation == "process"
+        isolation = attempt.handler.isolation
+        match isolation:
+            case Isolation.PROCESS:
+                return True
+            case Isolation.THREAD:
+                return attempt.handler.is_async
+            case _:
+                assert_never(isolation)
 
     def interrupt(self, attempt: Attempt) -> bool:
         """Interrupt a handler; return False if that is impossible, as it is for a thread."""
-        if attempt.handler.definition.isolation == "process":
-            assert self._processes is not None or attempt.task is not None
-            if self._processes:
-                self._processes.kill(attempt.key)
-            elif attempt.task:
-                attempt.task.cancel()
-            return True
-        if attempt.handler.is_async and attempt.task:
-            attempt.task.cancel()
-            return True
-        return False
+        isolation = attempt.handler.isolation
+        match isolation:
+            case Isolation.PROCESS:
+                assert self._processes is not None or attempt.task is not None
+                if self._processes:
+                    self._processes.kill(attempt.key)
+                elif attempt.task:
+                    attempt.task.cancel()
+                return True
+            case Isolation.THREAD:
+                if attempt.handler.is_async and attempt.task:
+                    attempt.task.cancel()
+                    return True
+                return False
+            case _:
+                assert_never(isolation)
 
     def abandon(self, attempt: Attempt) -> None:
         if attempt.task is not None:

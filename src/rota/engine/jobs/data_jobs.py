@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
-from rota.core.external.external import EXTERNAL
-from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.job import JobDefinition, JobKind, kind_of
 from rota.engine.jobs.command import CommandJob
 from rota.engine.jobs.http import HttpJob
 from rota.errors import Invalid
@@ -19,12 +18,20 @@ def handler_of(definition: JobDefinition) -> Handler:
 
 
 def _call_of(definition: JobDefinition) -> Callable[..., Any]:
-    if definition.http is not None:
-        return HttpJob(definition.http).send
-    if definition.command is not None:
-        return CommandJob(definition.command, definition.cancel.grace.total_seconds()).execute
-    if definition.kind == EXTERNAL:
-        return _done_outside
+    kind = kind_of(definition.kind)
+    match kind:
+        case JobKind.HTTP:
+            if definition.http is not None:
+                return HttpJob(definition.http).send
+        case JobKind.COMMAND:
+            if definition.command is not None:
+                return CommandJob(definition.command, definition.cancel.grace.total_seconds()).execute
+        case JobKind.EXTERNAL:
+            return _done_outside
+        case JobKind.PYTHON | JobKind.PIPELINE | None:
+            pass
+        case _:
+            assert_never(kind)
     raise Invalid(f"job {definition.name!r} of kind {definition.kind} is not for workers")
 
 

@@ -17,7 +17,7 @@ from rota.core.progress.control_flow import Fail
 from rota.engine.handlers.context import RunContext
 from rota.engine.jobs.http_client import Answer, NotSent, current_client
 from rota.engine.jobs.mail import mail, message, server_of
-from rota.errors import Invalid, UnknownNotification
+from rota.errors import Invalid, Unavailable, UnknownNotification
 from rota.registry.jobs import Handler
 from rota.registry.signature import PayloadType
 from rota.store import Store
@@ -57,6 +57,13 @@ class Deliveries:
     async def deliver(self, to: Notification, event: dict[str, Any]) -> Json:
         """Send a notification and return the run's result; raise `NotSent` if it failed."""
         return await (self._mail(to, event) if to.is_mail else self._post(to, event))
+
+    async def test(self, name: str, to: Notification, event: dict[str, Any]) -> Json:
+        """Send a test of the notification `name`, and return the result; raise `Unavailable` if it failed."""
+        try:
+            return await self.deliver(to, event)
+        except NotSent as error:
+            raise Unavailable(f"notification {name!r} could not be sent: {error}") from None
 
     async def _post(self, to: Notification, event: dict[str, Any]) -> Json:
         body, now = msgspec.json.encode(event), self._store.clock.micros() // 1_000_000

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from rota.core.alerts.notifications import Notification
 from rota.core.limits.quotas import Quota
+from rota.core.schedules.revisions import Change
 from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, UnknownSchedule
 from rota.registry.schedules import DeclaredSchedule, ScopeProvider
 from rota.registry.scope_providers import warn_of_unknown
 from rota.store import Store
-from rota.store.schedules.change import Change
 
 log = logging.getLogger("rota.engine")
 

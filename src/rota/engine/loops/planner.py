@@ -22,7 +22,8 @@ log = logging.getLogger("rota.planner")
 _SMALLEST, _LARGEST = 500, 4_000  # schedules in a batch
 _FOLLOWERS = 1_000
 _PATIENCE = 0.5  # seconds to wait for scope providers before planning without them
-_AHEAD, _SPARE, _MOST_READS_AHEAD = timedelta(seconds=1), timedelta(milliseconds=20), 20  # of reading ahead
+_AHEAD = in_micros(timedelta(seconds=1))  # how far beyond its rest it reads ahead
+_SPARE, _MOST_READS_AHEAD = timedelta(milliseconds=20), 20  # a shorter rest, or more reads, are not worth it
 _PROVIDER_REST = 10.0
 _LONGEST_UNSEEN = 5.0
 
@@ -36,7 +37,7 @@ class Planner:
         self._store = store
         self._clock = store.clock
         self._providers = providers
-        self._poll = poll
+        self._poll, self._poll_micros = poll, in_micros(poll)
         self._meters = meters or Meters()
         self._zones_checked = False
         self._full = 0
@@ -54,18 +55,18 @@ class Planner:
 
     async def step(self) -> timedelta:
         if not self._zones_checked:
-            await self._store.schedules.replan_zones()
+            await self._store.planning.replan_zones()
             self._zones_checked = True
         if not self._full:
             look = await self._look()
             if look.ended:
-                await self._store.schedules.wake_followers(_FOLLOWERS)
+                await self._store.planning.wake_followers(_FOLLOWERS)
             elif look.next_in is None or look.next_in > 0:
                 return await self._until_due(look)
         looked_at = await self._plan(await self._scopes())
         if self._full:
             return timedelta(0)
-        look = await self._store.schedules.look(self._usable(), followers=False)
+        look = await self._store.planning.look(self._usable(), followers=False)
         # A schedule that is due and was not planned is locked by another planner: do not spin.
         stuck = looked_at == 0 and look.next_in is not None and look.next_in <= 0
         return self._poll if stuck else await self._until_due(look)
@@ -80,10 +81,10 @@ class Planner:
         full, self._full, self._reads_ahead = self._full, 0, 0
         batch, width = max(1, _SMALLEST >> 2 * self._errors), 1
         if full:
-            width = self._store.schedules.writers
+            width = self._store.planning.writers
             batch = min(_LARGEST, _SMALLEST << full + 1) // width
         try:
-            planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
+            planned = await asyncio.gather(*[self._store.planning.plan(batch, scopes) for _ in range(width)])
         except Unavailable:
             raise
         except Exception as error:
@@ -91,7 +92,7 @@ class Planner:
                 raise
             log.exception("setting aside a schedule that cannot be planned")
             self._meters.set_aside.add()
-            await self._store.schedules.set_aside(scopes, storable(f"{type(error).__name__}: {error}"))
+            await self._store.planning.set_aside(scopes, storable(f"{type(error).__name__}: {error}"))
             return 1
         self._errors = 0
         for batch_result in planned:
@@ -109,17 +110,15 @@ class Planner:
         """
         began = self._clock.monotonic()
         followers = began >= self._followers_at
-        look = await self._store.schedules.look(self._usable(), followers=followers)
+        look = await self._store.planning.look(self._usable(), followers=followers)
         if followers:
             self._followers_at = began + min(_LONGEST_UNSEEN, 20 * (self._clock.monotonic() - began))
         return look
 
     async def _until_due(self, look: Look) -> timedelta:
         """Return how long to rest, after reading ahead the schedules due then, in small batches while there is time."""
-        rest = self._poll
-        if look.next_in is not None:
-            rest = min(rest, max(timedelta(0), timedelta(microseconds=look.next_in)))
-        until = look.now + in_micros(rest + _AHEAD)
+        wait = self._poll_micros if look.next_in is None else min(self._poll_micros, max(0, look.next_in))
+        rest, until = timedelta(microseconds=wait), look.now + wait + _AHEAD
         if look.next_at is None or look.next_at > until:
             return rest
         if rest < _SPARE or self._reads_ahead == _MOST_READS_AHEAD:
@@ -127,7 +126,7 @@ class Planner:
         began = self._clock.monotonic()
         self._reads_ahead += 1
         try:
-            if await self._store.schedules.read_ahead(until, _SMALLEST):
+            if await self._store.planning.read_ahead(until, _SMALLEST):
                 return timedelta(0)  # check first whether anything changed
         except Exception:  # only an optimization: an error that matters is raised again by planning
             log.debug("could not read ahead", exc_info=True)
@@ -136,7 +135,7 @@ class Planner:
     async def _scopes(self) -> dict[str, tuple[Scope, ...]]:
         """Call the scope providers that are due, before the transaction: a slow provider must not hold row locks."""
         usable = self._usable()
-        due = await self._store.schedules.due_providers(usable) if usable else []
+        due = await self._store.planning.due_providers(usable) if usable else []
         started = {name: asyncio.create_task(self._ask(name)) for name in due if name not in self._asking}
         self._asking.update(started)
         if started:
@@ -165,7 +164,7 @@ class Planner:
             log.warning("%s; its schedules wait", trouble)
             self._meters.provider_errors.add()
             self._resting[name] = self._clock.monotonic() + _PROVIDER_REST
-            await self._store.schedules.note_provider_trouble(name, trouble)
+            await self._store.planning.note_provider_trouble(name, trouble)
             return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.claim import START, Claim, QueueRequest, Watermark, busy_of, shares, still_owed
+from rota.core.runs.outcome import AT_MOST_ONCE
 
 _MOST_BUFFERED = 3_000
 LARGEST_CLAIM = 2_000
@@ -49,7 +50,7 @@ def buffer_target(rate: float) -> int:
 
 def solo_every(definitions: Iterable[JobDefinition]) -> float:
     """Return how many seconds pass before the buffer may drain to look for solo runs, which never go into it."""
-    return _SOLO_EVERY if any(definition.on_lost == "fail" for definition in definitions) else _SOLO_BY_OTHERS
+    return _SOLO_EVERY if any(definition.on_lost in AT_MOST_ONCE for definition in definitions) else _SOLO_BY_OTHERS
 
 
 class ClaimPositions:

@@ -50,6 +50,15 @@ class Heartbeat:
         return Beat(began_at, held, extended)
 
 
+def next_patience(spent: float, interval: float, lease: float) -> float:
+    """Return for how many seconds to await a heartbeat; the one before it was answered or given up after `spent`.
+
+    A database that needs longer than the interval to connect and answer would otherwise never renew a lease, however
+    long. Three attempts must fit into a lease, so that one half-open socket does not cost it.
+    """
+    return max(interval, min(2 * spent, lease / 3))
+
+
 class HeartbeatThread:
     """Daemon thread that repeats `Heartbeat.step` every `interval`."""
 
@@ -110,18 +119,20 @@ class HeartbeatThread:
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
         store = self._parent.twin()  # connections belong to an event loop, and this thread has its own
         errors = RepeatedErrors(log, "heartbeat", store.clock)
+        patience = self._interval
         while not self._stopping:
-            rest = self._interval
+            rest, asked_at = self._interval, self._loop.time()
             try:
                 # A half-open socket answers nothing for minutes; without a timeout every lease would expire meanwhile.
-                async with asyncio.timeout(self._interval):
+                async with asyncio.timeout(patience):
                     deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
                 self._meters.beats_ok.add()
                 errors.recovered()
             except Exception as error:
                 self._meters.beats_failed.add()
                 rest = min(1.0, self._interval / 3)  # retry sooner than the interval: the lease keeps running out
-                errors.failed(error, str(error) or f"no answer within {self._interval:g}s")
+                errors.failed(error, str(error) or f"no answer within {patience:g}s")
+            patience = next_patience(self._loop.time() - asked_at, self._interval, self._lease.total_seconds())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._now.wait(), rest)
             self._now.clear()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import assert_never
 
 import msgspec
 
 from rota.config import Config
-from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.job import JobDefinition, JobKind, kind_of
 from rota.engine.jobs.data_jobs import handler_of
 from rota.engine.jobs.http_client import can_send
 from rota.errors import RotaError
@@ -28,14 +29,13 @@ class KnownJobs:
     def __init__(self, store: Store, registry: Registry, config: Config) -> None:
         self._store = store
         self._registry = registry
-        self._left_alone = {"external"} if config.enable_command else {"external", "command"}
+        self._executes = config.enable_command
+        self._sends: bool | None = None
         self._every = config.poll.total_seconds()
         self._look_at = 0.0
         self._seen: Seen = (0, 0, 0)
         self._handlers: dict[str, dict[int, Handler]] = {}
-        self._own = {name: registry.newest(name).definition.kind for name in registry.known()}
-        if "http" in self._own.values() and not can_send():
-            self._leave_http()
+        self._own = {name: registry.newest[name].kind for name in registry.known()}
         self._more: dict[str, int] = {}
         self.known: dict[str, int] = {}
         self._list()
@@ -77,22 +77,35 @@ class KnownJobs:
         """
         try:
             definition = msgspec.json.decode(text, type=JobDefinition)
-            if definition.kind == "http" and "http" not in self._left_alone and not can_send():
-                self._leave_http()
-            if definition.kind not in self._left_alone and definition.name not in self._registry:
+            if self._runs(kind_of(definition.kind)) and definition.name not in self._registry.newest:
                 self._handlers.setdefault(definition.name, {})[definition.version] = handler_of(definition)
         except (msgspec.DecodeError, RotaError) as error:
             log.warning("skipping a data job that this worker cannot run: %s", error)
 
-    def _leave_http(self) -> None:
-        self._left_alone.add("http")
-        log.warning("skipping HTTP jobs: aiohttp is not installed (pip install 'rota[http]')")
-
     def _list(self) -> None:
-        own = {name: version for name, version in self._registry.known().items() if self._runs(name)}
+        declared = self._registry.known().items()
+        own = {name: version for name, version in declared if self._runs(self._own.get(name, JobKind.PYTHON))}
         data = {name: max(versions) for name, versions in self._handlers.items() if versions}
         self.known.clear()
         self.known.update(data | own | self._more)
 
-    def _runs(self, name: str) -> bool:
-        return self._own.get(name, "python") not in self._left_alone
+    def _runs(self, kind: JobKind | None) -> bool:
+        """Return whether this worker runs jobs of a kind, unless there is no handler for them."""
+        match kind:
+            case JobKind.PYTHON | JobKind.PIPELINE | None:  # of a pipeline, older versions that were functions
+                return True
+            case JobKind.HTTP:
+                return self._can_send()
+            case JobKind.COMMAND:
+                return self._executes
+            case JobKind.EXTERNAL:
+                return False
+            case _:
+                assert_never(kind)
+
+    def _can_send(self) -> bool:
+        if self._sends is None:
+            self._sends = can_send()
+            if not self._sends:
+                log.warning("skipping HTTP jobs: aiohttp is not installed (pip install 'rota[http]')")
+        return self._sends

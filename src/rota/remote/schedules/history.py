@@ -9,12 +9,12 @@ from typing import Any
 
 from rota.core.calendar.notation import written_instant
 from rota.core.ledger.audit import Event
-from rota.core.ledger.backfill import RAN, Backfill
+from rota.core.ledger.backfill import Backfill, ran_of
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, PagePosition, written_place
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.recent_runs import Recent, checked_recent
-from rota.errors import Invalid, UnknownSchedule, did_you_mean
+from rota.errors import Invalid, UnknownSchedule
 from rota.remote.decode import event_of, items, read
 from rota.remote.encode import cursor_of_name
 from rota.remote.transport import Transport, path_of
@@ -99,12 +99,10 @@ class RemoteHistory:
 
         `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`).
         """
-        if ran not in RAN:
-            raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
         body = {
             "from": _instant(from_at, "from"),
             "to": _instant(to_at, "to"),
-            "ran": ran,
+            "ran": ran_of(ran).value,
             "concurrency": concurrency,
             "dry_run": dry_run,
         }

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rota.core.access.roles import Credential, Role, Token
+from rota.core.access.roles import Credential, NewToken, Role, Token
 from rota.errors import Conflict, UnknownToken
 from rota.store.databases.database import Database, Tx
 from rota.store.ledger import audit
@@ -15,15 +15,6 @@ from rota.values.scope import Scope
 
 _STALE = 60_000_000
 """Microseconds. `used_at` is written at most this often, so that reading a token rarely causes a write."""
-
-
-class NewToken(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    name: str
-    digest: str
-    role: Role
-    scope: Scope | None
-    life: int | None  # microseconds
 
 
 class TokenRow(msgspec.Struct, frozen=True):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 import msgspec
 
-from rota.core.external.external import EXTERNAL
+from rota.core.external.external import ExternalReport, StepReport
+from rota.core.jobs.job import is_external
 from rota.core.jobs.pipelines import within
 from rota.core.progress.notes import LogNote, Notes, ProgressNote, StepNote
 from rota.core.progress.steps import MOST_STEPS, StepState, definition_of, number_of
@@ -34,16 +34,6 @@ _NOT_OPENED = (None, None, None, None)
 _REPORTABLE = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
 
 
-class ExternalReport(msgspec.Struct, frozen=True):
-    """Report of an external party on its run; `retry` and `after` of a failure."""
-
-    outcome: Outcome
-    result: str | None = None
-    error: RunError | None = None
-    retry: bool = True
-    after: timedelta | None = None
-
-
 class Ended(msgspec.Struct, frozen=True):
     """`state`: what that made of the run; `report` and `reported`, if it was not said before."""
 
@@ -57,15 +47,6 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
 
     cancelling: bool
     until: int
-
-
-class StepReport(msgspec.Struct, frozen=True):
-    """Report on a step; `result` is JSON."""
-
-    id: str
-    state: StepState
-    result: str | None = None
-    error: RunError | None = None
 
 
 class ExternalStore:
@@ -179,7 +160,7 @@ class ExternalStore:
             # Not held under this fence: said before and repeated, or taken away meanwhile. What was recorded decides.
             if held is None:
                 return Ended(await _first_answer(tx, run_id, fence, ending.outcome))
-            if not held.waits and held.definition.kind != EXTERNAL:
+            if not held.waits and not is_external(held.definition.kind):
                 raise NotHandedOver(run_id, held.lease.worker_id)
             if ending.outcome is Outcome.CANCELLED and held.lease.cancel_at is None:
                 raise NotAsked(run_id)

@@ -10,7 +10,7 @@ import msgspec
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.run import MadeJob, NewRun
-from rota.core.schedules.schedule import ScheduleDefinition
+from rota.core.schedules.schedule import NewSchedule
 from rota.errors import Conflict, DuplicateSchedule, JobInUse, UnknownJob
 from rota.store.alerts import expectations
 from rota.store.alerts.expectations import Subject
@@ -64,13 +64,6 @@ async def require_free(tx: Tx, names: Iterable[str]) -> None:
         raise Conflict(
             f"job {name!r} is declared in code, but a data job has this name", hint=f"`rota job rm {name}`, or rename"
         )
-
-
-class NewSchedule(msgspec.Struct, frozen=True):
-    """The schedule that is created together with a job."""
-
-    name: str
-    definition: ScheduleDefinition
 
 
 RunOf = Callable[[JobDefinition], NewRun]

@@ -14,6 +14,7 @@ from rota.core.ledger.backfill import (
     MOST_RUNS,
     SAMPLE,
     Backfill,
+    BackfillOrder,
     Choice,
     MissingPlanTime,
     choose,
@@ -41,21 +42,7 @@ from rota.values.scope import Scope
 _MORE_THAN_ALL = 2**31 - 1
 
 
-class Order(msgspec.Struct, frozen=True):
-    """A backfill of the plan times from `from_at` to `to_at`, both included.
-
-    At most `concurrency` of its runs run at once. `ran` tells which plan times that have a run get another one.
-    """
-
-    from_at: int
-    to_at: int
-    ran: str = "none"
-    concurrency: int = 1
-    dry_run: bool = False
-    actor: str | None = None
-
-
-async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> Backfill:
+async def backfill(tx: Tx, row: ScheduleRow, order: BackfillOrder, new_id: NewId) -> Backfill:
     """Create the missing runs, and return what was done."""
     if row.definition.follows is not None:
         raise Invalid(f"schedule {row.name!r} follows its own runs: it has no plan times in the past")
@@ -93,7 +80,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> Bac
     )
 
 
-async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
+async def _note(tx: Tx, row: ScheduleRow, order: BackfillOrder, count: int, rested: int | None) -> None:
     """Note the backfill as one event, even if a resting schedule also got a revision (`rested`) for it."""
     period = {"from_at": order.from_at, "to_at": order.to_at}
     details = {"schedule_id": row.id, "revision": rested, **period, "count": count}
@@ -109,7 +96,7 @@ async def _pattern(tx: Tx, row: ScheduleRow) -> RunTemplate:
     return pattern
 
 
-async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[ScheduleRow, int]:
+async def _decided(tx: Tx, row: ScheduleRow, order: BackfillOrder, new_id: NewId) -> tuple[ScheduleRow, int]:
     """Return the row, and up to when its plan times are decided.
 
     A resting schedule may still catch up with its plan times when it is resumed. A revision ends that: what is
@@ -125,7 +112,7 @@ async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
 
 
 def _plan_times(
-    row: ScheduleRow, order: Order, over: Iterable[tuple[int, int]], decided: int, scopes: int
+    row: ScheduleRow, order: BackfillOrder, over: Iterable[tuple[int, int]], decided: int, scopes: int
 ) -> list[int]:
     """Return the decided plan times of the order, without those in `over`, periods after the schedule had ended."""
     times, until = row.standing.times, min(order.to_at, decided)
@@ -152,7 +139,7 @@ def _without(after: int, until: int, over: Iterable[tuple[int, int]]) -> Iterato
         yield after, until
 
 
-def _pending(row: ScheduleRow, order: Order, decided: int) -> int:
+def _pending(row: ScheduleRow, order: BackfillOrder, decided: int) -> int:
     """Return how many plan times of the order are still to be planned, at most as many as the schedule may have."""
     count, room = row.standing.times.count(max(decided, order.from_at - 1), order.to_at), row.standing.room
     return count if room is None else min(count, room)
@@ -165,7 +152,7 @@ def _too_many(count: int) -> Invalid:
 async def _choice(
     tx: Tx,
     row: ScheduleRow,
-    order: Order,
+    order: BackfillOrder,
     plan_times: Sequence[int],
     scopes: Sequence[Scope],
     ranges: Sequence[Range],
@@ -177,7 +164,7 @@ async def _choice(
     )
     runs = [planned_run(columns) for columns in rows]
     newest: dict[str, str] = {}
-    if order.ran != "none" and runs:
+    if order.ran.repeats and runs:
         first = min(run.id for run in runs)
         rows = await tx.fetch("derived_runs", job=row.definition.job, first=first)
         newest = {str(origin): state for origin, state in rows}
@@ -193,7 +180,7 @@ async def _make(
     tx: Tx,
     row: ScheduleRow,
     pattern: RunTemplate,
-    order: Order,
+    order: BackfillOrder,
     missing: Sequence[MissingPlanTime],
     new_id: NewId,
 ) -> dict[str, MissingPlanTime]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.jobs.job import Retention
 from rota.core.ledger.backfill import of_scope
 from rota.core.ledger.compact import MISSED, RAN, ForgottenRun, joined, range_of_gone
@@ -50,7 +50,7 @@ async def _lock(tx: Tx, ids: Iterable[str]) -> None:
 
 async def _history(tx: Tx, id: str) -> History:
     ((name, cursor),) = await tx.fetch("name_and_cursor", id=id) or [("", 0)]
-    return History(id, name, await revisions_of(tx, id), await spans_of(tx, id), cursor, tzdata_version())
+    return History(id, name, await revisions_of(tx, id), await spans_of(tx, id), cursor, TZDATA_VERSION)
 
 
 async def _extend(tx: Tx, ranges: Iterable[tuple[str, Range]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.ledger.backfill import Backfill
+from rota.core.ledger.backfill import Backfill, BackfillOrder
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery
 from rota.core.ledger.verify import Verification
@@ -35,7 +35,7 @@ class LedgerStore:
     async def symptoms(self, silence: int, stuck_for: int) -> Symptoms:
         return await self._database.read(lambda tx: doctor.symptoms(tx, silence, stuck_for))
 
-    async def backfill(self, name: str, order: backfill.Order) -> Backfill:
+    async def backfill(self, name: str, order: BackfillOrder) -> Backfill:
         """Backfill a schedule. Repeated after an unknown outcome, it finds its runs and returns the first answer."""
         answers: list[Backfill] = []
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PlannedRun, Replacement, occurrences, resting
 from rota.core.ledger.verify import (
     Finding,
@@ -50,7 +50,7 @@ async def row_of(tx: Tx, name: str) -> ScheduleRow:
 
 async def history_of(tx: Tx, row: ScheduleRow) -> History:
     revisions, spans = await revisions_of(tx, row.id), await spans_of(tx, row.id)
-    return History(row.id, row.name, revisions, spans, row.cursor_at, tzdata_version())
+    return History(row.id, row.name, revisions, spans, row.cursor_at, TZDATA_VERSION)
 
 
 async def revisions_of(tx: Tx, id: str) -> tuple[Revision, ...]:

@@ -74,7 +74,7 @@ async def _runs_to_stop(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
     """List runs that would have to give way as it looks now. Under the lock it may be others: these are stopped if
     nobody has them at that moment.
     """
-    coming = Counter(gate for run in runs for gate in run.gates if gate.when_full == "cancel_oldest")
+    coming = Counter(gate for run in runs for gate in run.gates if gate.stops_oldest)
     live = await _live(tx, coming) if coming else {}
     run_ids: list[str] = []
     for gate, count in coming.items():

@@ -76,12 +76,11 @@ class QuotaStore:
         self._checked_at = float("-inf")
         self._any = False
 
-    async def concern(self, runs: Iterable[NewRun]) -> bool:
-        """Return whether a quota may have a say in these runs. That there are none at all is known from a look not long
-        ago; what is enqueued meanwhile comes under the first one when it is settled a second time.
+    async def exist(self) -> bool:
+        """Return whether there may be any quota. That there is none is known from a look not long ago; what is enqueued
+        meanwhile comes under the first one when it is settled a second time. Runs without a scope are under none, and
+        need not ask.
         """
-        if all(run.scope_kind == GLOBAL.kind for run in runs):
-            return False
         now = self._database.clock.monotonic()
         if not 0 <= now - self._checked_at < _CACHED_FOR:
             self._any = bool(await self._database.glance(lambda tx: tx.fetch("any_quota")))

@@ -39,7 +39,7 @@ async def read(tx: Tx, query: Asked, clock: Clock) -> TimelineRows:
     period = {
         "from_at": query.from_at,
         "to_at": query.to_at,
-        "scheduled": int(query.by == "schedule"),
+        "scheduled": int(query.by.only_scheduled),
         "limit": query.limit + 1,
     }
     # All three select the fields of `Bar`, in their order.
@@ -58,7 +58,7 @@ def _ids_between(query: Asked, clock: Clock) -> dict[str, object]:
 
 
 async def _upcoming(tx: Tx, query: Asked) -> list[Upcoming]:
-    if query.by not in ("schedule", "job"):
+    if not query.by.has_coming:
         return []
     rows = await tx.fetch("upcoming_schedules", to_at=query.to_at, limit=_MOST_SCHEDULES)
     schedules = [(name, job, readable(text), next_plan, fired) for name, job, text, next_plan, fired in rows]

@@ -1,20 +1,34 @@
-"""One step of planning: lock a batch of due schedules, plan them, and look after those that wait for something else."""
+"""Planning as store operations: look what is due, lock a batch of it and plan it, read ahead what will be due, and look
+after schedules that wait for something else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from functools import partial
 
 import msgspec
 
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
+from rota.core.runs.claim import NIL_ID
 from rota.errors import RotaError, UnreadableSchedule
-from rota.store.databases.database import Tx
-from rota.store.planning.definition_cache import NO_DEFINITIONS, Definitions, Read, look_up, read_unknown, schedule_rows
+from rota.store.databases.database import Database, Tx
+from rota.store.databases.statements import SQLITE
 from rota.store.planning.fast_path import rehearse
 from rota.store.planning.make_runs import RunTemplate, patterns_of
 from rota.store.planning.plan import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
 from rota.store.schedules import change
-from rota.store.schedules.schedule_row import ScheduleRow, decoded
+from rota.store.schedules.schedule_row import (
+    NO_DEFINITIONS,
+    DefinitionCache,
+    Definitions,
+    Read,
+    ScheduleRow,
+    decoded,
+    look_up,
+    read_unknown,
+    schedule_rows,
+)
 
 Position = tuple[int, int]
 """Among those that are due, the last: when, and its cursor's number."""
@@ -22,13 +36,9 @@ Position = tuple[int, int]
 _ZONES = "tzdata"
 _BY_HAND = "it was switched off in the database itself, where it still has a next time"
 _BATCH = 1_000
+_LAST = 2**63 - 1
 # µs. A schedule that was planned with newer time zone data is left to a program that has it, for so long.
 _PATIENCE = 60_000_000
-
-
-async def look(tx: Tx, providers: Collection[str], *, followers: bool) -> Look:
-    ((next_at, now, ended),) = await tx.fetch("look", [(name,) for name in providers], followers=int(followers))
-    return Look(next_at, now, bool(ended))
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -43,9 +53,100 @@ class Look(msgspec.Struct, frozen=True):
         return None if self.next_at is None else self.next_at - self.now
 
 
-async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
-    """Return those of these providers whose scopes are needed now."""
-    return [name for (name,) in await tx.fetch("due_providers", [(name,) for name in providers])]
+class PlanningStore:
+    """Operations of planners. Each is one transaction, or several of which each may be repeated."""
+
+    def __init__(self, database: Database, new_id: NewId) -> None:
+        self._database = database
+        self._new_id = new_id
+        self._looks: dict[tuple[tuple[str, ...], bool], tuple[object, Look]] = {}
+        self._definitions = DefinitionCache()
+        self._read_ahead: Position = (0, 0)
+        self.writers = 1 if database.dialect is SQLITE else 2
+        """How many planning transactions are worth being under way together: SQLite has one writer."""
+
+    async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
+        """Return what there is to plan with these providers.
+
+        Cheap, because it is polled all day. Cached until the next commit where the database tells of commits.
+        """
+        key, version = (tuple(providers), followers), self._database.version()
+        if version is not None and key in self._looks:
+            seen_version, look = self._looks[key]
+            if seen_version == version:
+                return msgspec.structs.replace(look, now=self._database.clock.micros())
+
+        async def body(tx: Tx) -> Look:
+            ((next_at, now, ended),) = await tx.fetch("look", [(name,) for name in providers], followers=int(followers))
+            return Look(next_at, now, bool(ended))
+
+        look = await self._database.glance(body)
+        self._looks[key] = version, look
+        return look
+
+    async def plan(self, limit: int, providers: Providers) -> Planning:
+        """Turn a batch of due schedules into runs."""
+        planning = await self._database.transact(
+            lambda tx: plan_due(tx, limit, providers, self._new_id, self._definitions)
+        )
+        if planning.read:
+            self._definitions.keep(planning.read.values())
+        return planning
+
+    async def set_aside(self, providers: Providers, trouble: str) -> None:
+        """Set aside the first that is due: it cannot be planned, and must not stand in the way of the others."""
+
+        # In a transaction of its own, because that which met the trouble was rolled back. Perhaps another one is the
+        # first by now: it loses half a minute, and nothing else.
+        async def body(tx: Tx) -> None:
+            rows, _ = await lock_due(tx, 1, providers)
+            for row in rows:
+                await tx.fetch("note_trouble", [(row.cursor_no, trouble, REST_AFTER_TROUBLE)])
+
+        await self._database.transact(body)
+
+    async def read_ahead(self, until: int, limit: int) -> bool:
+        """Read definitions that will be due until then into the cache. Return whether there are more."""
+        after, end = self._read_ahead, (until, _LAST)
+        if after >= end:
+            return False
+        # In a read transaction: every planner process reads the same rows, and SQLite has a single writer.
+        read, last = await self._database.read(lambda tx: _read_ahead(tx, after, until, limit, self._definitions))
+        if read:
+            self._definitions.keep(read.values())
+        self._read_ahead = last or end
+        # Touches what planning the same ones will. The answer is thrown away: the pages that it reads are then in the
+        # cache when the second comes.
+        values = {"after_at": after[0], "after_no": after[1], "until": until, "limit": limit}
+        await self._database.foresee(lambda tx: tx.fetch("foresee", **values))
+        return last is not None
+
+    async def due_providers(self, providers: Collection[str]) -> list[str]:
+        """Return those of these providers whose scopes are needed now."""
+        rows = [(name,) for name in providers]
+        return [name for (name,) in await self._database.read(lambda tx: tx.fetch("due_providers", rows))]
+
+    async def note_provider_trouble(self, provider: str, trouble: str | None) -> None:
+        await self._database.transact(lambda tx: tx.fetch("note_provider_trouble", provider=provider, trouble=trouble))
+
+    async def wake_followers(self, limit: int) -> int:
+        """Make schedules due whose awaited run has ended."""
+
+        # Whether the awaited run has ended, planning decides under the lock of the cursor.
+        async def body(tx: Tx) -> int:
+            ended = await tx.fetch("ended_awaited", limit=limit)
+            return len(await tx.fetch("wake_followers", ended)) if ended else 0
+
+        return await self._database.transact(body)
+
+    async def replan_zones(self) -> bool:
+        """Plan all zoned schedules again after an update of time zone data. Return whether there was one."""
+        if await self._database.read(_knows_zones):
+            return False
+        after: str | None = NIL_ID
+        while after is not None:
+            after = await self._database.transact(partial(_look_again_at_zones, after=after))
+        return True
 
 
 async def plan_due(
@@ -71,7 +172,7 @@ async def lock_due(
     """Lock schedules that are due; return them with the definitions that were not known."""
     names = [(name,) for name in providers]
     # Cursors come before runs in the lock order. Any number of planners: what one has locked, the others skip.
-    marked = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
+    marked = await tx.hot.lock_due(names, limit=limit, tzdata=TZDATA_VERSION, patience=_PATIENCE)
     cached = look_up(marked, cache)
     # Under the lock, so that a definition fits the mark; it is cached by the caller after the commit only.
     read = await read_unknown(tx, marked, cached)
@@ -82,7 +183,7 @@ async def lock_due(
     return rows, read
 
 
-async def read_ahead(
+async def _read_ahead(
     tx: Tx, after: Position, until: int, limit: int, cache: Definitions
 ) -> tuple[Read, Position | None]:
     """Read the definitions of those that will be due until then, and how far that is; None: there are no more."""
@@ -100,12 +201,6 @@ async def read_ahead(
     return read, (last_at, last_no)
 
 
-async def foresee(tx: Tx, after: Position, until: int, limit: int) -> None:
-    """Touches what planning the same ones will."""
-    # The answer is thrown away: the pages that it reads are then in the cache when the second comes.
-    await tx.fetch("foresee", after_at=after[0], after_no=after[1], until=until, limit=limit)
-
-
 def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleRow]:
     """The first of them, as many as have scopes enough for one transaction; the others stay due."""
     named = {text: _scopes_of(text) for text in {row.text for row in rows}}
@@ -121,18 +216,9 @@ def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleR
 
 def _scopes_of(text: str) -> int:
     try:
-        return len(decoded(text).lanes)
+        return len(decoded(text).scopes) or 1
     except UnreadableSchedule:
         return 0
-
-
-async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:
-    """The first that is due cannot be planned, and must not stand in the way of the others."""
-    # In a transaction of its own, because that which met the trouble was rolled back. Perhaps another one is the first
-    # by now: it loses half a minute, and nothing else.
-    rows, _ = await lock_due(tx, 1, providers)
-    for row in rows:
-        await tx.fetch("note_trouble", [(row.cursor_no, trouble, REST_AFTER_TROUBLE)])
 
 
 async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
@@ -150,26 +236,19 @@ async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
         await tx.fetch("note_trouble", [(row.cursor_no, str(error), REST_AFTER_TROUBLE)])
 
 
-async def wake_followers(tx: Tx, limit: int) -> int:
-    """Schedules whose awaited run has ended are due to be looked at."""
-    # This only makes them due. Whether the awaited run has ended, planning decides under the lock of the cursor.
-    ended = await tx.fetch("ended_awaited", limit=limit)
-    return len(await tx.fetch("wake_followers", ended)) if ended else 0
-
-
-async def knows_zones(tx: Tx) -> bool:
+async def _knows_zones(tx: Tx) -> bool:
     """Return whether every plan was made with time zone data as new as this program's."""
-    return any(str(version) >= tzdata_version() for (version,) in await tx.fetch("get_setting", name=_ZONES))
+    return any(str(version) >= TZDATA_VERSION for (version,) in await tx.fetch("get_setting", name=_ZONES))
 
 
-async def look_again_at_zones(tx: Tx, after: str) -> str | None:
+async def _look_again_at_zones(tx: Tx, after: str) -> str | None:
     """One batch, in the order of their ids: the last of them, or None when all are done."""
-    locked = await tx.fetch("lock_older_zones", tzdata=tzdata_version(), after=after, limit=_BATCH)
+    locked = await tx.fetch("lock_older_zones", tzdata=TZDATA_VERSION, after=after, limit=_BATCH)
     if locked:
-        await tx.fetch("look_again_at_zones", [(no,) for no, _ in locked], tzdata=tzdata_version())
+        await tx.fetch("look_again_at_zones", [(no,) for no, _ in locked], tzdata=TZDATA_VERSION)
     if len(locked) == _BATCH:
         _, last_id = locked[-1]
         return str(last_id)
     # Last, and only when all are done: a program that stops in between begins anew.
-    await tx.fetch("save_setting", name=_ZONES, value=tzdata_version())
+    await tx.fetch("save_setting", name=_ZONES, value=TZDATA_VERSION)
     return None

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import msgspec
 
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.planning.tally import Tally
-from rota.core.planning.tick import Fire, due_until, eligible, ordinary
+from rota.core.planning.tick import Fire, OrdinaryRule, due_until, eligible
 from rota.errors import RotaError
 from rota.store.databases.columns import Column, Columns, column
 from rota.store.databases.database import Tx
@@ -44,41 +44,41 @@ def ordinary_fires(
     batch: Sequence[DueSchedule], lanes: AllLanes, under: Under, now: int
 ) -> tuple[list[FastFire], list[DueSchedule]]:
     """Split a batch into ordinary fires and the others, of which everything has to be asked."""
-    tzdata, fires, remaining = tzdata_version(), list[FastFire](), list[DueSchedule]()
+    fires, remaining = list[FastFire](), list[DueSchedule]()
     decided: Decided = {}
     for schedule in batch:
         row, template, fire = schedule.row, schedule.template, None
-        if template.is_plain and row.provider is None and row.tzdata == tzdata and lanes.are_well(row.id):
-            fire = _fire(row, template, now, decided)
-        if fire is None or (under and template.definition.lanes[0] in under):
+        rule = template.ordinary if row.provider is None and row.tzdata == TZDATA_VERSION else None
+        if rule is not None and lanes.are_well(row.id):
+            fire = _fire(row, template, rule, now, decided)
+        if fire is None or (under and template.scopes[0] in under):
             remaining.append(schedule)
         else:
             fires.append(FastFire(row, template, fire))
     return fires, remaining
 
 
-def _fire(row: ScheduleRow, template: RunTemplate, now: int, decided: Decided) -> Fire | None:
+def _fire(row: ScheduleRow, template: RunTemplate, rule: OrdinaryRule, now: int, decided: Decided) -> Fire | None:
     """Thousands that are due together may say the same."""
-    definition = template.definition
-    try:
-        times = template.times
-        if times is None:
-            return ordinary(definition, definition.times(row.name), row.next_plan, due_until(definition, now))
-        # By identity, which costs nothing: templates are shared, and live as long as this batch.
-        key = id(template), row.next_plan
-        if key not in decided:
-            decided[key] = ordinary(definition, times, row.next_plan, due_until(definition, now))
+    # By identity, which costs nothing: templates are shared, and live as long as this batch.
+    key = id(template), row.next_plan
+    if key in decided:
         return decided[key]
+    try:
+        times = template.times or template.definition.times(row.name)
+        fire = rule.fire(times, row.next_plan, due_until(rule.delay, now))
     except RotaError:  # it will be told when the others are decided
         return None
+    if template.times is not None:
+        decided[key] = fire
+    return fire
 
 
 def rehearse(template: RunTemplate, name: str, plan_time: int | None) -> None:
     """Asks for what an ordinary fire will: all of it is kept where it is found."""
     with suppress(Exception):  # whatever is wrong with it is told when it is planned, and is in nobody's way before
-        if template.is_plain and plan_time is not None:
-            definition = template.definition
-            ordinary(definition, template.times or definition.times(name), plan_time, plan_time)
+        if template.ordinary is not None and plan_time is not None:
+            template.ordinary.fire(template.times or template.definition.times(name), plan_time, plan_time)
 
 
 async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str]) -> Tally:
@@ -110,8 +110,10 @@ async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Cal
 
 
 def _eligible(entry: FastFire) -> int:
-    definition, fire = entry.template.definition, entry.fire
-    return eligible(entry.row.standing, definition.lanes[0], fire.plan_time) if definition.jitter else fire.eligible_at
+    template, fire = entry.template, entry.fire
+    if not template.definition.jitter:
+        return fire.eligible_at
+    return eligible(entry.row.standing, template.scopes[0], fire.plan_time)
 
 
 def _advanced(fires: Sequence[FastFire], ids: Sequence[str], plans: Column, inserted: set[str] | None) -> Columns:
@@ -128,6 +130,6 @@ def _advanced(fires: Sequence[FastFire], ids: Sequence[str], plans: Column, inse
             column(opened),
             column([entry.row.fired + 1 for entry in fires]),
             (None,),
-            (tzdata_version(),),
+            (TZDATA_VERSION,),
         ],
     )

@@ -101,18 +101,18 @@ async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -
     # it, to wait for it) is looked at again under its lock.
     runs: dict[tuple[str, str, str], list[LaneRun]] = defaultdict(list)
     tracked = await tx.fetch("lane_runs", ids) if ids else ()
-    for run in map(LaneRun._make, (*tracked, *await _open_runs(tx, schedules))):
+    for run in map(LaneRun._make, (*tracked, *await _open_runs(tx, schedules, scopes))):
         runs[str(run.schedule_id), run.scope_kind, run.scope_id].append(run)
     for (id, kind, name), lane_runs in runs.items():
         _digest(all_lanes.own(id), Scope(kind, name), lane_runs, all_lanes.ended)
     return all_lanes
 
 
-async def _open_runs(tx: Tx, schedules: Sequence[ScheduleRow]) -> Sequence[Row]:
+async def _open_runs(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -> Sequence[Row]:
     rows = []
     for row in schedules:
         if row.open_plan is not None:
-            (scope,) = row.definition.lanes
+            (scope,) = scopes[row.id]  # with several scopes, or another than before, it has lanes instead
             well = 0 if row.has_lanes or row.awaits is not None else 1
             rows.append((row.id, scope.kind, scope.id, row.open_plan, well))
     return await tx.fetch("open_runs", rows) if rows else ()

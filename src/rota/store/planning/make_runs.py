@@ -13,9 +13,10 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
 from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.planning.overlap_and_failure import Create, Skip
-from rota.core.planning.tick import PLAIN, Planned, ScheduleState, Tick
+from rota.core.planning.tick import PLAIN, OrdinaryRule, Planned, ScheduleState, Tick, ordinary_rule
 from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_schedule
+from rota.core.runs.outcome import AT_MOST_ONCE
 from rota.core.runs.run import NewRun
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import RotaError, UnreadableSchedule
@@ -36,6 +37,7 @@ from rota.values.scope import Scope
 
 OVERLAP = f"{POLICY}overlap"
 _LIVE = (None, None, None, None, None)
+_OPEN, _OPEN_LATER = hold_of(Admission.OPEN, due=True), hold_of(Admission.OPEN, due=False)
 
 Place = tuple[str, int, int, str, int]
 
@@ -47,12 +49,14 @@ class RunTemplate(msgspec.Struct, frozen=True, gc=False):
     fire asks for was computed before.
 
     `times`: None if they differ by the schedule's name, or cannot be told. `limited`, `keyed`: its runs are under
-    limits, hold keys. `is_plain`: a run of it is made by its row and one that waits: it has one scope, nothing limits
-    it, and anybody may do it at once. `place`: where its runs wait: queue, rank, whether each is claimed alone, and for
-    whom. `usual_facts`: of a run with the first of its scopes, its payload as it is.
+    limits, hold keys. `ordinary`: when a run of it is made by its row and one that waits; None if never, because it has
+    several scopes, something limits it, or not anybody may do it at once. `place`: where its runs wait: queue, rank,
+    whether each is claimed alone, and for whom. `usual_facts`: of a run with the first of its scopes, its payload as it
+    is.
     """
 
     definition: ScheduleDefinition
+    scopes: tuple[Scope, ...]
     job: JobDefinition
     model: NewRun | None
     payload: str
@@ -61,7 +65,7 @@ class RunTemplate(msgspec.Struct, frozen=True, gc=False):
     times: Times | None
     limited: bool
     keyed: bool
-    is_plain: bool
+    ordinary: OrdinaryRule | None
     place: Place
     usual_facts: Row
 
@@ -72,8 +76,7 @@ class RunTemplate(msgspec.Struct, frozen=True, gc=False):
     def decides(self) -> bool:
         """Return whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
         mine = () if self.definition.limit is None else (self.definition.limit,)
-        full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
-        return full or self.keyed
+        return self.keyed or any(limit.decides for limit in (*self.job.limits, *mine))
 
     @property
     def is_checked(self) -> bool:
@@ -115,8 +118,10 @@ def _template(text: str, job_text: str) -> RunTemplate:
     limited = bool(job.limits) or definition.limit is not None or definition.rate is not None
     keyed = job.unique is not None or not job.repeatable
     plain = model is not None and model.eligibility is None and model.pipeline is None
+    plain = plain and not limited and not keyed and len(definition.lanes) == 1
     return RunTemplate(
         definition,
+        definition.lanes,
         job,
         model,
         payload,
@@ -125,7 +130,7 @@ def _template(text: str, job_text: str) -> RunTemplate:
         times=_times(definition),
         limited=limited,
         keyed=keyed,
-        is_plain=plain and not limited and not keyed and len(definition.lanes) == 1,
+        ordinary=ordinary_rule(definition) if plain else None,
         place=_place(job, model),
         usual_facts=_facts(job, model, definition.lanes[0], payload),
     )
@@ -149,7 +154,7 @@ def _times(definition: ScheduleDefinition) -> Times | None:
 def _place(job: JobDefinition, model: NewRun | None) -> Place:
     if model is None:
         return job.queue, -job.priority, 0, job.name, job.version
-    return model.queue, -model.priority, int(model.on_lost == "fail"), model.job, model.job_version
+    return model.queue, -model.priority, int(model.on_lost in AT_MOST_ONCE), model.job, model.job_version
 
 
 def _facts(job: JobDefinition, model: NewRun | None, scope: Scope, payload: str, attempts: int | None = None) -> Row:
@@ -387,7 +392,7 @@ def plain_facts(row: ScheduleRow, template: RunTemplate, plan_time: int) -> Row:
     """Return the facts of a run with the one scope of its schedule."""
     if not template.templated:
         return template.usual_facts
-    (scope,) = template.definition.lanes
+    (scope,) = template.scopes
     return template.facts(scope, template.payload_for(row.name, scope, plan_time))
 
 
@@ -408,6 +413,5 @@ def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[s
 def plain_ready(ids: Column, places: Sequence[Row], now: int, ats: Column) -> Columns:
     """Build the same rows for runs that nothing but their time holds back."""
     queue, rank, solo, job, version = columns_of(places)
-    due, later = (hold_of(Admission.OPEN, due=is_due) for is_due in (True, False))
-    holds = column([due if at <= now else later for at in ats])
+    holds = column([_OPEN if at <= now else _OPEN_LATER for at in ats])
     return Columns(len(ids), [ids, queue, rank, column(ats), holds, solo, (0,), job, version, (None,)])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.ledger.verify import is_zoned
 from rota.core.planning.overlap_and_failure import Create, Skip
 from rota.core.planning.tally import Tally, skip_kind
@@ -17,12 +17,11 @@ from rota.store.alerts.emit_signal import tell_missed
 from rota.store.databases.database import Row, Tx
 from rota.store.limits import quotas
 from rota.store.limits.quotas import Under
-from rota.store.planning.definition_cache import NOTHING_READ, Read
 from rota.store.planning.fast_path import DueSchedule, make_ordinary, ordinary_fires
 from rota.store.planning.lanes import Lanes, changed_lanes, read_lanes
 from rota.store.planning.make_runs import Pair, PlannedSchedule, RunTemplate, lane_run, make_runs, patterns_of
 from rota.store.planning.scope_spans import newcomers_of, note_spans
-from rota.store.schedules.schedule_row import ScheduleRow
+from rota.store.schedules.schedule_row import NOTHING_READ, Read, ScheduleRow
 from rota.values.scope import GLOBAL, Scope
 
 MOST_RUNS = 5_000
@@ -103,7 +102,7 @@ async def plan_rows(
     if not fires:
         return planning
     tally = await make_ordinary(tx, fires, int(now), new_id)
-    return Planning(len(works) + len(fires), runs, planning.tally.plus(tally))
+    return Planning(len(works) + len(fires), runs, planning.tally.plus(tally) if works else tally)
 
 
 async def _with_templates(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[DueSchedule], list[Row]]:
@@ -118,7 +117,7 @@ async def _with_templates(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[Due
 
 
 def _scopes_of(schedule: DueSchedule, providers: Providers) -> tuple[Scope, ...]:
-    return providers[schedule.row.provider] if schedule.row.provider else schedule.template.definition.lanes
+    return providers[schedule.row.provider] if schedule.row.provider else schedule.template.scopes
 
 
 def _decide(under: Under, scopes: Iterable[Scope]) -> bool:
@@ -154,7 +153,7 @@ def _up_to_date(
         named = None if live else following_plan(standing, ended.get(row.awaits, now))
         return msgspec.structs.replace(standing, next_plan=named)
     # Its next plan time was computed with other time zone data. From the cursor, which is past, it comes out right.
-    if row.tzdata != tzdata_version():
+    if row.tzdata != TZDATA_VERSION:
         return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
     return standing
 
@@ -179,7 +178,7 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
     if saved:
         await tx.fetch("save_lanes", saved)
     await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
-    tzdata = tzdata_version()
+    tzdata = TZDATA_VERSION
     # With the runs, in one transaction: whatever happens, no plan time is made twice or passed over. Cursors are locked
     # since they were read, so they may be written last.
     await tx.fetch("advance_cursors", [_advanced(work, opened, tzdata) for work in works])
@@ -233,7 +232,7 @@ def _advanced(work: PlannedSchedule, opened: Mapping[int, int], tzdata: str) -> 
 
 async def _note_changes(tx: Tx, work: PlannedSchedule) -> None:
     """Note what planning itself changes about a schedule: a revision like any other."""
-    row, revision, tzdata = work.row, work.row.revision, tzdata_version()
+    row, revision, tzdata = work.row, work.row.revision, TZDATA_VERSION
     if row.tzdata != tzdata and is_zoned(row.definition.rule):
         revision += 1
         await _revise(tx, work, revision, work.standing.cursor, active=1, note=f"time zone data {tzdata}")
@@ -256,7 +255,7 @@ async def _revise(tx: Tx, work: PlannedSchedule, no: int, valid_from: int, *, ac
         no=no,
         valid_from=valid_from,
         definition=work.row.text,
-        tzdata=tzdata_version(),
+        tzdata=TZDATA_VERSION,
         active=active,
         note=note,
         actor="planner",

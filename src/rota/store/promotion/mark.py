@@ -6,7 +6,7 @@ know, and this one explains it.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -29,8 +29,19 @@ class PromotionMark(msgspec.Struct, frozen=True):
     id: str
     place: str
 
+    @property
+    def is_over(self) -> bool:
+        """Return whether everything is in the other database."""
+        match self.kind:
+            case "left":
+                return True
+            case "leaving" | "arriving":
+                return False
+            case _:
+                assert_never(self.kind)
+
     def refusal(self) -> RotaError:
-        return DatabaseMoved(self.place) if self.kind == "left" else PromotionUnfinished(self.place)
+        return DatabaseMoved(self.place) if self.is_over else PromotionUnfinished(self.place)
 
 
 async def has_migrations(tx: Tx) -> bool:

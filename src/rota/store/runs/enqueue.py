@@ -12,6 +12,7 @@ from rota.core.jobs.unique import KeyHold, OnConflict
 from rota.core.ledger.audit import REPLACED, RETRIED
 from rota.core.limits.limits import LimitedRun, is_quota
 from rota.core.runs.admission import Admission, hold_of
+from rota.core.runs.outcome import AT_MOST_ONCE
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
@@ -313,8 +314,7 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending:
     """`pending`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
         raise NotRepeatable(run.job, holder)
-    on_conflict = OnConflict(hold.on_conflict)
-    match on_conflict:
+    match hold.on_conflict:
         case OnConflict.REJECT:
             raise DuplicateRun(run.job, holder)
         case OnConflict.REPLACE if pending is not None:
@@ -327,7 +327,7 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending:
         case OnConflict.EXISTING | OnConflict.REPLACE:
             pass
         case _:
-            assert_never(on_conflict)
+            assert_never(hold.on_conflict)
     if hold.clear and pending is not None:
         await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
     return Enqueued(holder, False)
@@ -380,7 +380,7 @@ def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
         -run.priority,
         due,
         _HOLDS[bool(run.gates), due <= now],
-        int(run.on_lost == "fail"),
+        int(run.on_lost in AT_MOST_ONCE),
         run.job,
         run.job_version,
         run.limit_key,

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.jobs.status import ResumeMode
 from rota.core.ledger.audit import type_of
 from rota.core.ledger.verify import is_zoned
 from rota.core.planning.catch_up import Gap
 from rota.core.planning.tick import SECOND
 from rota.core.schedules.policies import CatchUp, catch_up_after_pause
-from rota.core.schedules.revisions import JOB_RESUMED, RESUMED, first_cursor
+from rota.core.schedules.revisions import JOB_RESUMED, RESUMED, Change, first_cursor
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger, DuplicateSchedule, UnknownJob, UnknownSchedule
 from rota.store.alerts import expectations, notifications
@@ -25,22 +25,6 @@ from rota.store.planning.scope_spans import open_scopes
 from rota.store.schedules import job_triggers
 from rota.store.schedules.schedule_row import ScheduleRow, encoded, schedule_row
 from rota.values.durations import in_micros
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a schedule: who makes it and why, as its revision tells it.
-
-    `noted`: it is an act of its own, not part of another (a job's pause, for example). `type` is that of its event, if
-    it does not follow from the note.
-    """
-
-    note: str
-    type: str | None = None
-    noted: bool = True
-    details: dict[str, Any] = {}
-    actor: str | None = None
-    declared: str | None = None
-    owner: str | None = None
 
 
 async def create(
@@ -56,7 +40,7 @@ async def create(
         raise
     row = ScheduleRow(
         0, id, name, encoded(definition), 1, int(definition.enabled), None, None, 0, owner, declared, 0,
-        cursor, None, None, 0, tzdata_version(), definition.provider, None,
+        cursor, None, None, 0, TZDATA_VERSION, definition.provider, None,
     )  # fmt: skip
     row = _placed(row, int(now))
     ((no,),) = await tx.fetch(
@@ -142,7 +126,7 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
         "text": encoded(definition),
         "provider": definition.provider,
         "enabled": int(definition.enabled),
-        "tzdata": tzdata_version(),
+        "tzdata": TZDATA_VERSION,
     }
     if change.declared is not None:
         changed["declared"] = change.declared

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.core.alerts.signals import Signal, is_followed
-from rota.core.calendar.zones import tzdata_version
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.jobs.payload_template import AfterRun, filled
 from rota.core.planning.overlap_and_failure import Create, Lane, Pause, Skip, decide
 from rota.core.planning.tick import Planned, Tick, after_decision, eligible
@@ -227,7 +227,7 @@ async def _note_rest(tx: Tx, turn: _Turn, row: ScheduleRow) -> None:
         note = f"ended: its max_runs were {most}"
     else:
         return
-    facts = {"definition": row.text, "tzdata": tzdata_version(), "active": 0, "note": note, "actor": _PAUSED_BY}
+    facts = {"definition": row.text, "tzdata": TZDATA_VERSION, "active": 0, "note": note, "actor": _PAUSED_BY}
     revision = row.revision + 1
     await tx.fetch("insert_revision", id=row.id, no=revision, valid_from=max(turn.now, row.cursor_at), **facts)
     await tx.fetch("revise_schedule", id=row.id, revision=revision)

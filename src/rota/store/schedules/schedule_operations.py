@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, TypeVar
 
 import msgspec
 
 from rota.core.jobs.unique import KeyHold
-from rota.core.planning.tally import Tally
-from rota.core.runs.claim import NIL_ID
+from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.store.databases.database import Database, Row, Tx, Work
-from rota.store.databases.statements import SQLITE
-from rota.store.planning import due
-from rota.store.planning.definition_cache import DefinitionCache
-from rota.store.planning.due import Look
-from rota.store.planning.plan import NewId, Providers
+from rota.store.planning.plan import NewId
 from rota.store.runs import idempotency
 from rota.store.schedules import change as schedule_changes
 from rota.store.schedules import trigger_now
-from rota.store.schedules.change import Change
 from rota.store.schedules.schedule_row import ScheduleRow, decoded, readable
 from rota.values.instants import instant
 from rota.values.scope import Scope
@@ -33,17 +26,8 @@ T = TypeVar("T")
 PLANNER = "\x01planner"
 """The name under which planners are notified of changes, as if it were a queue. No queue can have this name."""
 _BITE = 1_000
-_LAST = 2**63 - 1
 _SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 """ASCII only: the databases differ in, or lack, lower case of other letters."""
-
-
-class Planned(msgspec.Struct, frozen=True):
-    """Number of schedules looked at, number of runs made, and the decisions."""
-
-    schedules: int
-    runs: int
-    tally: Tally = msgspec.field(default_factory=Tally)
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -58,66 +42,6 @@ class ScheduleStore:
     def __init__(self, database: Database, new_id: NewId) -> None:
         self._database = database
         self._new_id = new_id
-        self._looks: dict[tuple[tuple[str, ...], bool], tuple[object, Look]] = {}
-        self._definitions = DefinitionCache()
-        self._read_ahead: due.Position = (0, 0)
-        self.writers = 1 if database.dialect is SQLITE else 2
-        """How many planning transactions are worth being under way together: SQLite has one writer."""
-
-    async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
-        """Return what there is to plan with these providers.
-
-        Cheap, because it is polled all day. Cached until the next commit where the database tells of commits.
-        """
-        key, version = (tuple(providers), followers), self._database.version()
-        if version is not None and key in self._looks:
-            seen_version, look = self._looks[key]
-            if seen_version == version:
-                return msgspec.structs.replace(look, now=self._database.clock.micros())
-        look = await self._database.glance(lambda tx: due.look(tx, providers, followers=followers))
-        self._looks[key] = version, look
-        return look
-
-    async def set_aside(self, providers: Providers, trouble: str) -> None:
-        await self._database.transact(lambda tx: due.set_aside(tx, providers, trouble))
-
-    async def plan(self, limit: int, providers: Providers) -> Planned:
-        """Turn a batch of due schedules into runs."""
-        planning = await self._database.transact(
-            lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._definitions)
-        )
-        self._definitions.keep(planning.read.values())
-        return Planned(planning.schedules, planning.runs, planning.tally)
-
-    async def read_ahead(self, until: int, limit: int) -> bool:
-        """Read definitions that will be due until then into the cache. Return whether there are more."""
-        after, end = self._read_ahead, (until, _LAST)
-        if after >= end:
-            return False
-        # In a read transaction: every planner process reads the same rows, and SQLite has a single writer.
-        read, last = await self._database.read(lambda tx: due.read_ahead(tx, after, until, limit, self._definitions))
-        self._definitions.keep(read.values())
-        self._read_ahead = last or end
-        await self._database.foresee(lambda tx: due.foresee(tx, after, until, limit))
-        return last is not None
-
-    async def due_providers(self, providers: Collection[str]) -> list[str]:
-        return await self._database.read(lambda tx: due.due_providers(tx, providers))
-
-    async def note_provider_trouble(self, provider: str, trouble: str | None) -> None:
-        await self._database.transact(lambda tx: tx.fetch("note_provider_trouble", provider=provider, trouble=trouble))
-
-    async def wake_followers(self, limit: int) -> int:
-        return await self._database.transact(lambda tx: due.wake_followers(tx, limit))
-
-    async def replan_zones(self) -> bool:
-        """Plan all zoned schedules again after an update of time zone data. Return whether there was one."""
-        if await self._database.read(due.knows_zones):
-            return False
-        after: str | None = NIL_ID
-        while after is not None:
-            after = await self._database.transact(partial(due.look_again_at_zones, after=after))
-        return True
 
     async def create(
         self,

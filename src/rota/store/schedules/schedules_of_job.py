@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.runs.claim import NIL_ID
-from rota.core.schedules.revisions import JOB_PAUSED
+from rota.core.schedules.revisions import JOB_PAUSED, Change
 from rota.store.databases.database import Tx
 from rota.store.planning.plan import NewId
 from rota.store.schedules import change as schedule_changes
@@ -22,7 +22,7 @@ async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, ne
         return None
     for row in rows:
         facts = await schedule_changes.pause_facts(tx, row)
-        change = schedule_changes.Change(note=JOB_PAUSED, actor=actor, noted=False)
+        change = Change(note=JOB_PAUSED, actor=actor, noted=False)
         await schedule_changes.revise(tx, row, change, new_id, facts=facts, job_paused=1)
     return last
 
@@ -48,7 +48,7 @@ async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, 
 
 async def _disable(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
     definition = msgspec.structs.replace(row.definition, enabled=False)
-    change = schedule_changes.Change(note="job cancelled", actor=actor, noted=False)
+    change = Change(note="job cancelled", actor=actor, noted=False)
     await schedule_changes.update(tx, row, definition, change, new_id)
 
 

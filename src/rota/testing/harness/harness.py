@@ -201,14 +201,14 @@ class Harness:
         async def nothing(**_payload: Any) -> None: ...
 
         self.app.job(**{**options, "name": name})(nothing)
-        await self.store.save_jobs([self.app.registry.newest(name).definition])
+        await self.store.save_jobs([self.app.registry.newest[name].definition])
 
     async def enqueue(
         self, job: str | Job[..., Any], options: Mapping[str, Any] | None = None, /, **payload: Any
     ) -> Enqueued:
         """Enqueue a run with `options`: `await harness.enqueue("report", {"delay": "10m"}, month=5)`."""
         name = job if isinstance(job, str) else job.name
-        if self._declares and name not in self.app.registry:
+        if self._declares and name not in self.app.registry.newest:
             await self.declare(name)
         return await self.client.enqueue(Order(name, payload, options or {}))
 

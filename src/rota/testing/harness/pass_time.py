@@ -16,7 +16,7 @@ _UNDER_WAY = (RunState.RUNNING, RunState.CANCELLING, RunState.WAITING)
 async def next_moment(client: Client, providers: Iterable[str], now: int) -> int | None:
     """Return when something is due next: a plan, a run, a rate that opens, a lease or a timeout that expires."""
     store = client.store
-    moments: list[int | None] = [(await store.schedules.look(list(providers), followers=False)).next_at]
+    moments: list[int | None] = [(await store.planning.look(list(providers), followers=False)).next_at]
     if (opens_in := (await store.promote(_BATCH)).next_in) is not None:
         moments.append(now + opens_in)
     delayed = await client.list(RunFilter(states=(RunState.SCHEDULED,)), limit=MOST_LISTED)

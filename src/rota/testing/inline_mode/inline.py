@@ -90,7 +90,7 @@ class Inlined:
 
     def _prepared(self, orders: Sequence[Order]) -> list[_Prepared]:
         """Validate the orders as the real enqueue does."""
-        handlers = [self._app.registry.newest(order.job) for order in orders]
+        handlers = [self._app.registry.newest[order.job] for order in orders]
         runs: list[NewRun] = []
         for handler, order in zip(handlers, orders, strict=True):
             text = handler.payload.encode(handler.payload.bind((), order.arguments), self._limits)
@@ -211,13 +211,14 @@ class _InlineClient(Client):
 
 class _InlineBlockingClient(BlockingClient):
     def __init__(self, inlined: Inlined) -> None:
+        self.is_open = True
         self._inlined = inlined
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         raise Unavailable("there is no database inside inline()")
 
     def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing: there is no connection."""
 
     def enqueue(self, order: Order) -> Enqueued:
         return self._inlined.run([order])[0]

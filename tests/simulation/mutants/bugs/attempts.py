@@ -115,15 +115,15 @@ _REPORTS = (
         "loss-ignores-on-lost",
         "P14",
         _ENDINGS,
-        "if not _may_repeat(lease) or lease.attempt >= lease.max_attempts:",
+        "if lease.on_lost in AT_MOST_ONCE or lease.attempt >= lease.max_attempts:",
         "if lease.attempt >= lease.max_attempts:",
     ),
     planted(
         "hand-back-ignores-on-lost",
         "P14",
         _ENDINGS,
-        "if report.began and not _may_repeat(lease):",
-        "if not report.began and not _may_repeat(lease):",
+        "if report.began and lease.on_lost in AT_MOST_ONCE:",
+        "if not report.began and lease.on_lost in AT_MOST_ONCE:",
     ),
     planted(
         "loss-is-tried-once-too-often",

@@ -143,7 +143,7 @@ _HANDS = (
         "whoever-is-quick-ends-what-nobody-handed-over",
         "P10",
         _OUTSIDERS,
-        "            if not held.waits and held.definition.kind != EXTERNAL:\n",
+        "            if not held.waits and not is_external(held.definition.kind):\n",
         "            if held.definition.kind is None:\n",
     ),
     planted(

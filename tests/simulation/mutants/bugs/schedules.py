@@ -46,8 +46,8 @@ _CURSOR = (
         "plans-ahead-by-the-delay",
         "P2",
         _PLANNING,
-        "return now - definition.delay_micros",
-        "return now + definition.delay_micros",
+        "return now - delay",
+        "return now + delay",
     ),
     planted(
         "delay-is-forgotten",

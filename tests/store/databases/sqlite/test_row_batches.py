@@ -8,7 +8,7 @@ import apsw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.store.databases.sqlite.row_batches import execute_rows
+from rota.store.databases.sqlite.row_batches import AT_ONCE, execute_rows
 
 INSERT = "insert into t (a, b, c, d) values (?, ?, 7, ?) on conflict (a) do nothing"
 JOIN = (
@@ -27,7 +27,7 @@ def _filled(rows: list[tuple[Any, ...]], *, at_once: bool) -> apsw.Connection:
     return connection
 
 
-@given(st.integers(0, 230), st.sampled_from([1, 2, 500]), st.booleans(), st.booleans())
+@given(st.integers(AT_ONCE, 230), st.sampled_from([1, 2, 500]), st.booleans(), st.booleans())
 def test_rows_are_written_as_if_one_by_one(count: int, keys: int, same_text: bool, same_number: bool) -> None:
     rows = [
         (number % keys if keys < 500 else number, "x" if same_text else f"x{number}", None if same_number else number)
@@ -39,7 +39,7 @@ def test_rows_are_written_as_if_one_by_one(count: int, keys: int, same_text: boo
     assert whole.total_changes() == single.total_changes()
 
 
-@given(st.integers(0, 130), st.booleans())
+@given(st.integers(AT_ONCE, 130), st.booleans())
 def test_rows_are_found_in_their_order(count: int, same: bool) -> None:
     connection = _filled([(number, "x", None) for number in range(200)], at_once=True)
     asked = [(number * 3, "y" if same else f"y{number}") for number in range(count)]

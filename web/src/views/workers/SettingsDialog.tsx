@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { api, part, type Page } from "../../api/client";
 import { useCommand } from "../../api/hooks";
-import type { Worker, WorkerSettingsBody } from "../../api/schema";
+import type { Worker, WorkersUpdateBody } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";
 import { Button, Dialog, Field, ProblemNotice, useToasts } from "../../ui";
@@ -31,12 +31,12 @@ export function SettingsDialog({ worker, onClose }: { worker: Worker; onClose: (
   const toasts = useToasts();
   const [before] = useState({ slots: String(worker.slots), queues: written(worker.queues), heartbeat: worker.heartbeat ?? "", poll: worker.poll ?? "" });
   const [now, setNow] = useState(before);
-  const save = useCommand((body: WorkerSettingsBody) => api.patch<Page<Worker>>(`/workers/${part(worker.id)}`, body), "workers");
+  const save = useCommand((body: WorkersUpdateBody) => api.patch<Page<Worker>>(`/workers/${part(worker.id)}`, body), "workers");
   const slots = Number(now.slots);
   const queues = queuesOf(now.queues);
   const wrongSlots = Number.isInteger(slots) && slots >= 1 && slots <= 10_000 ? null : t.wrongSlots;
   const wrongQueues = queues ? null : t.wrongQueues;
-  const body: WorkerSettingsBody = {
+  const body: WorkersUpdateBody = {
     ...(now.slots !== before.slots && { slots }),
     ...(now.queues !== before.queues && queues && { queues }),
     ...(now.heartbeat.trim() !== before.heartbeat && { heartbeat: now.heartbeat.trim() }),

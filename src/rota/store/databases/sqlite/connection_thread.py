@@ -154,8 +154,9 @@ def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
 
     The first needs no savepoint, which would keep a copy of every page that it changes: with it all is undone.
     """
-    read_each(tx, [job for job in jobs if job.reads])
-    writing = [job for job in jobs if not job.reads]
+    if reading := [job for job in jobs if job.reads]:
+        read_each(tx, reading)
+    writing = [job for job in jobs if not job.reads] if reading else jobs
     if not writing:
         return
     with tx.writing():
@@ -204,8 +205,7 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
 
 
 def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
-    if jobs:
-        tx.require_same_file()
+    tx.require_same_file()
     for job in jobs:
         tx.control("begin")
         try:

@@ -23,7 +23,7 @@ from rota.store.databases.sqlite.file_hints import hints_of
 from rota.store.databases.sqlite.file_identity import OpenFile, openings_of
 from rota.store.databases.sqlite.file_locks import Identity, identity
 from rota.store.databases.sqlite.file_version import FileVersion
-from rota.store.databases.sqlite.row_batches import execute_rows
+from rota.store.databases.sqlite.row_batches import AT_ONCE, execute_rows
 from rota.store.databases.sqlite.sqlite_hot import SqliteHotForms
 from rota.store.databases.statements import SQLITE, Statement, compile_sql, compile_statement
 from rota.values.clock import Clock, HostClock
@@ -65,7 +65,7 @@ class SqliteTx:
         self.connection = connection
         self.file = file
         self.woken: set[str | None] = set()
-        self._clock = clock
+        self.micros = clock.micros
         self._statements: dict[str, Statement] = {}
         self._carried_over = 0
         self._log_pages = 0
@@ -93,18 +93,18 @@ class SqliteTx:
         return self._fetch(self._statement(statement).sql, values)
 
     def _fetch(self, sql: str, values: dict[str, Any]) -> Sequence[Row]:
-        values["now"] = self._clock.micros()
+        values["now"] = self.micros()
         return self.connection.execute(sql, values).fetchall()
 
     def each(self, name: str, rows: Sequence[Row]) -> Sequence[Row]:
-        return execute_rows(self.connection, self._statement(name).sql, rows)
+        sql = self._statement(name).sql
+        if len(rows) < AT_ONCE:
+            return self.connection.executemany(sql, rows).fetchall()
+        return execute_rows(self.connection, sql, rows)
 
     def changes(self) -> int:
         """Rows written since the connection was opened."""
         return self.connection.total_changes()
-
-    def micros(self) -> int:
-        return self._clock.micros()
 
     async def fetch_sql(self, sql: str, /, **values: object) -> Sequence[Row]:
         return self._fetch(compile_sql("composed", sql, SQLITE, manual_clock=True).sql, values)

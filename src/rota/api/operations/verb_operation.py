@@ -1,0 +1,162 @@
+"""Operations of verbs: parse the request as the verb declares it, call the client, build the response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.auth.redaction import visible
+from rota.api.operations.operation import Operation
+from rota.api.operations.query import NoQuery, checked_query
+from rota.api.operations.request import client_of, json_body, key_of, shaped
+from rota.api.operations.response import answer, at, etag, page
+from rota.api.operations.routing import Declared as Route
+from rota.client.client import Client
+from rota.verbs.pages import place_of
+from rota.verbs.parameters import Parameter, Place, given, is_list, item_of, request_of
+from rota.verbs.verb import Declared, verbs_of
+from rota.verbs.wire import decode, written_answer
+
+
+def routes_of(kind: type, part: str = "", **by_hand: Operation) -> list[Route]:
+    """Return the routes of all verbs of a class of the client. `by_hand` replaces the operations of some verbs."""
+    operations: dict[tuple[str, bool], dict[str, Operation]] = {}
+    for declared in verbs_of(kind, part):
+        place = (declared.verb.path, declared.verb.scoped)
+        operation = by_hand.get(declared.name) or operation_of(declared)
+        operations.setdefault(place, {})[declared.verb.method] = operation
+    return [Route(path, methods, scoped=scoped) for (path, scoped), methods in operations.items()]
+
+
+def operation_of(declared: Declared) -> Operation:
+    """Return the operation of a verb."""
+    request, verb = request_of(declared), declared.verb
+    lists = is_list(request.returns)
+
+    async def endpoint(request: Request) -> Response:
+        return await _respond(declared, request)
+
+    return Operation(
+        endpoint=endpoint,
+        name=declared.operation,
+        role=verb.role,
+        summary=declared.summary,
+        description=declared.description,
+        query=request.query or NoQuery,
+        body=request.body,
+        body_optional=verb.optional_body,
+        answers=verb.answer.shape if verb.answer else item_of(request.returns) if lists else _shown(request.returns),
+        lists=lists,
+        status=_status(declared),
+        keyed=any(parameter.place is Place.KEY for parameter in request.parameters.values()),
+        takes=verb.takes,
+        gives=verb.gives,
+    )
+
+
+def _shown(returns: Any) -> Any:
+    return None if returns in (None, type(None)) else returns
+
+
+def _status(declared: Declared) -> int:
+    nothing = declared.verb.answer is None and _shown(request_of(declared).returns) is None
+    return 204 if nothing else declared.verb.status
+
+
+async def _respond(declared: Declared, request: Request) -> Response:
+    arguments = await _arguments(declared, request)
+    client = await client_of(request)
+    result = await _method(client, declared)(**arguments)
+    if _status(declared) == 204:
+        return Response(status_code=204)
+    if declared.verb.page is not None:
+        return _page(declared, request, result)
+    if is_list(request_of(declared).returns):
+        kind = item_of(request_of(declared).returns)
+        return answer(page([_written(declared, request, item, kind) for item in result]))
+    return _answer(declared, request, result)
+
+
+def _method(client: Client, declared: Declared) -> Any:
+    return getattr(getattr(client, declared.part) if declared.part else client, declared.name)
+
+
+async def _arguments(declared: Declared, request: Request) -> dict[str, Any]:
+    """Return the arguments of the client's method, from all parts of the request."""
+    shape = request_of(declared)
+    parameters = shape.parameters.values()
+    query = given(checked_query(request, shape.query)) if shape.query is not None else {}
+    body: Mapping[str, Any] = {}
+    if shape.body is not None:
+        plain = await json_body(request, default={} if declared.verb.optional_body else None)
+        body = given(shaped(plain, shape.body))
+    arguments: dict[str, Any] = dict(declared.verb.fixed)
+    for parameter in parameters:
+        match parameter.place:
+            case Place.PATH:
+                arguments |= _of_path(parameter, request)
+            case Place.QUERY:
+                arguments |= _of(parameter, query)
+            case Place.BODY:
+                arguments |= _of(parameter, body)
+            case Place.KEY:
+                arguments[parameter.name] = key_of(request)
+            case Place.ACTOR:
+                arguments[parameter.name] = identity_of(request).actor
+            case Place.CURSOR:
+                cursor = query.get("cursor")
+                arguments[parameter.name] = None if cursor is None else place_of(cursor)
+            case Place.FIXED:
+                pass
+    return arguments
+
+
+def _of_path(parameter: Parameter, request: Request) -> dict[str, Any]:
+    """Return the argument from the path. A parameter with a default may be missing in one of several routes."""
+    parts = request.path_params
+    return {parameter.name: parts[parameter.wire_name]} if parameter.wire_name in parts else {}
+
+
+def _of(parameter: Parameter, values: Mapping[str, Any]) -> dict[str, Any]:
+    if parameter.name not in values:
+        return {}
+    return {parameter.name: decode(values[parameter.name], parameter.annotation, parameter.wire_name)}
+
+
+def _page(declared: Declared, request: Request, items: Sequence[Any]) -> Response:
+    paging = declared.verb.page
+    assert paging is not None
+    shape = request_of(declared)
+    assert shape.query is not None
+    query: Any = checked_query(request, shape.query)
+    if paging.after is None:
+        chosen, following = paging.cut(items, query.limit, query.cursor)
+    else:
+        chosen, following = paging.limited(items, query.limit)
+    return answer(page([_written(declared, request, item, item_of(shape.returns)) for item in chosen], following))
+
+
+def _answer(declared: Declared, request: Request, result: Any) -> Response:
+    headers: dict[str, str] = {}
+    revision = getattr(result, "revision", None)
+    if revision is not None:
+        headers["etag"] = etag(revision)
+    if declared.verb.location is not None:
+        names = {name: quote(str(getattr(result, name)), safe="") for name in ("id", "name") if hasattr(result, name)}
+        headers["location"] = at("/api/v1" + declared.verb.location.format(**names))
+    return answer(
+        _written(declared, request, result, request_of(declared).returns), declared.verb.status, headers or None
+    )
+
+
+def _written(declared: Declared, request: Request, value: Any, kind: Any) -> Any:
+    """Return a value as JSON, as the caller may see it."""
+    shown = visible(request, value)
+    if declared.verb.answer is not None:
+        return declared.verb.answer.encode(shown)
+    return written_answer(shown, kind)

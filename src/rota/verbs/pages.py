@@ -1,0 +1,66 @@
+"""Pages of lists: how a list continues where the previous page ended."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+
+from rota.errors import Invalid
+
+T = TypeVar("T")
+
+MOST = 500
+"""Most items of a page over HTTP."""
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST, description="Maximum number of items")]
+Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the previous page")]
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """Paging of a list. `key` returns an item's place, which its cursor holds.
+
+    `after` is the parameter of the method that takes the place of the last item seen; the method then also has a
+    `limit`. Without it, the method returns the whole list, and the page is cut from it by `key`.
+    """
+
+    key: Callable[[T], Any]
+    after: str | None = None
+    size: int = MOST
+
+    def cut(self, items: Sequence[T], limit: int, cursor: str | None) -> tuple[Sequence[T], str | None]:
+        """Return the page of a whole list that follows `cursor`, and the cursor of the next one."""
+        ordered = sorted(items, key=self.key)
+        if cursor is not None:
+            place = place_of(cursor)
+            ordered = [item for item in ordered if _comparable(self.key(item)) > _comparable(place)]
+        return self.limited(ordered[:limit], limit) if len(ordered) > limit else (ordered, None)
+
+    def limited(self, items: Sequence[T], limit: int) -> tuple[Sequence[T], str | None]:
+        """Return a page that was read, and the cursor of the next one unless the page is short."""
+        return items, cursor_at(self.key(items[-1])) if items and len(items) >= limit else None
+
+
+def cursor_at(place: object) -> str:
+    """Encode a place as a cursor; opaque to callers, so that its content may change."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).rstrip(b"=").decode()
+
+
+def place_of(cursor: str) -> Any:
+    """Decode a cursor."""
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        return msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error, msgspec.MsgspecError):
+        raise foreign_cursor(cursor) from None
+
+
+def foreign_cursor(cursor: str) -> Invalid:
+    """Build the error for a cursor that rota did not issue."""
+    return Invalid(f"cursor {cursor!r:.80} is invalid", hint="use next_cursor of the previous page")
+
+
+def _comparable(place: Any) -> Any:
+    return tuple(place) if isinstance(place, list) else place

@@ -1,0 +1,171 @@
+"""Parameters of a verb: where each stands in a request, and the shapes of the request's query and body."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from typing_extensions import Unpack
+
+from rota.values.durations import format_duration
+from rota.verbs.pages import Cursor, Limit
+from rota.verbs.verb import Declared
+from rota.verbs.wire import wire_type
+
+
+class Place(StrEnum):
+    """Place of a parameter in a request."""
+
+    PATH = "path"
+    QUERY = "query"
+    BODY = "body"
+    KEY = "key"  # the header Idempotency-Key
+    ACTOR = "actor"  # the caller's identity
+    CURSOR = "cursor"  # within the cursor of a page
+    FIXED = "fixed"  # the route fixes it
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One parameter of a verb. `wire_name` is its name in the request; `default` is UNSET if it must be given.
+
+    `option`: it is one of the method's `**options`, which is passed on only if it is given.
+    """
+
+    name: str
+    wire_name: str
+    place: Place
+    annotation: Any
+    default: Any = UNSET
+    option: bool = False
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Parts of the requests of a verb. `query` and `body` are the shapes of both."""
+
+    parameters: Mapping[str, Parameter]
+    query: type[msgspec.Struct] | None
+    body: type[msgspec.Struct] | None
+    returns: Any
+
+
+@cache
+def request_of(declared: Declared) -> Request:
+    """Derive the request of a verb from its declaration and its signature."""
+    hints = get_type_hints(declared.function, include_extras=True)
+    parameters = {parameter.name: parameter for parameter in _parameters(declared, hints)}
+    name = _shape_name(declared)
+    return Request(
+        parameters,
+        _shape(f"{name}Query", declared, parameters.values(), Place.QUERY),
+        _shape(f"{name}Body", declared, parameters.values(), Place.BODY),
+        hints.get("return"),
+    )
+
+
+def _parameters(declared: Declared, hints: Mapping[str, Any]) -> Sequence[Parameter]:
+    parameters: list[Parameter] = []
+    for parameter in list(inspect.signature(declared.function).parameters.values())[1:]:
+        annotation = hints[parameter.name]
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            parameters += _options(declared, annotation)
+            continue
+        default = UNSET if parameter.default is inspect.Parameter.empty else parameter.default
+        place = _place(declared, parameter.name)
+        wire_name = declared.verb.wire_name(parameter.name)
+        parameters.append(Parameter(parameter.name, wire_name, place, annotation, default))
+    return parameters
+
+
+def _options(declared: Declared, annotation: Any) -> Sequence[Parameter]:
+    """Return the fields of `**options: Unpack[Options]` as parameters; None and "not given" differ."""
+    if get_origin(annotation) is not Unpack:
+        raise TypeError(f"the options of {declared.operation} have no types: write Unpack[…]")
+    (options,) = get_args(annotation)
+    return [
+        Parameter(name, declared.verb.wire_name(name), _place(declared, name), kind, default=None, option=True)
+        for name, kind in get_type_hints(options, include_extras=True).items()
+    ]
+
+
+def _place(declared: Declared, name: str) -> Place:
+    verb = declared.verb
+    if name in verb.fixed:
+        return Place.FIXED
+    if verb.wire_name(name) in verb.placeholders():
+        return Place.PATH
+    if name == "actor":
+        return Place.ACTOR
+    if name == "idempotency_key":
+        return Place.KEY
+    if verb.page is not None and name == verb.page.after:
+        return Place.CURSOR
+    if verb.method in ("GET", "DELETE") or name in verb.query:
+        return Place.QUERY
+    return Place.BODY
+
+
+def _shape_name(declared: Declared) -> str:
+    words = (*declared.part.split("_"), *declared.name.split("_"))
+    return "".join(word.capitalize() for word in words)
+
+
+def _shape(name: str, declared: Declared, parameters: Iterable[Parameter], place: Place) -> type[msgspec.Struct] | None:
+    paging = declared.verb.page if place is Place.QUERY else None
+    chosen = [parameter for parameter in parameters if parameter.place is place]
+    fields = [_field(parameter) for parameter in chosen if paging is None or parameter.name != "limit"]
+    if paging is not None:
+        size = next((parameter.default for parameter in chosen if parameter.name == "limit"), paging.size)
+        fields += [("limit", Limit, size), ("cursor", Cursor | None, None)]
+    if not fields:
+        return None
+    renames = {parameter.name: parameter.wire_name for parameter in chosen if parameter.name != parameter.wire_name}
+    return _struct(declared.function, name, tuple(fields), tuple(renames.items()), declared.summary)
+
+
+_structs: dict[object, type[msgspec.Struct]] = {}
+
+
+def _struct(
+    function: Callable[..., Any], name: str, fields: tuple[Any, ...], renames: tuple[tuple[str, str], ...], doc: str
+) -> type[msgspec.Struct]:
+    """Make the shape once for all routes of a method, so that OpenAPI has it once."""
+    key = function, name, tuple(field[0] for field in fields)
+    if key not in _structs:
+        shape = msgspec.defstruct(name, fields, rename=dict(renames) or None, forbid_unknown_fields=True, kw_only=True)
+        shape.__doc__ = doc
+        _structs[key] = shape
+    return _structs[key]
+
+
+def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
+    kind = wire_type(parameter.annotation)
+    if parameter.option:
+        return parameter.name, kind | None | UnsetType, UNSET
+    if parameter.default is UNSET:
+        return parameter.name, kind
+    default = parameter.default
+    return parameter.name, kind, format_duration(default) if isinstance(default, timedelta) else default
+
+
+def is_list(returns: Any) -> bool:
+    """Return whether a verb returns a list, which is written as `{"items": […]}`."""
+    return get_origin(returns) in (Sequence, list)
+
+
+def item_of(returns: Any) -> Any:
+    """Return the type of the items of a list."""
+    (item,) = get_args(returns)
+    return item
+
+
+def given(shape: msgspec.Struct | None) -> dict[str, Any]:
+    """Return the fields that a query or body contains, by their Python names."""
+    if shape is None:
+        return {}
+    return {name: value for name, value in msgspec.structs.asdict(shape).items() if value is not UNSET}

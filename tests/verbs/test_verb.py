@@ -1,0 +1,99 @@
+"""Declarations of verbs: what requests they derive from a signature."""
+
+import inspect
+
+import msgspec
+import pytest
+
+from rota.client.limits.quotas import QuotasClient
+from rota.client.parts import all_verbs
+from rota.core.access.roles import Role
+from rota.verbs.pages import Page, place_of
+from rota.verbs.parameters import Place, request_of
+from rota.verbs.verb import Declared, verb, verbs_of
+
+VERBS = all_verbs()
+
+
+def declared_as(function: object, **facts: object) -> Declared:
+    kind = type("Part", (), {"act": verb("POST", "/things/{id}/act", Role.OPERATOR, **facts)(function)})  # type: ignore[type-var]
+    *_, declared = verbs_of(kind, "things")
+    return declared
+
+
+async def act(
+    self: object,
+    id_or_name: str,
+    *,
+    reason: str | None = None,
+    owner: str = "api",
+    actor: str = "",
+    idempotency_key: str,
+) -> None:
+    """Act on a thing. It then has been acted on.
+
+    A second paragraph.
+    """
+
+
+def test_parameters_have_their_places() -> None:
+    request = request_of(declared_as(act, query=("owner",)))
+    assert {name: parameter.place for name, parameter in request.parameters.items()} == {
+        "id_or_name": Place.PATH,
+        "reason": Place.BODY,
+        "owner": Place.QUERY,
+        "actor": Place.ACTOR,
+        "idempotency_key": Place.KEY,
+    }
+    assert request.body is not None
+    assert msgspec.convert({}, request.body) == request.body()
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"reasons": "typo"}, request.body)
+
+
+def test_the_docstring_is_the_documentation() -> None:
+    declared = declared_as(act)
+    assert declared.summary == "Act on a thing."
+    assert declared.description == "It then has been acted on.\n\nA second paragraph."
+
+
+def test_options_without_types_are_refused() -> None:
+    async def loose(self: object, id_or_name: str, **options: object) -> None:
+        """Take anything."""
+
+    with pytest.raises(TypeError, match="have no types"):
+        request_of(declared_as(loose))
+
+
+def test_two_routes_to_one_method_share_their_body() -> None:
+    bodies = {request_of(declared).body for declared in verbs_of(QuotasClient) if declared.name == "update"}
+    assert len(bodies) == 1
+
+
+@pytest.mark.parametrize("declared", VERBS, ids=lambda declared: f"{declared.operation}")
+def test_every_field_of_a_verb_is_described(declared: Declared) -> None:
+    request = request_of(declared)
+    _, components = msgspec.json.schema_components([shape for shape in (request.query, request.body) if shape])
+    shapes = [components[shape.__name__] for shape in (request.query, request.body) if shape]
+    bare = [name for shape in shapes for name, field in shape["properties"].items() if "description" not in str(field)]
+    assert bare == []
+    assert declared.summary.endswith(".")
+
+
+def test_names_of_operations_are_unique() -> None:
+    names = [declared.operation for declared in VERBS]
+    assert len(set(names)) == len(names)
+
+
+def test_a_list_is_cut_into_pages() -> None:
+    paging: Page[str] = Page(lambda text: text)
+    first, cursor = paging.cut(["c", "a", "b"], 2, None)
+    assert first == ["a", "b"]
+    assert cursor is not None
+    assert place_of(cursor) == "b"
+    assert paging.cut(["c", "a", "b"], 2, cursor) == (["c"], None)
+    assert paging.cut(["c", "a"], 2, None) == (["a", "c"], None)
+
+
+def test_verbs_stay_ordinary_methods() -> None:
+    assert inspect.iscoroutinefunction(QuotasClient.update)
