@@ -24,8 +24,6 @@ OVER: dict[str, int] = {
     "claim_runs": 6,
     "create_job": 6,
     "create_schedule": 4,
-    "delete_quotas": 3,
-    "delete_quotas_of_kind": 3,
     "explain_run": 4,
     "get_execution": 5,
     "get_run": 4,
@@ -55,8 +53,6 @@ OVER: dict[str, int] = {
     "trigger_schedule": 3,
     "update_job": 5,
     "update_notification": 3,
-    "update_quotas": 4,
-    "update_quotas_of_kind": 4,
     "update_schedule": 6,
 }
 """Operations that take more than two transactions, and how many. A number may only fall; nothing may be added."""

@@ -59,17 +59,20 @@ class QuotasClient:
         """Set a quota, replacing the previous one. It also applies to runs that already wait or run."""
         place = checked_place(kind, id)
         owner = checked_actor(actor) or _SOMEBODY
-        await self._store.quotas.update(*place, quota_of(max_concurrency, max_queued, rate), owner)
-        return await self.get(kind, id)
+        quota = await self._store.quotas.update(*place, quota_of(max_concurrency, max_queued, rate), owner)
+        return self._existing(quota, kind, id)
 
     @verb("GET", "/quotas/{kind}/{id}", Role.VIEWER, gives=QUOTA)
     @verb("GET", "/quotas/{kind}", Role.VIEWER, fixed=_OF_KIND, operation="get_quotas_of_kind")
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:
         """Return the quota of a scope, or of each scope of a kind."""
-        for quota in await self.list():
-            if (quota.kind, quota.id) == (kind, id):
-                return quota
-        raise UnknownQuota(kind, id)
+        return self._existing(await self._store.quotas.get(*checked_place(kind, id)), kind, id)
+
+    @staticmethod
+    def _existing(quota: QuotaOf | None, kind: str, id: str | None) -> QuotaOf:
+        if quota is None:
+            raise UnknownQuota(kind, id)
+        return quota
 
     @verb("DELETE", "/quotas/{kind}/{id}", Role.ADMIN)
     @verb("DELETE", "/quotas/{kind}", Role.ADMIN, fixed=_OF_KIND, operation="delete_quotas_of_kind")

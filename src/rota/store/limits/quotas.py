@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import TypeVar
 
 import msgspec
 
@@ -13,13 +14,14 @@ from rota.core.runs.admission import Hold
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.run import NewRun
 from rota.core.workers.requirements import CONDUCTS
-from rota.store.databases.database import Database, Row, Tx
+from rota.store.databases.database import Database, Row, Tx, Work
 from rota.store.databases.pinned_plans import last_of
 from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.values.durations import in_micros
 from rota.values.scope import GLOBAL, Scope
 
+T = TypeVar("T")
 Under = Mapping[Scope, tuple[Gate, ...]]
 """What the runs of these scopes are under; the others are under no quota."""
 
@@ -91,38 +93,55 @@ class QuotaStore:
         rows = await self._database.read(lambda tx: tx.fetch("list_quotas"))
         return [described(kind, id, _quota(text), owner) for kind, id, text, owner in rows]
 
-    async def update(self, kind: str, id: str, quota: Quota, owner: str) -> None:
-        """Set a quota. It is in force for all its runs when this returns, but for those that are being enqueued at this
-        moment.
+    async def get(self, kind: str, id: str) -> QuotaOf | None:
+        """Return the quota of a scope, or of a kind if `id` is empty; None if it has none of its own."""
+        return await self._database.read(lambda tx: _stored(tx, kind, id))
+
+    async def update(self, kind: str, id: str, quota: Quota, owner: str) -> QuotaOf | None:
+        """Set a quota, and return what is in force: a declaration in code does not replace what a person has set.
+
+        It applies to all its runs when this returns, except those that are being enqueued at this moment.
         """
         values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
         # Forgotten before the commit: an enqueue of this process that follows must not rely on an older answer.
         self._checked_at = float("-inf")
 
-        async def body(tx: Tx) -> bool:
-            changed = bool(await tx.fetch("put_quota", **values))
-            if changed:
+        async def body(tx: Tx) -> QuotaOf | None:
+            if await tx.fetch("put_quota", **values):
                 await audit.note(tx, "quota", _label(kind, id), "set", owner, msgspec.to_builtins(quota))
-            return changed or await _is_unsettled(tx, kind, id)
+            return await _stored(tx, kind, id)
 
-        # Not in the same transaction: settling goes through all live runs of the scope, and would lock them all at
-        # once.
-        if await self._database.transact(body):
-            await self._settle(kind, id)
+        return await self._change(kind, id, body)
 
     async def delete(self, kind: str, id: str, actor: str | None = None) -> bool:
-        """Drop a quota; return whether there was one."""
+        """Delete a quota; return whether there was one."""
 
-        async def body(tx: Tx) -> tuple[bool, bool]:
-            dropped = bool(await tx.fetch("drop_quota", kind=kind, id=id))
-            if dropped:
+        async def body(tx: Tx) -> bool:
+            deleted = bool(await tx.fetch("drop_quota", kind=kind, id=id))
+            if deleted:
                 await audit.note(tx, "quota", _label(kind, id), "dropped", actor, {})
-            return dropped, dropped or await _is_unsettled(tx, kind, id)
+            return deleted
 
-        dropped, unsettled = await self._database.transact(body)
+        return await self._change(kind, id, body)
+
+    async def _change(self, kind: str, id: str, change: Work[T]) -> T:
+        """Change a quota, and settle its runs unless they are settled.
+
+        The first batch of runs is settled with the change: most scopes have no more. Further batches are transactions
+        of their own, because settling locks the runs that it goes through.
+        """
+
+        async def body(tx: Tx) -> tuple[T, str | None, bool]:
+            result = await change(tx)
+            unsettled = await _is_unsettled(tx, kind, id)
+            # Lock order: the quota's row before ready rows. Nobody who has locked a ready row waits for a quota's.
+            rest = await _settle_runs(tx, kind, id, NIL_ID) if unsettled else None
+            return result, rest, unsettled
+
+        result, rest, unsettled = await self._database.transact(body)
         if unsettled:
-            await self._settle(kind, id)
-        return dropped
+            await self._settle(kind, id, rest)
+        return result
 
     async def settle_changed(self) -> None:
         """Settle once more, some seconds after each change: for those that were being enqueued then, and should whoever
@@ -135,17 +154,21 @@ class QuotaStore:
             await self._database.transact(lambda tx, values=values: tx.fetch("quota_settled", **values))  # type: ignore[misc]
             await self._database.transact(lambda tx, values=values: tx.fetch("quota_gone", **values))  # type: ignore[misc]
 
-    async def _settle(self, kind: str, id: str) -> None:
+    async def _settle(self, kind: str, id: str, after: str | None = NIL_ID) -> None:
         """Settle in batches: all live runs of that scope, or of that kind of scopes, come under what is in force for
-        them.
+        them. `after` is the last run that is settled, None if all are.
         """
-        after: str | None = NIL_ID
         while after is not None:
             after = await self._database.transact(lambda tx, after=after: _settle_runs(tx, kind, id, after))  # type: ignore[misc]
-        after = ""
-        while after is not None:
-            after = await self._database.transact(lambda tx, after=after: _settle_limits(tx, kind, id, after))  # type: ignore[misc]
+        key: str | None = ""
+        while key is not None:
+            key = await self._database.transact(lambda tx, key=key: _settle_limits(tx, kind, id, key))  # type: ignore[misc]
         self._database.notify({None})
+
+
+async def _stored(tx: Tx, kind: str, id: str) -> QuotaOf | None:
+    rows = await tx.fetch("get_quota", kind=kind, id=id)
+    return next((described(kind, id, _quota(text), owner) for text, owner in rows), None)
 
 
 async def _is_unsettled(tx: Tx, kind: str, id: str) -> bool:

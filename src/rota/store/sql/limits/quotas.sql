@@ -15,6 +15,10 @@ select 1 from rota_quota limit 1;
 select scope_kind, scope_id, definition, owner from rota_quota where definition is not null
 order by scope_kind, scope_id;
 
+-- name: get_quota
+select definition, owner from rota_quota
+where scope_kind = :kind and scope_id = :id and definition is not null;
+
 -- name: put_quota
 -- Nothing changes, and there is nothing to settle, if it says so already; or if code says so, and a person otherwise.
 insert into rota_quota (scope_kind, scope_id, definition, owner, changed_at, settled)
