@@ -11,6 +11,7 @@ from rota.core.access.roles import Role
 from rota.verbs.pages import Page, place_of
 from rota.verbs.parameters import Place, request_of
 from rota.verbs.verb import Declared, verb, verbs_of
+from rota.verbs.wire import Body
 
 VERBS = all_verbs()
 
@@ -29,6 +30,7 @@ async def act(
     owner: str = "api",
     actor: str = "",
     idempotency_key: str,
+    expected_revision: int | None = None,
 ) -> None:
     """Act on a thing. It then has been acted on.
 
@@ -44,11 +46,17 @@ def test_parameters_have_their_places() -> None:
         "owner": Place.QUERY,
         "actor": Place.ACTOR,
         "idempotency_key": Place.KEY,
+        "expected_revision": Place.CONDITION,
     }
     assert request.body is not None
     assert msgspec.convert({}, request.body) == request.body()
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"reasons": "typo"}, request.body)
+
+
+def test_a_verb_may_say_what_its_whole_body_is() -> None:
+    form = Body(dict[str, str], dict, lambda body, path: {**body, **path})
+    assert request_of(declared_as(act, body=form)).body == dict[str, str]
 
 
 def test_the_docstring_is_the_documentation() -> None:

@@ -14,7 +14,8 @@ from rota.remote.decode import read, undecodable
 from rota.remote.problems import NotOffered
 from rota.remote.transport import Transport, once, path_of
 from rota.verbs.pages import MOST, cursor_at
-from rota.verbs.parameters import Parameter, Place, is_list, item_of, request_of
+from rota.verbs.parameters import Parameter, Place, has_place, is_list, item_of, request_of
+from rota.verbs.revisions import written_condition
 from rota.verbs.verb import Declared, declarations, verbs_of
 from rota.verbs.wire import answer_in, encode
 
@@ -97,14 +98,18 @@ async def _ask(transport: Transport, declared: Declared, arguments: Mapping[str,
     request, verb = request_of(declared), declared.verb
     parts: dict[Place, dict[str, Any]] = {place: {} for place in Place}
     for parameter in request.parameters.values():
-        if parameter.name in arguments:
+        if parameter.name in arguments and not (verb.body is not None and parameter.place is Place.BODY):
             written = _written(parameter, arguments[parameter.name])
             parts[parameter.place][parameter.wire_name] = written
+    # Options that the verb does not have are sent as they are: the server refuses them, and suggests others.
+    unknown = {name: value for name, value in arguments.items() if name not in ("self", *request.parameters)}
+    parts[Place.QUERY if verb.method in ("GET", "DELETE") else Place.BODY] |= unknown
     path = path_of(*(_segment(segment, parts[Place.PATH]) for segment in verb.path.strip("/").split("/")))
-    body = parts[Place.BODY] if request.body is not None else None
-    headers = once(parts[Place.KEY].get("idempotency_key")) if _is_keyed(request.parameters) else None
+    headers = once(parts[Place.KEY].get("idempotency_key")) if has_place(request, Place.KEY) else {}
+    headers |= written_condition(parts[Place.CONDITION].get("expected_revision"))
     if verb.page is not None:
         return await _pages(transport, declared, path, parts[Place.QUERY], arguments)
+    body = _body(declared, arguments, parts[Place.BODY])
     answer = await transport.ask(verb.method, path, parts[Place.QUERY], body, headers, again=verb.repeatable)
     if answer.status == 204:
         return None
@@ -114,8 +119,16 @@ async def _ask(transport: Transport, declared: Declared, arguments: Mapping[str,
     return _result(declared, read(answer.body, Any), request.returns)
 
 
-def _is_keyed(parameters: Mapping[str, Parameter]) -> bool:
-    return any(parameter.place is Place.KEY for parameter in parameters.values())
+def _body(declared: Declared, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+    request, form = request_of(declared), declared.verb.body
+    if form is None:
+        return fields if request.body is not None else None
+    own = {
+        name: arguments[name]
+        for name, parameter in request.parameters.items()
+        if parameter.place is Place.BODY and name in arguments
+    }
+    return form.encode({**own, **fields})
 
 
 def _written(parameter: Parameter, value: Any) -> Any:

@@ -26,6 +26,7 @@ class Place(StrEnum):
     QUERY = "query"
     BODY = "body"
     KEY = "key"  # the header Idempotency-Key
+    CONDITION = "condition"  # the header If-Match
     ACTOR = "actor"  # the caller's identity
     CURSOR = "cursor"  # within the cursor of a page
     FIXED = "fixed"  # the route fixes it
@@ -50,7 +51,7 @@ class Request(msgspec.Struct, frozen=True):
 
     parameters: Mapping[str, Parameter]
     query: type[msgspec.Struct] | None
-    body: type[msgspec.Struct] | None
+    body: Any
     returns: Any
 
 
@@ -63,7 +64,9 @@ def request_of(declared: Declared) -> Request:
     return Request(
         parameters,
         _shape(f"{name}Query", declared, parameters.values(), Place.QUERY),
-        _shape(f"{name}Body", declared, parameters.values(), Place.BODY),
+        declared.verb.body.shape
+        if declared.verb.body is not None
+        else _shape(f"{name}Body", declared, parameters.values(), Place.BODY),
         hints.get("return"),
     )
 
@@ -103,6 +106,8 @@ def _place(declared: Declared, name: str) -> Place:
         return Place.ACTOR
     if name == "idempotency_key":
         return Place.KEY
+    if name == "expected_revision":
+        return Place.CONDITION
     if verb.page is not None and name == verb.page.after:
         return Place.CURSOR
     if verb.method in ("GET", "DELETE") or name in verb.query:
@@ -151,6 +156,11 @@ def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
         return parameter.name, kind
     default = parameter.default
     return parameter.name, kind, format_duration(default) if isinstance(default, timedelta) else default
+
+
+def has_place(request: Request, place: Place) -> bool:
+    """Return whether a parameter has this place."""
+    return any(parameter.place is place for parameter in request.parameters.values())
 
 
 def is_list(returns: Any) -> bool:

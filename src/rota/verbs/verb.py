@@ -12,7 +12,7 @@ import msgspec
 
 from rota.core.access.roles import Role
 from rota.verbs.pages import Page
-from rota.verbs.wire import Answer
+from rota.verbs.wire import Answer, Body
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,11 +27,13 @@ WIRE_NAMES = {"from_at": "from", "to_at": "to", "run_id": "id", "id_or_name": "i
 class Verb(msgspec.Struct, frozen=True, kw_only=True):
     """Declaration of a verb. Its parameters, their types and the summary come from the signature and the docstring.
 
-    Parameters that the path names are part of the path, `actor` is the caller, and `idempotency_key` a header. The
-    others, and those in `query`, are query parameters of GET and DELETE, and fields of the body of other methods.
+    Parameters that the path names are part of the path, `actor` is the caller, `idempotency_key` and
+    `expected_revision` (`If-Match`) are headers. The others, and those in `query`, are query parameters of GET and
+    DELETE, and fields of the body of other methods, or parts of it as `body` says.
     `names` renames parameters; `fixed` fixes the value of some. `scoped`: callers who are limited to a scope may call
     it. `optional_body`: the request may have no body. `repeatable`: a client may send it again after a lost answer.
-    `location` is the path of what the verb creates. `takes` is an example of a body, `gives` one of an answer.
+    `created` tells whether a result is new: the status is 201 then, else `status`. `location` is the path of what the
+    verb creates. `takes` is an example of a body, `gives` one of an answer.
     """
 
     method: str
@@ -45,7 +47,9 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     optional_body: bool = False
     repeatable: bool = False
     page: Page[Any] | None = None
+    body: Body | None = None
     answer: Answer | None = None
+    created: Callable[[Any], bool] | None = None
     location: str | None = None
     takes: Any = None
     gives: Any = None

@@ -18,7 +18,7 @@ from msgspec import inspect
 
 from rota.core.calendar.notation import written_instant
 from rota.core.runs.options import scope_of
-from rota.errors import Invalid
+from rota.errors import BadPayload, Invalid
 from rota.values.durations import format_duration, parse_duration, worded
 from rota.values.scope import Scope
 
@@ -47,6 +47,20 @@ class Answer(msgspec.Struct, frozen=True):
     shape: Any
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
+
+
+class Body(msgspec.Struct, frozen=True):
+    """Form of a whole body, where it is not an object with a field for each parameter; `shape` describes it in OpenAPI.
+
+    `encode` makes it from the arguments, by name. `decode` returns the arguments; it takes the body, converted if its
+    shape is a struct, and those arguments that the path names. `payload` is where a payload is in it, for the pointers
+    of errors: a path, or a function of the error and the body.
+    """
+
+    shape: Any
+    encode: Callable[[Mapping[str, Any]], Any]
+    decode: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
+    payload: str | Callable[[BadPayload, Any], str] | None = None
 
 
 def wire_type(annotation: Any) -> Any:

@@ -128,6 +128,9 @@ def _operation(path: str, method: str, source: Operation, route: Declared, schem
     if source.keyed:
         meaning = "Makes the request safe to repeat: the same key gets the same answer for 24 hours"
         document["parameters"].append(_header("Idempotency-Key", meaning))
+    if source.conditional:
+        meaning = "`ETag` of what is to be changed: if it was changed meanwhile, the answer is 412"
+        document["parameters"].append(_header("If-Match", meaning))
     if source.body is not None and method in _BODIES:
         content: dict[str, Any] = {"schema": schemas.of(source.body)}
         if source.takes is not None:

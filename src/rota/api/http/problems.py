@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -41,12 +41,12 @@ def problem(error: RotaError, pointer: str = "#") -> Response:
 
 
 @contextmanager
-def payload_at(path: str) -> Iterator[None]:
-    """Prefix the path of a `BadPayload` with the place of the payload in the body."""
+def payload_at(place: str | Callable[[BadPayload], str]) -> Iterator[None]:
+    """Prefix the path of a `BadPayload` with the place of the payload in the body, which may depend on the error."""
     try:
         yield
     except BadPayload as error:
-        error.path = path + error.path[1:]
+        error.path = (place if isinstance(place, str) else place(error)) + error.path[1:]
         raise
 
 

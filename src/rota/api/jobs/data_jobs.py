@@ -15,7 +15,7 @@ from rota.api.jobs.bodies import JobBody, NewJobBody, all_options, kind_of, opti
 from rota.api.operations.operation import operation
 from rota.api.operations.query import OwnerQuery, checked_query
 from rota.api.operations.request import client_of, json_body, shaped
-from rota.api.operations.response import answer, at, etag, require_revision
+from rota.api.operations.response import answer, at, require_revision
 from rota.client.client import Client
 from rota.core.access.roles import Role
 from rota.core.jobs.job import JobDefinition, JobKind
@@ -26,6 +26,7 @@ from rota.core.schedules.view import view
 from rota.errors import Conflict, UnknownJob
 from rota.values.durations import worded
 from rota.verbs.examples import JOB, SCHEDULE
+from rota.verbs.revisions import etag
 
 
 class DeleteJobQuery(msgspec.Struct):

@@ -21,7 +21,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     `answers` that of its response; without a `query`, query parameters are ignored.
 
     `takes` is an example of a body and `gives` one of a response. `media` is the media type if it is not JSON. `lists`:
-    the response is a page of `answers`. `keyed`: it supports an `Idempotency-Key`.
+    the response is a page of `answers`. `keyed`: it supports an `Idempotency-Key`; `conditional`: `If-Match`.
     """
 
     endpoint: Endpoint
@@ -38,6 +38,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     also: tuple[int, ...] = ()
     keyed: bool = False
+    conditional: bool = False
     media: str = "application/json"
     takes: Any = None
     gives: Any = None

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.errors import ChangedMeanwhile
+from rota.verbs.revisions import etag
 
 _JSON = (b"content-type", b"application/json")
 _encode = msgspec.json.Encoder().encode
@@ -35,10 +36,6 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
 def page(items: Sequence[object], next_cursor: str | None = None) -> dict[str, object]:
     """Return a page of a list, as JSON."""
     return {"items": items, "next_cursor": next_cursor}
-
-
-def etag(revision: object) -> str:
-    return f'"{revision}"'
 
 
 def require_revision(request: Request, revision: object | None) -> None:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import visible
+from rota.api.http.problems import payload_at
+from rota.api.http.rejection import BadBody
 from rota.api.operations.operation import Operation
 from rota.api.operations.query import NoQuery, checked_query
-from rota.api.operations.request import client_of, json_body, key_of, shaped
-from rota.api.operations.response import answer, at, etag, page
+from rota.api.operations.request import client_of, header, json_body, key_of, shaped
+from rota.api.operations.response import answer, at, page
 from rota.api.operations.routing import Declared as Route
 from rota.client.client import Client
 from rota.verbs.pages import place_of
-from rota.verbs.parameters import Parameter, Place, given, is_list, item_of, request_of
+from rota.verbs.parameters import Parameter, Place, given, has_place, is_list, item_of, request_of
+from rota.verbs.revisions import condition_in, etag
 from rota.verbs.verb import Declared, verbs_of
-from rota.verbs.wire import decode, written_answer
+from rota.verbs.wire import Body, decode, written_answer
 
 
 def routes_of(kind: type, part: str = "", **by_hand: Operation) -> list[Route]:
@@ -53,7 +58,9 @@ def operation_of(declared: Declared) -> Operation:
         answers=verb.answer.shape if verb.answer else item_of(request.returns) if lists else _shown(request.returns),
         lists=lists,
         status=_status(declared),
-        keyed=any(parameter.place is Place.KEY for parameter in request.parameters.values()),
+        also=(201,) if verb.created is not None else (),
+        keyed=has_place(request, Place.KEY),
+        conditional=has_place(request, Place.CONDITION),
         takes=verb.takes,
         gives=verb.gives,
     )
@@ -69,16 +76,21 @@ def _status(declared: Declared) -> int:
 
 
 async def _respond(declared: Declared, request: Request) -> Response:
-    arguments = await _arguments(declared, request)
+    shape = request_of(declared)
+    body: Any = None
+    if shape.body is not None:
+        body = await json_body(request, default={} if declared.verb.optional_body else None)
+    arguments = _arguments(declared, request, body)
     client = await client_of(request)
-    result = await _method(client, declared)(**arguments)
+    with _payload_in(declared, body):
+        result = await _method(client, declared)(**arguments)
     if _status(declared) == 204:
         return Response(status_code=204)
     if declared.verb.page is not None:
         return _page(declared, request, result)
-    if is_list(request_of(declared).returns):
-        kind = item_of(request_of(declared).returns)
-        return answer(page([_written(declared, request, item, kind) for item in result]))
+    if is_list(shape.returns):
+        items = [_written(declared, request, item, item_of(shape.returns)) for item in result]
+        return answer(page(items), declared.verb.status)
     return _answer(declared, request, result)
 
 
@@ -86,16 +98,25 @@ def _method(client: Client, declared: Declared) -> Any:
     return getattr(getattr(client, declared.part) if declared.part else client, declared.name)
 
 
-async def _arguments(declared: Declared, request: Request) -> dict[str, Any]:
+def _payload_in(declared: Declared, body: Any) -> AbstractContextManager[None]:
+    """Let the pointers of errors begin where the payload is in the body."""
+    place = None if declared.verb.body is None else declared.verb.body.payload
+    if place is None:
+        return nullcontext()
+    return payload_at(place if isinstance(place, str) else lambda error: place(error, body))
+
+
+def _arguments(declared: Declared, request: Request, plain: Any) -> dict[str, Any]:
     """Return the arguments of the client's method, from all parts of the request."""
     shape = request_of(declared)
     parameters = shape.parameters.values()
     query = given(checked_query(request, shape.query)) if shape.query is not None else {}
     body: Mapping[str, Any] = {}
-    if shape.body is not None:
-        plain = await json_body(request, default={} if declared.verb.optional_body else None)
-        body = given(shaped(plain, shape.body))
     arguments: dict[str, Any] = dict(declared.verb.fixed)
+    if declared.verb.body is not None:
+        arguments |= _of_whole(declared.verb.body, plain, request.path_params)
+    elif shape.body is not None:
+        body = given(shaped(plain, shape.body))
     for parameter in parameters:
         match parameter.place:
             case Place.PATH:
@@ -104,16 +125,38 @@ async def _arguments(declared: Declared, request: Request) -> dict[str, Any]:
                 arguments |= _of(parameter, query)
             case Place.BODY:
                 arguments |= _of(parameter, body)
-            case Place.KEY:
-                arguments[parameter.name] = key_of(request)
-            case Place.ACTOR:
-                arguments[parameter.name] = identity_of(request).actor
             case Place.CURSOR:
                 cursor = query.get("cursor")
                 arguments[parameter.name] = None if cursor is None else place_of(cursor)
-            case Place.FIXED:
-                pass
+            case _:
+                arguments |= _of_head(parameter, request)
     return arguments
+
+
+def _of_head(parameter: Parameter, request: Request) -> dict[str, Any]:
+    """Return the argument from the headers of the request. What the route fixes is in none."""
+    match parameter.place:
+        case Place.KEY:
+            return {parameter.name: key_of(request)}
+        case Place.CONDITION:
+            if_match, if_none_match = header(request, b"if-match"), header(request, b"if-none-match")
+            return {parameter.name: condition_in(if_match, if_none_match)}
+        case Place.ACTOR:
+            return {parameter.name: identity_of(request).actor}
+        case _:
+            return {}
+
+
+def _of_whole(form: Body, plain: Any, path: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments that a whole body stands for. What both the body and the path name must be the same."""
+    if isinstance(form.shape, type) and issubclass(form.shape, msgspec.Struct):
+        return form.decode(shaped(plain, form.shape), path)
+    if not isinstance(plain, dict):
+        raise BadBody("$", "must be an object")
+    for name, value in path.items():
+        if plain.get(name, value) != value:
+            raise BadBody(f"$.{name}", f"is {plain[name]!r:.80}, but the path says {value!r:.80}")
+    return form.decode(plain, path)
 
 
 def _of_path(parameter: Parameter, request: Request) -> dict[str, Any]:
@@ -149,9 +192,9 @@ def _answer(declared: Declared, request: Request, result: Any) -> Response:
     if declared.verb.location is not None:
         names = {name: quote(str(getattr(result, name)), safe="") for name in ("id", "name") if hasattr(result, name)}
         headers["location"] = at("/api/v1" + declared.verb.location.format(**names))
-    return answer(
-        _written(declared, request, result, request_of(declared).returns), declared.verb.status, headers or None
-    )
+    created = declared.verb.created
+    status = 201 if created is not None and created(result) else declared.verb.status
+    return answer(_written(declared, request, result, request_of(declared).returns), status, headers or None)
 
 
 def _written(declared: Declared, request: Request, value: Any, kind: Any) -> Any:

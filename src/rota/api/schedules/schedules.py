@@ -19,7 +19,7 @@ from rota.api.operations.cursors import cursor_of_name, name_after
 from rota.api.operations.operation import operation
 from rota.api.operations.query import Instant, OwnerQuery, Page, checked_query
 from rota.api.operations.request import client_of, json_body, key_of, shaped
-from rota.api.operations.response import answer, at, etag, page, require_revision
+from rota.api.operations.response import answer, at, page, require_revision
 from rota.api.operations.routing import declared
 from rota.api.operations.run_filter import scope_of
 from rota.client.client import Client
@@ -36,6 +36,7 @@ from rota.core.schedules.view import view
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 from rota.values.durations import worded
 from rota.verbs.examples import FIRE, RUN, SCHEDULE, SCHEDULE_BODY
+from rota.verbs.revisions import etag
 
 RecentCount = Annotated[int, msgspec.Meta(ge=1, le=MOST_RECENT, description="Number of recent runs to add to each")]
 
