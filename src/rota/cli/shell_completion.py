@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import click
 from click.shell_completion import CompletionItem
 
 from rota.cli.connect import ask
+from rota.cli.verbs.verb_command import VerbCommand
 from rota.client.client import MOST_LISTED, Client
 
 Offer = list[tuple[str, str]]
@@ -56,9 +58,9 @@ _BELOW = {
     ("job", "name"): _jobs,
     ("schedule", "name"): _schedules,
     ("queue", "name"): _queues,
-    ("workers", "who"): _workers,
+    ("workers", "id"): _workers,
     ("notification", "name"): _notifications,
-    ("token", "who"): _tokens,
+    ("token", "id"): _tokens,
     ("explain", "subject"): _schedules,
 }
 _NEW = {("job", "create"), ("schedule", "create"), ("token", "create"), ("notification", "create")}
@@ -99,7 +101,13 @@ def add_completion(command: click.Command, path: tuple[str, ...] = ()) -> None:
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
             add_completion(below, (*path, name))
-        return
+    elif isinstance(command, VerbCommand):
+        command.when_made = partial(_complete, path)
+    else:
+        _complete(path, command)
+
+
+def _complete(path: tuple[str, ...], command: click.Command) -> None:
     for param in command.params:
         offer = _offer_for(param, path)
         if offer is not None and param.type is click.STRING:

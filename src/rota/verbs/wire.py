@@ -111,7 +111,7 @@ def encode(value: Any, annotation: Any, name: str) -> Any:
         return None if wired is None else wired.absent
     if wired is not None and wired.encode is not None:
         return wired.encode(value)
-    kinds = _members(annotation)
+    kinds = members_of(annotation)
     if Scope in kinds and isinstance(value, Scope | tuple):
         scope = scope_of(value)
         return f"{scope.kind}/{scope.id}"
@@ -143,7 +143,7 @@ def decode(value: Any, annotation: Any, name: str) -> Any:
     wired = wired_in(annotation)
     if wired is not None and wired.decode is not None and value is not None:
         return wired.decode(value)
-    kinds = _members(annotation)
+    kinds = members_of(annotation)
     if isinstance(value, str) and Scope in kinds:
         return scope_in(value, name)
     if isinstance(value, str) and datetime in kinds and timedelta in kinds:
@@ -175,10 +175,11 @@ def wired_in(annotation: Any) -> Wired | None:
     return next((part for part in metadata if isinstance(part, Wired)), None)
 
 
-def _members(annotation: Any) -> tuple[Any, ...]:
+def members_of(annotation: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one type that an annotation names."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        return _members(get_args(annotation)[0])
+        return members_of(get_args(annotation)[0])
     return get_args(annotation) if origin in (Union, types.UnionType) else (annotation,)
 
 

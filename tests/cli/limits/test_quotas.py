@@ -21,7 +21,7 @@ def test_they_are_set_listed_and_dropped() -> None:
     assert rota("quota", "update", "tenant", "--max-queued", "9").exit_code == 0
     assert [(one["id"], one["max_queued"]) for one in answer("quota", "ls")["items"]] == [(None, 9), ("42", None)]
     assert rota("quota", "ls").stdout.splitlines()[1].split("\t")[:4] == ["tenant/42", "5", "", "1000/1h"]
-    assert answer("quota", "rm", "tenant/42") == {"kind": "tenant", "id": "42", "dropped": True}
+    assert answer("quota", "rm", "tenant/42") == {"kind": "tenant", "id": "42", "deleted": True}
     assert rota("quota", "rm", "tenant/42").exit_code == 4
     assert rota("quota", "update", "tenant").exit_code == 2
     assert rota("quota", "update", "tenant/", "--max-queued", "1").exit_code == 2

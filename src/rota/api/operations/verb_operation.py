@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -18,14 +19,15 @@ from rota.api.http.rejection import BadBody
 from rota.api.operations.operation import Operation
 from rota.api.operations.query import NoQuery, checked_query
 from rota.api.operations.request import client_of, header, json_body, key_of, shaped
-from rota.api.operations.response import answer, at, page
+from rota.api.operations.response import answer, at
 from rota.api.operations.routing import Declared as Route
 from rota.client.client import Client
+from rota.verbs.answers import document_of, is_silent
 from rota.verbs.pages import place_of
 from rota.verbs.parameters import Parameter, Place, given, has_place, is_list, item_of, request_of
 from rota.verbs.revisions import condition_in, etag
 from rota.verbs.verb import Declared, verbs_of
-from rota.verbs.wire import Body, decode, written_answer
+from rota.verbs.wire import Body, decode
 
 
 def routes_of(kind: type, part: str = "", **by_hand: Operation) -> list[Route]:
@@ -41,7 +43,6 @@ def routes_of(kind: type, part: str = "", **by_hand: Operation) -> list[Route]:
 def operation_of(declared: Declared) -> Operation:
     """Return the operation of a verb."""
     request, verb = request_of(declared), declared.verb
-    lists = is_list(request.returns)
 
     async def endpoint(request: Request) -> Response:
         return await _respond(declared, request)
@@ -55,9 +56,9 @@ def operation_of(declared: Declared) -> Operation:
         query=request.query or NoQuery,
         body=request.body,
         body_optional=verb.optional_body,
-        answers=verb.answer.shape if verb.answer else item_of(request.returns) if lists else _shown(request.returns),
-        lists=lists,
-        status=_status(declared),
+        answers=_shape(declared),
+        lists=is_list(request.returns),
+        status=204 if is_silent(declared) else verb.status,
         also=(201,) if verb.created is not None else (),
         keyed=has_place(request, Place.KEY),
         conditional=has_place(request, Place.CONDITION),
@@ -66,13 +67,11 @@ def operation_of(declared: Declared) -> Operation:
     )
 
 
-def _shown(returns: Any) -> Any:
-    return None if returns in (None, type(None)) else returns
-
-
-def _status(declared: Declared) -> int:
-    nothing = declared.verb.answer is None and _shown(request_of(declared).returns) is None
-    return 204 if nothing else declared.verb.status
+def _shape(declared: Declared) -> Any:
+    returns = request_of(declared).returns
+    if declared.verb.answer is not None:
+        return declared.verb.answer.shape
+    return None if is_silent(declared) else item_of(returns) if is_list(returns) else returns
 
 
 async def _respond(declared: Declared, request: Request) -> Response:
@@ -84,14 +83,14 @@ async def _respond(declared: Declared, request: Request) -> Response:
     client = await client_of(request)
     with _payload_in(declared, body):
         result = await _method(client, declared)(**arguments)
-    if _status(declared) == 204:
+    if is_silent(declared):
         return Response(status_code=204)
-    if declared.verb.page is not None:
-        return _page(declared, request, result)
-    if is_list(shape.returns):
-        items = [_written(declared, request, item, item_of(shape.returns)) for item in result]
-        return answer(page(items), declared.verb.status)
-    return _answer(declared, request, result)
+    query: Any = None if declared.verb.page is None else checked_query(request, shape.query or NoQuery)
+    limit, cursor = (None, None) if query is None else (query.limit, query.cursor)
+    document = document_of(declared, result, limit, cursor, visible=partial(visible, request))
+    created = declared.verb.created
+    status = 201 if created is not None and created(result) else declared.verb.status
+    return answer(document, status, _headers(declared, result))
 
 
 def _method(client: Client, declared: Declared) -> Any:
@@ -171,20 +170,7 @@ def _of(parameter: Parameter, values: Mapping[str, Any]) -> dict[str, Any]:
     return {parameter.name: decode(values[parameter.name], parameter.annotation, parameter.wire_name)}
 
 
-def _page(declared: Declared, request: Request, items: Sequence[Any]) -> Response:
-    paging = declared.verb.page
-    assert paging is not None
-    shape = request_of(declared)
-    assert shape.query is not None
-    query: Any = checked_query(request, shape.query)
-    if paging.after is None:
-        chosen, following = paging.cut(items, query.limit, query.cursor)
-    else:
-        chosen, following = paging.limited(items, query.limit)
-    return answer(page([_written(declared, request, item, item_of(shape.returns)) for item in chosen], following))
-
-
-def _answer(declared: Declared, request: Request, result: Any) -> Response:
+def _headers(declared: Declared, result: Any) -> dict[str, str] | None:
     headers: dict[str, str] = {}
     revision = getattr(result, "revision", None)
     if revision is not None:
@@ -192,14 +178,4 @@ def _answer(declared: Declared, request: Request, result: Any) -> Response:
     if declared.verb.location is not None:
         names = {name: quote(str(getattr(result, name)), safe="") for name in ("id", "name") if hasattr(result, name)}
         headers["location"] = at("/api/v1" + declared.verb.location.format(**names))
-    created = declared.verb.created
-    status = 201 if created is not None and created(result) else declared.verb.status
-    return answer(_written(declared, request, result, request_of(declared).returns), status, headers or None)
-
-
-def _written(declared: Declared, request: Request, value: Any, kind: Any) -> Any:
-    """Return a value as JSON, as the caller may see it."""
-    shown = visible(request, value)
-    if declared.verb.answer is not None:
-        return declared.verb.answer.encode(shown)
-    return written_answer(shown, kind)
+    return headers or None

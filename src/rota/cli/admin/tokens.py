@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 import click
 
-from rota.cli.connect import actor, ask
-from rota.cli.options import Group, examples, scope_of, shared
+from rota.cli.options import Group, examples
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, text_cell
-from rota.cli.terminal.output import print_facts, print_json, print_rows
-from rota.client.client import Client
-from rota.core.access.roles import Issued, Role, Token
+from rota.cli.verbs.looks import Reply, sentence, table
+from rota.cli.verbs.verb_command import verb_command
+from rota.client.access.tokens import TokensClient
+from rota.core.access.roles import Token
 
 _COLUMNS = Columns(
     ("id", "name", "role", "scope", "state", "expires", "last used", "created by"),
@@ -31,65 +32,6 @@ def token() -> None:
     """
 
 
-@token.command(
-    "create",
-    epilog=examples(
-        "rota token create grafana --role viewer --expires never",
-        "rota token create shop --role enqueue --scope tenant/42",
-    ),
-)
-@click.argument("name")
-@click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What it may do.")
-@click.option("--expires", default="90d", show_default=True, metavar="DURATION|never", help="How long it is valid.")
-@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for runs of this scope.")
-@shared
-def create(
-    name: str, role: str, expires: str, scope: tuple[str, str] | None, database: str | None, as_json: bool
-) -> None:
-    """Create a token, and print it. It is not shown again."""
-
-    async def command(client: Client) -> Issued:
-        life = None if expires == _NEVER else expires
-        return await client.tokens.create(name, role, expires=life, scope=scope, actor=actor())
-
-    issued = ask(database, command)
-    if as_json:
-        print_json({"token": issued.token, "secret": issued.secret})
-        return
-    click.echo(issued.secret)
-    click.echo("note: the token is not shown again; keep it like a password", err=True)
-
-
-@token.command("list", epilog=examples("rota token list", "rota token list --json"))
-@shared
-def list_tokens(database: str | None, as_json: bool) -> None:
-    """List tokens, including expired and revoked ones."""
-
-    async def question(client: Client) -> tuple[list[Token], datetime]:
-        return list(await client.tokens.list()), await client.time()
-
-    tokens, now = ask(database, question)
-    if as_json:
-        print_json(tokens)
-        return
-    print_rows(_COLUMNS, [_row(token, now) for token in tokens], none=_NONE)
-
-
-@token.command("revoke", epilog=examples("rota token revoke grafana"))
-@click.argument("who", metavar="NAME|ID")
-@shared
-def revoke(who: str, database: str | None, as_json: bool) -> None:
-    """Revoke a token and end its sessions.
-
-    Servers apply it within seconds.
-    """
-    revoked = ask(database, lambda client: client.tokens.revoke(who, actor=actor()))
-    if as_json:
-        print_json(revoked)
-        return
-    print_facts([("revoked", text_cell(f"{revoked.name} ({revoked.id})"))])
-
-
 def _row(token: Token, now: datetime) -> list[Cell]:
     return [
         text_cell(token.id),
@@ -107,3 +49,28 @@ def _state(token: Token, now: datetime) -> str:
     if token.revoked_at is not None:
         return "revoked"
     return "expired" if token.expires_at is not None and token.expires_at <= now else "valid"
+
+
+def _print_secret(reply: Reply) -> None:
+    click.echo(reply.value.secret)
+    click.echo("note: the token is not shown again; keep it like a password", err=True)
+
+
+_command = partial(verb_command, "tokens")
+
+for command in (
+    _command(
+        TokensClient.create,
+        _print_secret,
+        "rota token create grafana --role viewer --expires never",
+        "rota token create shop --role enqueue --scope tenant/42",
+        words="Create a token, and print it. It is not shown again.",
+    ),
+    _command(TokensClient.list, table(_COLUMNS, _row, _NONE), "rota token list", "rota token list --json"),
+    _command(
+        TokensClient.revoke,
+        sentence("token {answer.name} ({answer.id}) is revoked, and its sessions have ended"),
+        "rota token revoke grafana",
+    ),
+):
+    token.add_command(command)

@@ -1,0 +1,1 @@
+"""Commands of declared verbs: their arguments and options, what they print."""

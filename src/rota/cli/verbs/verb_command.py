@@ -1,0 +1,184 @@
+"""Commands of verbs: parse as the verb declares it, call the client, print what REST would answer, or a look of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.confirm import require_consent, yes_option
+from rota.cli.terminal.output import print_json
+from rota.cli.verbs.looks import Look, Reply
+from rota.cli.verbs.verb_options import Form, Settings, forms_of
+from rota.client.client import Client
+from rota.verbs.answers import document_of, is_silent, page_of
+from rota.verbs.pages import place_of
+from rota.verbs.parameters import Place, Request, is_list, request_of
+from rota.verbs.verb import Declared, declarations
+
+C = TypeVar("C", bound=click.Command)
+
+_NAME = re.compile(r"`(\w+)`")
+_methods: dict[click.Command, Callable[..., Any]] = {}
+
+
+class Consent(msgspec.Struct, frozen=True):
+    """Question before an act. `read` reads what it is about; nothing is asked if `question` returns None."""
+
+    read: Callable[[Client, Mapping[str, Any]], Awaitable[Any]]
+    question: Callable[[Any, Mapping[str, Any]], str | None]
+
+
+def verb_command(part: str, method: Callable[..., Any], look: Look, *lines: str, **facts: Any) -> VerbCommand:
+    """Make the command of a verb: `verb_command("quotas", QuotasClient.list, table(…), "rota quota list")`.
+
+    `lines` are examples. Of several routes of the verb, the one with the longest path counts.
+    """
+    route = max(declarations(method), key=lambda verb: len(verb.placeholders()))
+    return VerbCommand(Declared(part, method.__name__, method, route), look, *lines, **facts)
+
+
+def carries_out(method: Callable[..., Any]) -> Callable[[C], C]:
+    """Note which verb a command that is written by hand carries out."""
+
+    def note(command: C) -> C:
+        _methods[command] = method
+        return command
+
+    return note
+
+
+def method_of(command: click.Command) -> Callable[..., Any] | None:
+    """Return the method of the client that a command calls, if it carries out a verb."""
+    return command.declared.function if isinstance(command, VerbCommand) else _methods.get(command)
+
+
+class VerbCommand(click.Command):
+    """Command of one verb. Its parameters are made when they are needed: one call needs those of one command.
+
+    `words` replace the help from the docstring. `settings` says how options differ from the declaration, `forms` which
+    parameters are typed otherwise.
+    """
+
+    def __init__(
+        self,
+        declared: Declared,
+        look: Look,
+        *lines: str,
+        name: str | None = None,
+        words: str | None = None,
+        settings: Settings | None = None,
+        forms: Sequence[Callable[[], Form]] = (),
+        consent: Consent | None = None,
+    ) -> None:
+        self.declared = declared
+        self.when_made: Callable[[click.Command], None] | None = None
+        self._look, self._consent, self._words = look, consent, words
+        self._settings, self._by_hand = settings or {}, forms
+        self._forms: Sequence[Form] = ()
+        self._made: list[click.Parameter] | None = None
+        super().__init__(name or declared.name.replace("_", "-"), callback=self._act, epilog=examples(*lines))
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        """Return the arguments and options."""
+        if self._made is None:
+            self._forms = forms_of(self._request, [form() for form in self._by_hand], self._settings)
+            self._made = [param for form in self._forms for param in form.params]
+            self._made += _decorated(shared if self._consent is None else lambda command: yes_option(shared(command)))
+            if self.when_made is not None:
+                self.when_made(self)
+        return self._made
+
+    @params.setter
+    def params(self, value: list[click.Parameter]) -> None:
+        """Ignore what click sets at the start."""
+
+    def _help(self) -> str:
+        """Return what the verb's docstring says, in words of the command line."""
+        if self._words is None:
+            words = "\n\n".join(part for part in (self.declared.summary, self.declared.description) if part)
+            self._words = _NAME.sub(self._typed, re.sub(r"^Return ", "Show ", words))
+        return self._words
+
+    @property
+    def forms(self) -> Sequence[Form]:
+        """Return how the verb's parameters are typed."""
+        return self._forms if self.params else ()
+
+    @property
+    def _request(self) -> Request:
+        return request_of(self.declared)
+
+    def _typed(self, match: re.Match[str]) -> str:
+        parameter = self._request.parameters.get(match[1])
+        if parameter is None:
+            return match[0]
+        name = parameter.wire_name
+        return name.upper() if parameter.place is Place.PATH else f"--{name.replace('_', '-')}"
+
+    def _act(self, *, database: str | None, as_json: bool, yes: bool = False, **values: Any) -> int | None:
+        limit, cursor = values.get("limit"), values.get("cursor")
+        arguments = {name: value for form in self._forms for name, value in form.read(values).items()}
+        before = self._ask_first(database, arguments, yes=yes)
+
+        async def act(client: Client) -> Any:
+            part = getattr(client, self.declared.part) if self.declared.part else client
+            result = await getattr(part, self.declared.name)(**arguments, **self._implied(limit, cursor))
+            return result, None if as_json else await client.time()
+
+        result, now = ask(database, act)
+        if as_json:
+            print_json(self._document(result, arguments, limit, cursor))
+            return None
+        listed = is_list(self._request.returns)
+        value, following = page_of(self.declared, result, limit, cursor) if listed else (result, None)
+        return self._look(Reply(value, now, self._in_order(values), following, before))
+
+    def _in_order(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {param.name or "": values[param.name or ""] for param in self.params if param.name in values}
+
+    def _implied(self, limit: int | None, cursor: str | None) -> dict[str, Any]:
+        """Return the arguments that nobody types: who gives the command, and the place in a list."""
+        paging, names = self.declared.verb.page, self._request.parameters
+        implied: dict[str, Any] = {name: actor() for name, parameter in names.items() if parameter.place is Place.ACTOR}
+        if limit is not None and "limit" in names:
+            implied["limit"] = limit
+        if paging is not None and paging.after is not None and cursor is not None:
+            implied[paging.after] = place_of(cursor)
+        return implied
+
+    def _ask_first(self, database: str | None, arguments: Mapping[str, Any], *, yes: bool) -> Any:
+        consent = self._consent
+        if consent is None:
+            return None
+        subject = ask(database, lambda client: consent.read(client, arguments))
+        question = consent.question(subject, arguments)
+        if question is not None and not yes:
+            command = f"{click.get_current_context().command_path} {next(iter(arguments.values()))}"
+            require_consent(question, command=command)
+        return subject
+
+    def _document(self, result: Any, arguments: Mapping[str, Any], limit: int | None, cursor: str | None) -> Any:
+        """Return the answer as REST has it. Where REST answers nothing: what was done to what."""
+        if not is_silent(self.declared):
+            return document_of(self.declared, result, limit, cursor)
+        path = [parameter for parameter in self._request.parameters.values() if parameter.place is Place.PATH]
+        done = "deleted" if self.declared.verb.method == "DELETE" else "done"
+        return {**{parameter.wire_name: arguments.get(parameter.name) for parameter in path}, done: True}
+
+    help = property(_help, lambda *_: None)  # click sets None at the start
+
+
+def _decorated(decorate: Callable[[Any], Any]) -> list[click.Parameter]:
+    """Return the options that a decorator adds, in the order of help."""
+
+    def command() -> None: ...
+
+    params: list[click.Parameter] = decorate(command).__click_params__
+    return params[::-1]

@@ -1,0 +1,237 @@
+"""Arguments and options of a verb's command, from the parameters that the verb declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import click
+import msgspec
+from msgspec import UNSET, Meta
+
+from rota.cli.options import instant_of
+from rota.errors import BadPayload, Invalid
+from rota.values import json
+from rota.values.durations import format_duration
+from rota.values.scope import Scope
+from rota.verbs.parameters import Parameter, Place, Request
+from rota.verbs.wire import decode, members_of, wired_in
+
+Settings = Mapping[str, Mapping[str, Any]]
+"""What differs from the declaration, by parameter: attributes of `click.Option`, and `names` of the option."""
+
+_NONE = "none"
+_QUOTED = re.compile(r'`("[^`]*")`')
+_TYPED = (Place.PATH, Place.QUERY, Place.BODY, Place.KEY)
+_METAVARS = {
+    "id_or_name": "NAME|ID", "job": "NAME", "schedule": "NAME", "queue": "NAME", "worker": "NAME", "owner": "NAME",
+    "idempotency_key": "KEY", "key": "KEY",
+}  # fmt: skip
+_HELP = {"idempotency_key": "A repeated command with this key changes nothing more."}
+
+
+class Form(msgspec.Struct, frozen=True):
+    """Form in which parameters of a verb are typed.
+
+    `read` turns the values of click's parameters into arguments of the verb; `write` turns arguments into what one
+    types, for each of click's parameters.
+    """
+
+    names: tuple[str, ...]
+    params: Sequence[click.Parameter]
+    read: Callable[[Mapping[str, Any]], dict[str, Any]]
+    write: Callable[[Sequence[Any]], Sequence[Any]] = list
+
+
+def forms_of(request: Request, by_hand: Sequence[Form], settings: Settings) -> list[Form]:
+    """Return a form for each parameter that a person types: those by hand first, then arguments, then options."""
+    taken = {name for form in by_hand for name in form.names} | {"limit"}
+    rest = [
+        parameter
+        for parameter in request.parameters.values()
+        if parameter.place in _TYPED and parameter.name not in taken
+    ]
+    rest.sort(key=lambda parameter: not _is_argument(parameter))
+    forms = [*by_hand, *(_form(parameter, settings.get(parameter.name, {})) for parameter in rest)]
+    return [*forms, *_page_forms(request, settings)]
+
+
+def _page_forms(request: Request, settings: Settings) -> list[Form]:
+    """Return the options of a list with pages, as REST has them."""
+    fields = {} if request.query is None else {field.name: field for field in msgspec.structs.fields(request.query)}
+    if "cursor" not in fields:
+        return []
+    size = {"type": Number(1, None), "default": fields["limit"].default, "show_default": True, "metavar": "N"}
+    limit = click.Option(["--limit"], **{**size, "help": "Most items to list.", **settings.get("limit", {})})
+    cursor = click.Option(["--cursor"], metavar="CURSOR", help="Continue after the page that ended with this cursor.")
+    return [Form(("limit", "cursor"), [limit, cursor], lambda _: {})]
+
+
+def scope_form() -> Form:
+    """Return the form of `kind` and `id`: one argument, `KIND/ID`, or `KIND` alone."""
+
+    def read(values: Mapping[str, Any]) -> dict[str, Any]:
+        kind, slash, id = values["scope"].partition("/")
+        return {"kind": kind, "id": id if slash else None}
+
+    def write(values: Sequence[Any]) -> Sequence[Any]:
+        return ["/".join(value for value in values if value is not None)]
+
+    return Form(("kind", "id"), [click.Argument(["scope"], metavar="KIND[/ID]")], read, write)
+
+
+def _form(parameter: Parameter, settings: Mapping[str, Any]) -> Form:
+    param = _argument(parameter, settings) if _is_argument(parameter) else _option(parameter, settings)
+    given = param.name or ""
+
+    def read(values: Mapping[str, Any]) -> dict[str, Any]:
+        value = values[given]
+        if value is None or value == ():  # the verb's own default applies
+            return {}
+        if parameter.option and value == _NONE:
+            return {parameter.name: None}
+        return {parameter.name: decode(value, parameter.annotation, parameter.wire_name)}
+
+    return Form((parameter.name,), [param], read)
+
+
+def _is_argument(parameter: Parameter) -> bool:
+    """Return whether a parameter is typed without its name: what the path names, and the name of something new."""
+    return parameter.place is Place.PATH or (parameter.name == "name" and parameter.default is UNSET)
+
+
+def _argument(parameter: Parameter, settings: Mapping[str, Any]) -> click.Argument:
+    metavar = _METAVARS.get(parameter.name, parameter.wire_name.upper())
+    return click.Argument([parameter.wire_name], **{"metavar": metavar, **settings})
+
+
+def _option(parameter: Parameter, settings: Mapping[str, Any]) -> click.Option:
+    attributes = {"required": parameter.default is UNSET, "help": _help(parameter), **_facts(parameter), **settings}
+    names = attributes.pop("names", (_flags(parameter) if attributes.get("is_flag") else f"--{_dashed(parameter)}",))
+    if parameter.option and isinstance(attributes.get("type"), click.ParamType):
+        attributes["type"] = OrNone(attributes["type"])
+    return click.Option([*names, parameter.name], **attributes)
+
+
+def _dashed(parameter: Parameter) -> str:
+    return parameter.wire_name.replace("_", "-")
+
+
+def _flags(parameter: Parameter) -> str:
+    name = _dashed(parameter)
+    return f"--{name}" if parameter.default is False else f"--{name}/--no-{name}"
+
+
+class OrNone(click.ParamType):  # type: ignore[type-arg]
+    """Another type, or the word `none`, which removes a setting."""
+
+    def __init__(self, kind: click.types.ParamType) -> None:  # type: ignore[type-arg]
+        self._kind = kind
+        self.name = kind.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == _NONE else self._kind.convert(value, param, ctx)
+
+
+class Number(click.types.IntParamType):
+    """A whole number within the bounds that the verb declares. Click's own range would print them in the help."""
+
+    def __init__(self, least: float | None, most: float | None) -> None:
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number: int = super().convert(value, param, ctx)
+        if self._least is not None and number < self._least:
+            self.fail(f"{number} is less than {self._least}", param, ctx)
+        if self._most is not None and number > self._most:
+            self.fail(f"{number} is more than {self._most}", param, ctx)
+        return number
+
+
+def _facts(parameter: Parameter) -> dict[str, Any]:
+    """Return type and metavar of the option that the parameter's type asks for."""
+    kinds = [kind for kind in members_of(parameter.annotation) if kind is not type(None)]
+    plain = [_bare(kind) for kind in kinds]
+    lists = next((kind for kind in plain if get_origin(kind) is not None and not _is_pair(kind)), None)
+    if choices := _choices(plain):
+        return {"type": click.Choice(choices)}
+    if Scope in plain:
+        return {"metavar": "KIND/ID"}
+    if timedelta in plain:
+        text = "TIME|DURATION" if datetime in plain else "DURATION"
+        wired = wired_in(parameter.annotation)
+        return {"metavar": text if wired is None or wired.absent is None else f"{text}|{wired.absent}"}
+    if datetime in plain:
+        return {"type": instant_of, "metavar": "TIME"}
+    if bool in plain:
+        return {"is_flag": True, "default": None}
+    if int in plain:
+        return {"type": _number(parameter.annotation), "metavar": "N"}
+    if float in plain:
+        return {"type": click.FLOAT, "metavar": "N"}
+    if lists is not None and get_origin(lists) is not Mapping and get_origin(lists) is not dict:
+        item = _facts(msgspec.structs.replace(parameter, annotation=get_args(lists)[0]))
+        return {**item, "multiple": True}
+    if str not in plain:
+        return {"type": json_in, "metavar": "JSON"}
+    return {"metavar": _METAVARS.get(parameter.name, "TEXT")}
+
+
+def _bare(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _is_pair(kind: Any) -> bool:
+    return get_origin(kind) is tuple and Ellipsis not in get_args(kind)
+
+
+def _choices(kinds: Sequence[Any]) -> list[str]:
+    words: list[str] = []
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            words += map(str, get_args(kind))
+        elif isinstance(kind, type) and issubclass(kind, Enum):
+            words += [member.value for member in kind]
+    return words
+
+
+def _number(annotation: Any) -> Number:
+    least = next((meta.ge for meta in _metas(annotation) if meta.ge is not None), None)
+    return Number(least, next((meta.le for meta in _metas(annotation) if meta.le is not None), None))
+
+
+def _metas(annotation: Any) -> list[Meta]:
+    """Return the descriptions and bounds of a type, the outermost first."""
+    metas = [part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, Meta)]
+    return [*metas, *(meta for part in get_args(annotation) if part is not annotation for meta in _metas(part))]
+
+
+def _help(parameter: Parameter) -> str:
+    description = next((meta.description for meta in _metas(parameter.annotation) if meta.description), None)
+    words = description or _HELP.get(parameter.name, "")
+    sentence = _QUOTED.sub(r"\1", f"{words.rstrip('.')}.") if words else ""
+    default = _default(parameter.default)
+    return f"{sentence}  [default: {default}]" if default else sentence
+
+
+def _default(value: Any) -> str:
+    match value:
+        case timedelta():
+            return format_duration(value)
+        case Enum():
+            return str(value.value)
+        case None | bool() | msgspec.UnsetType() | "" | () | []:
+            return ""
+        case _:
+            return str(value)
+
+
+def json_in(text: str) -> Any:
+    """Parse JSON that is given as an option."""
+    try:
+        return json.decode(text, json.Limits())
+    except BadPayload as error:
+        raise Invalid(f"{text!r:.80} is not JSON: {error.problem}", hint="use single quotes") from None

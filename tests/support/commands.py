@@ -1,0 +1,93 @@
+"""Commands of declared verbs, as tests type them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+import click
+
+from rota.cli import root
+from rota.cli.verbs.verb_command import VerbCommand, method_of
+from rota.cli.verbs.verb_options import json_in
+from rota.verbs.parameters import Parameter, request_of
+from rota.verbs.verb import Declared
+from rota.verbs.wire import encode
+
+
+def command_of(declared: Declared) -> tuple[tuple[str, ...], click.Command] | None:
+    """Return the words and the command of a verb, or None if no command carries it out."""
+    commands = [pair for pair in _below(root) if method_of(pair[1]) is declared.function]
+    return commands[0] if commands else None
+
+
+def argv_of(declared: Declared, arguments: Mapping[str, Any]) -> list[str] | None:
+    """Return the words after `rota` that call a verb with these arguments and `--json`; None if no command does.
+
+    `arguments` are those of the client's method, as Python takes them.
+    """
+    place = command_of(declared)
+    if place is None:
+        return None
+    path, command = place
+    request = request_of(declared)
+    rest = {name: value for name, value in arguments.items() if name != "actor"}
+    positional: dict[str, str] = {}
+    options: list[str] = []
+    for form in command.forms if isinstance(command, VerbCommand) else ():
+        if len(form.names) > 1 and form.names[0] in rest:
+            given = [rest.pop(name, None) for name in form.names]
+            for param, text in zip(form.params, form.write(given), strict=True):
+                if text is not None:
+                    _add(param, text, positional, options)
+    for name, value in rest.items():
+        parameter = request.parameters[name]
+        _add(_param(command, parameter), _written(parameter, value), positional, options)
+    words = [positional[param.name or ""] for param in command.params if param.name in positional]
+    return [*path, *options, "--json", *(["--", *words] if words else [])]
+
+
+def _add(param: click.Parameter, value: Any, positional: dict[str, str], options: list[str]) -> None:
+    if isinstance(param, click.Argument):
+        positional[param.name or ""] = _text(value)
+    elif isinstance(param, click.Option) and param.is_flag:
+        options += [param.opts[0]] if value else param.secondary_opts[:1]
+    elif param.multiple:
+        options += [word for item in value for word in (param.opts[0], _text(item, param))]
+    else:
+        options += [param.opts[0], _text(value, param)]
+
+
+def _param(command: click.Command, parameter: Parameter) -> click.Parameter:
+    names = (parameter.name, parameter.wire_name)
+    return next(param for param in command.params if param.name in names)
+
+
+def _written(parameter: Parameter, value: Any) -> Any:
+    return encode(value, parameter.annotation, parameter.name)
+
+
+def _text(value: Any, param: click.Parameter | None = None) -> str:
+    if getattr(getattr(param, "type", None), "func", None) is json_in:
+        return json.dumps(value)
+    match value:
+        case None:
+            return "none"
+        case Enum():
+            return str(value.value)
+        case dict():
+            return ",".join(f"{name}:{item}" for name, item in value.items())
+        case list():
+            return ",".join(map(str, value))
+        case _:
+            return str(value)
+
+
+def _below(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from _below(inner, (*path, name))
+    else:
+        yield path, command
