@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,48 +25,21 @@ def written() -> str:
     """Return the whole file."""
     document = described(asgi(Rota("sqlite:///unused.db")).routes)
     schemas = document["components"]["schemas"]
-    answered = set(_mentioned(schemas, _answers(document)))
-    parts = [_declared(name, schema, whole=name in answered) for name, schema in sorted(schemas.items())]
+    parts = [_declared(name, schema) for name, schema in sorted(schemas.items())]
     return "\n".join([_HEAD, *parts])
 
 
-def _answers(document: Mapping[str, Any]) -> list[Any]:
-    operations = [operation for path in document["paths"].values() for operation in path.values()]
-    return [answer for operation in operations for answer in operation["responses"].values()]
-
-
-def _mentioned(schemas: Mapping[str, Any], values: Iterable[Any]) -> Iterable[str]:
-    """Return the names of schemas that these values refer to, directly or through others."""
-    seen: dict[str, None] = {}
-    waiting = list(values)
-    while waiting:
-        match waiting.pop():
-            case {"$ref": str(ref)}:
-                name = ref.removeprefix(_REF)
-                if name not in seen:
-                    seen[name] = None
-                    waiting.append(schemas[name])
-            case dict() as value:
-                waiting.extend(value.values())
-            case list() as value:
-                waiting.extend(value)
-            case _:
-                pass
-    return seen
-
-
-def _declared(name: str, schema: Mapping[str, Any], *, whole: bool) -> str:
-    """Declare a type. `whole`: it is part of an answer, so fields with defaults are always present."""
+def _declared(name: str, schema: Mapping[str, Any]) -> str:
     comment = f"/** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
     if schema.get("type") == "object" and schema.get("properties"):
-        fields = "".join(_field(key, value, schema, whole=whole) for key, value in schema["properties"].items())
+        fields = "".join(_field(key, value, schema) for key, value in schema["properties"].items())
         return f"{comment}export interface {name} {{\n{fields}}}\n"
     return f"{comment}export type {name} = {_type(schema)};\n"
 
 
-def _field(name: str, schema: Mapping[str, Any], of: Mapping[str, Any], *, whole: bool) -> str:
+def _field(name: str, schema: Mapping[str, Any], of: Mapping[str, Any]) -> str:
     key = name if _NAME.fullmatch(name) else f'"{name}"'
-    optional = "" if whole or name in of.get("required", []) else "?"
+    optional = "" if name in of.get("required", []) else "?"
     comment = f"  /** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
     return f"{comment}  {key}{optional}: {_type(schema)};\n"
 

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
 LONGEST_FILE = 400
-PROJECTS = [WEB, ROOT / "tests" / "browser"]
+PROJECTS = [WEB, ROOT / "tests" / "browser", ROOT / "tests" / "openapi"]
 
 
 def module(name: str) -> ModuleType:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -78,3 +79,28 @@ async def test_it_is_served_with_a_page_for_people(sqlite_url: str) -> None:
     assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
     for path, _, _ in OPERATIONS:
         assert path in page
+
+
+def schemas_within(value: Any) -> Iterator[dict[str, Any]]:
+    match value:
+        case dict():
+            yield value
+            for inner in value.values():
+                yield from schemas_within(inner)
+        case list():
+            for inner in value:
+                yield from schemas_within(inner)
+
+
+def test_generators_of_clients_understand_its_schemas() -> None:
+    schemas = list(schemas_within(DOCUMENT["components"]["schemas"]))
+    arrays = [schema for schema in schemas if schema.get("type") == "array"]
+    objects = [schema for schema in schemas if schema.get("type") == "object"]
+    assert [schema for schema in arrays if not isinstance(schema.get("items"), dict)] == []
+    assert [schema for schema in objects if not {"properties", "additionalProperties"} & schema.keys()] == []
+    assert [schema for schema in schemas if "default" in schema] == []
+
+
+def test_every_schema_is_used() -> None:
+    text = json.dumps(DOCUMENT)
+    assert [name for name in DOCUMENT["components"]["schemas"] if f'"#/components/schemas/{name}"' not in text] == []

@@ -4,6 +4,7 @@
 export interface ApplyBody {
   owner: string;
   documents: Record<string, unknown>[];
+  /** Default: `false` */
   dry_run?: boolean;
 }
 
@@ -49,16 +50,6 @@ export interface Attention {
   hint: string | null;
 }
 
-/** `subject` is the whole id of a run or a worker, or a name. */
-export interface AuditQuery {
-  /** Maximum number of items */
-  limit?: number;
-  cursor?: string | null;
-  kind?: string | null;
-  subject?: string | null;
-  actor?: string | null;
-}
-
 /** Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one. Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a dry run does not count the latter separately. `plan_times` are the first of those that got a run. */
 export interface Backfill {
   schedule: string;
@@ -79,17 +70,24 @@ export interface BackfillBody {
   from: string;
   /** A time with a zone: 2026-01-31T08:00:00Z */
   to: string;
+  /** Default: `"none"` */
   ran?: string;
+  /** Default: `1` */
   concurrency?: number;
+  /** Default: `false` */
   dry_run?: boolean;
 }
 
 /** Exponential backoff between attempts. */
 export interface BackoffBody {
   type: "exponential";
+  /** Default: `"60s"` */
   base?: string;
+  /** Default: `2.0` */
   factor?: number;
+  /** Default: `"1h"` */
   cap?: string;
+  /** Default: `0.1` */
   jitter?: number;
 }
 
@@ -137,6 +135,7 @@ export interface ClaimBody {
   worker: string;
   queues?: string[];
   jobs?: string[] | null;
+  /** Default: `1` */
   max?: number;
   wait?: string | null;
   lease?: string | null;
@@ -156,36 +155,10 @@ export interface CompleteBody {
   result?: unknown;
 }
 
-/** All conditions must hold; counting stops at `most`. */
-export interface CountQuery {
-  state?: RunState[];
-  job?: string | null;
-  queue?: string | null;
-  key?: string | null;
-  tag?: string | null;
-  scope?: string | null;
-  schedule?: string | null;
-  worker?: string | null;
-  parent?: string | null;
-  created_after?: string | null;
-  created_before?: string | null;
-  error?: string | null;
-  fingerprint?: string | null;
-  /** Values in the payload, by dotted path: `payload.url=https://…` */
-  payload?: Record<string, string | number | boolean | null>;
-  retried?: boolean | null;
-  most?: number;
-}
-
 /** Number of matching runs; a lower bound if not `exact`, because counting stopped at a limit or a timeout. */
 export interface Counted {
   count: number;
   exact: boolean;
-}
-
-/** `force` deletes the job even while it is used: its schedules are disabled and its runs cancelled. */
-export interface DeleteJobQuery {
-  force?: boolean;
 }
 
 /** Effect of applying a file on one schedule, with its next plan times before and after. A pause is left alone. */
@@ -250,16 +223,6 @@ export interface ErrorGroups {
   truncated: boolean;
 }
 
-/** Runs between `since` and `until`; by default, the last 24 hours. */
-export interface ErrorGroupsQuery {
-  since?: string | null;
-  until?: string | null;
-  job?: string | null;
-  scope?: string | null;
-  /** Maximum number of items */
-  limit?: number;
-}
-
 /** Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known. An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run or a schedule; in the audit log it is the line's own number, the cursor for the page before. */
 export interface Event {
   seq: number;
@@ -305,12 +268,6 @@ export interface ExecutionDetail {
   counters: Record<string, number>;
 }
 
-/** Page of executions by `limit` and `offset`. */
-export interface ExecutionQuery {
-  limit?: number;
-  offset?: number;
-}
-
 /** Totals over all executions. */
 export interface ExecutionTotals {
   total: number;
@@ -338,11 +295,6 @@ export interface ExpectationBody {
   at_least?: number | null;
 }
 
-/** Filter of expectations: all, or only `breached` ones. */
-export interface ExpectationQuery {
-  breached?: boolean;
-}
-
 /** Expectations of a job or a schedule, their owner, and current breaches. They rest (`resting`) while their subject is paused or disabled. */
 export interface Expected {
   kind: string;
@@ -352,11 +304,6 @@ export interface Expected {
   since: string;
   resting: boolean;
   breaches: Breached[];
-}
-
-/** `at` is a plan time; by default the newest past one. */
-export interface ExplainQuery {
-  at?: string | null;
 }
 
 /** Explanation of a run or a plan time: `verdict` is one word, `words` are sentences, `facts` are for programs. */
@@ -370,6 +317,7 @@ export interface Explanation {
 export interface FailBody {
   fence: number;
   error: string | ErrorBody;
+  /** Default: `true` */
   retry?: boolean;
   after?: string | null;
 }
@@ -498,6 +446,7 @@ export interface JobReasonBody {
 
 /** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface JobResumeBody {
+  /** Default: `"skip"` */
   catch_up?: string;
 }
 
@@ -558,7 +507,9 @@ export interface Late {
 /** A log line. */
 export interface LineBody {
   text: string;
+  /** Default: `"info"` */
   level?: string;
+  /** Default: `"external"` */
   logger?: string;
 }
 
@@ -590,13 +541,6 @@ export interface LogPage {
   next_cursor: string | null;
 }
 
-/** `after` is the cursor of the last line seen, `last` limits the answer to that many lines from the end, and `follow` streams new lines. */
-export interface LogQuery {
-  after?: string | null;
-  last?: number | null;
-  follow?: boolean;
-}
-
 /** Log lines to append. With `no`, a sequence number that grows from 1, lines sent again are not stored twice. */
 export interface LogsBody {
   fence: number;
@@ -606,29 +550,7 @@ export interface LogsBody {
 
 /** Runs to enqueue together. */
 export interface ManyRunsBody {
-  runs: unknown[];
-}
-
-/** Return metrics over time in steps; by default the last day in steps of 15 minutes. */
-export interface MonitoringSeriesQuery {
-  /** Begin of the time range */
-  from?: string | null;
-  /** End of the time range; by default now */
-  to?: string | null;
-  /** Length of a step: whole minutes, `15m`, or hours */
-  step?: string | null;
-}
-
-/** Return the attempts within a time range (by default the last hour) and the plan times up to its end, in lanes by `schedule`, `job`, `worker` or `queue`. */
-export interface MonitoringTimelineQuery {
-  /** Begin of the time range */
-  from?: string | null;
-  /** End of the time range; by default now */
-  to?: string | null;
-  /** What a lane is */
-  by?: Grouping;
-  /** Maximum number of attempts */
-  limit?: number;
+  runs: RunBody[];
 }
 
 /** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule or that run. */
@@ -691,9 +613,6 @@ export interface NextRun {
   rule: string;
 }
 
-/** No parameters. */
-export type NoQuery = Record<string, unknown>;
-
 /** `to` is a URL or a `mailto:` address. Without `jobs` and `schedules`, it covers everything. */
 export interface NotificationBody {
   name: string;
@@ -754,18 +673,10 @@ export interface Occurrence {
   again: Replacement | null;
 }
 
-/** Plan times from `from` to `to`; by default, the last day. */
-export interface OccurrenceQuery {
-  from?: string | null;
-  to?: string | null;
-  limit?: number;
-  cursor?: string | null;
-}
-
 /** Sum of all that operators request of a worker, not the last request only. So it is idempotent: a worker may read it twice, or late. */
 export interface OperatorRequest {
-  state: WorkerState;
-  settings: WorkerSettings;
+  state?: WorkerState;
+  settings?: WorkerSettings;
 }
 
 /** Result of one attempt. */
@@ -784,11 +695,6 @@ export interface Overview {
   next_fires: NextRun[];
 }
 
-/** `owner` is the owner of what is created. */
-export interface OwnerQuery {
-  owner?: string;
-}
-
 /** Pause of a job or queue by an operator: since when, by whom and why. */
 export interface Pause {
   name: string;
@@ -803,12 +709,6 @@ export interface PauseBody {
   until?: string | null;
 }
 
-/** The next `n` plan times after `after` (default: now). */
-export interface PreviewQuery {
-  n?: number;
-  after?: string | null;
-}
-
 /** An error, as in RFC 9457. Programs should decide by `code`. */
 export interface Problem {
   type: string;
@@ -816,9 +716,9 @@ export interface Problem {
   status: number;
   code: string;
   detail: string;
-  hint: string | null;
-  field: string | null;
-  pointer: string | null;
+  hint?: string | null;
+  field?: string | null;
+  pointer?: string | null;
 }
 
 /** Progress of a run as it reports it. `steps` are left out in lists of runs. */
@@ -826,7 +726,7 @@ export interface Progress {
   percentage: number | null;
   summary: string | null;
   at: string | null;
-  steps: Step[];
+  steps?: Step[];
 }
 
 /** An omitted value keeps its last report. */
@@ -856,13 +756,6 @@ export interface QuotaOf {
   owner: string;
 }
 
-/** List all quotas. */
-export interface QuotasListQuery {
-  /** Maximum number of items */
-  limit?: number;
-  cursor?: string | null;
-}
-
 /** Set a quota, replacing the previous one. */
 export interface QuotasUpdateBody {
   /** Runs at a time */
@@ -871,11 +764,6 @@ export interface QuotasUpdateBody {
   max_queued?: number | null;
   /** Attempts that may start within a time: `"1000/1h"` */
   rate?: string | null;
-}
-
-/** `recent` adds the schedule's last runs. */
-export interface RecentQuery {
-  recent?: number | null;
 }
 
 /** Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first. */
@@ -922,6 +810,7 @@ export interface RestrictBody {
 
 /** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface ResumeBody {
+  /** Default: `"skip"` */
   catch_up?: string;
 }
 
@@ -938,6 +827,7 @@ export interface ResumedQueue {
 
 /** `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. */
 export interface RetryBody {
+  /** Default: `false` */
   keep_steps?: boolean;
   from_step?: string | null;
 }
@@ -1003,41 +893,13 @@ export interface RunBody {
   min_worker_version?: string | null;
 }
 
-/** `steps` adds the run's steps to `progress`; otherwise that is only what the run itself reported. */
-export interface RunDetailQuery {
-  steps?: boolean;
-}
-
 /** Error of a run or an attempt. `core/runs/error_fingerprint.py` defines which errors share a `fingerprint`. */
 export interface RunError {
   type: string;
   message: string;
-  code: string | null;
-  traceback: string | null;
-  fingerprint: string | null;
-}
-
-/** All conditions must hold. `cursor` is `next_cursor` of the previous page. */
-export interface RunListQuery {
-  state?: RunState[];
-  job?: string | null;
-  queue?: string | null;
-  key?: string | null;
-  tag?: string | null;
-  scope?: string | null;
-  schedule?: string | null;
-  worker?: string | null;
-  parent?: string | null;
-  created_after?: string | null;
-  created_before?: string | null;
-  error?: string | null;
+  code?: string | null;
+  traceback?: string | null;
   fingerprint?: string | null;
-  /** Values in the payload, by dotted path: `payload.url=https://…` */
-  payload?: Record<string, string | number | boolean | null>;
-  retried?: boolean | null;
-  /** Maximum number of items */
-  limit?: number;
-  cursor?: string | null;
 }
 
 /** All conditions must hold. `state` may be repeated: any of them. */
@@ -1072,21 +934,11 @@ export interface RunsBulkBody {
   action: "cancel" | "retry";
   filter?: RunQuery;
   expected?: number | null;
+  /** Default: `false` */
   everything?: boolean;
   reason?: string | null;
+  /** Default: `false` */
   dry_run?: boolean;
-}
-
-/** All conditions must hold. `cursor` is `next_cursor` of the previous page. */
-export interface ScheduleQuery {
-  /** Maximum number of items */
-  limit?: number;
-  cursor?: string | null;
-  job?: string | null;
-  owner?: string | null;
-  text?: string | null;
-  state?: string | null;
-  recent?: number | null;
 }
 
 /** `jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away. */
@@ -1106,6 +958,7 @@ export interface SchedulesBulkBody {
   names?: string[] | null;
   expected?: number | null;
   reason?: string | null;
+  /** Default: `false` */
   dry_run?: boolean;
 }
 
@@ -1140,8 +993,10 @@ export interface SessionBody {
 
 /** `changes`: another trigger or other options, as in a document. `outages`: periods without a scheduler, each from and to; times with a zone, or relative to `start` (`+1h`). */
 export interface SimulateBody {
+  /** Default: `"1d"` */
   span?: string;
   start?: string | null;
+  /** Default: `"1s"` */
   duration?: string;
   fail_every?: number | null;
   outages?: [string, string][];
@@ -1153,13 +1008,13 @@ export interface SimulateBody {
 export interface SimulatedRun {
   kind: string;
   plan_time: string;
-  scope: string | null;
-  started_at: string | null;
-  finished_at: string | null;
-  attempt: number;
-  reason: string | null;
-  count: number;
-  to_at: string | null;
+  scope?: string | null;
+  started_at?: string | null;
+  finished_at?: string | null;
+  attempt?: number;
+  reason?: string | null;
+  count?: number;
+  to_at?: string | null;
 }
 
 /** Report of a simulation. `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
@@ -1208,11 +1063,6 @@ export interface StepStateAnswer {
   state: StepState;
 }
 
-/** `topics`, separated by commas: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
-export interface StreamQuery {
-  topics?: string;
-}
-
 /** Timeline; `truncated`: there are older attempts that are left out. */
 export interface Timeline {
   from: string;
@@ -1258,22 +1108,16 @@ export interface TokensCreateBody {
   name: string;
   /** viewer, operator, admin, worker or enqueue */
   role: string;
-  /** Time until it expires, or `never` */
+  /** Time until it expires, or `never`. Default: `"90d"` */
   expires?: string;
   /** It only gives access to runs of this scope */
   scope?: string | TokenScope | null;
 }
 
-/** List all tokens, oldest first, including revoked and expired ones. */
-export interface TokensListQuery {
-  /** Maximum number of items */
-  limit?: number;
-  cursor?: string | null;
-}
-
 /** `scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy. */
 export interface TriggerBody {
   scope?: string | null;
+  /** Default: `false` */
   force?: boolean;
 }
 
@@ -1286,6 +1130,7 @@ export interface TriggeredRuns {
 export interface UniqueBody {
   fields?: string[];
   period?: string | null;
+  /** Default: `"existing"` */
   on_conflict?: string;
   clear?: string[];
 }
@@ -1296,11 +1141,6 @@ export interface Verification {
   plan_times: number;
   findings: Finding[];
   unverified: string[];
-}
-
-/** `thorough` also checks each run. */
-export interface VerifyQuery {
-  thorough?: boolean;
 }
 
 /** Worker; `held` counts all runs that it holds, `runs` are the oldest of them. */
@@ -1344,21 +1184,14 @@ export interface WorkerRun {
 
 /** Settings that may change while a worker runs; None: as it was started. */
 export interface WorkerSettings {
-  slots: number | null;
-  queues: Record<string, number> | null;
-  heartbeat: string | null;
-  poll: string | null;
+  slots?: number | null;
+  queues?: Record<string, number> | null;
+  heartbeat?: string | null;
+  poll?: string | null;
 }
 
 /** State of a worker. A worker never reports `gone`: it follows from a silence longer than its lease. */
 export type WorkerState = "draining" | "gone" | "stopping" | "working";
-
-/** List workers with a heartbeat within the last day, by name. */
-export interface WorkersListQuery {
-  /** Maximum number of items */
-  limit?: number;
-  cursor?: string | null;
-}
 
 /** Change the given settings of running workers. */
 export interface WorkersUpdateBody {

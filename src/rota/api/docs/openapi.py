@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
+from rota.api.docs.schemas import Schemas
 from rota.api.operations.operation import Operation, operation
 from rota.api.operations.query import NoQuery
 from rota.api.operations.response import answer, at
@@ -19,7 +20,6 @@ from rota.core.runs.search import LONGEST_VALUE
 from rota.values.names import LONGEST_NAME
 from rota.version import __version__
 
-_REF = "#/components/schemas/{name}"
 _PATH_PART = re.compile(r"\{(\w+)\}")
 _PARTS = {"id": "Id, or its unique beginning or end", "name": "Name", "kind": "Kind"}
 _BODIES = ("POST", "PUT", "PATCH")
@@ -41,7 +41,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     """Return the OpenAPI document of these routes, without pages for people."""
     shown = [(path, route) for path, route in walk(routes) if not route.page]
-    schemas = _Schemas([operation for _, route in shown for operation in route.operations.values()])
+    schemas = Schemas([operation for _, route in shown for operation in route.operations.values()], [Problem])
     paths: dict[str, dict[str, Any]] = {}
     for path, route in shown:
         methods = {
@@ -59,7 +59,7 @@ def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": schemas.components,
+            "schemas": schemas.mentioned(paths),
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "rota_session"},
@@ -72,47 +72,7 @@ def _each(route: Declared) -> Iterable[tuple[str, Operation]]:
     return route.operations.items()
 
 
-class _Schemas:
-    """JSON Schemas of all shapes that operations mention, each once."""
-
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        shapes: list[Any] = [Problem]
-        for each in operations:
-            shapes += [part for whole in (each.body, each.answers) for part in _parts(whole)]
-            shapes += [each.query] if each.query is not None else []
-        self._shapes = list(dict.fromkeys(shapes))
-        schemas, components = msgspec.json.schema_components(self._shapes, ref_template=_REF)
-        self._known = dict(zip(self._shapes, schemas, strict=True))
-        self.components = {name: _plain(schema) for name, schema in components.items()}
-
-    def of(self, shape: Any) -> dict[str, Any]:
-        parts = _parts(shape)
-        schemas = [_plain(self._known[part]) for part in parts]
-        return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-
-    def fields(self, shape: type[msgspec.Struct]) -> tuple[Mapping[str, Any], list[str]]:
-        schema = self.components[shape.__name__]
-        return schema.get("properties", {}), schema.get("required", [])
-
-
-def _parts(shape: Any) -> list[Any]:
-    if shape is None:
-        return []
-    return list(get_args(shape)) if not isinstance(shape, type) and "Union" in type(shape).__name__ else [shape]
-
-
-def _plain(schema: Any) -> Any:
-    """Remove `format: duration`: rota's durations are texts such as `90s`, not ISO 8601."""
-    match schema:
-        case dict():
-            return {name: _plain(value) for name, value in schema.items() if (name, value) != ("format", "duration")}
-        case list():
-            return [_plain(value) for value in schema]
-        case _:
-            return schema
-
-
-def _operation(path: str, method: str, source: Operation, route: Declared, schemas: _Schemas) -> dict[str, Any]:
+def _operation(path: str, method: str, source: Operation, route: Declared, schemas: Schemas) -> dict[str, Any]:
     tag = path.removeprefix("/api/v1").strip("/").partition("/")[0].partition(":")[0]
     document: dict[str, Any] = {
         "operationId": source.name,
@@ -147,10 +107,10 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameters(source: Operation, schemas: _Schemas) -> list[dict[str, Any]]:
+def _query_parameters(source: Operation, schemas: Schemas) -> list[dict[str, Any]]:
     if source.query is None or source.query is NoQuery:
         return []
-    properties, required = schemas.fields(source.query)
+    properties, required = schemas.parameters(source.query)
     return [
         _open_parameter(name, schema)
         if schema.get("type") == "object"
@@ -181,7 +141,7 @@ def _header(name: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
 
 
-def _responses(source: Operation, schemas: _Schemas) -> dict[str, Any]:
+def _responses(source: Operation, schemas: Schemas) -> dict[str, Any]:
     problem = {"description": "A problem", "content": {"application/problem+json": {"schema": schemas.of(Problem)}}}
     good: dict[str, Any] = {"description": source.summary or "Done"}
     if source.answers is not None:
@@ -199,7 +159,7 @@ def _responses(source: Operation, schemas: _Schemas) -> dict[str, Any]:
             example = None if example is None else {"items": [example], "next_cursor": None}
         content: dict[str, Any] = {"schema": schema}
         if example is not None:
-            content["example"] = example
+            content["example"] = schemas.completed(example, schema)
         good["content"] = {source.media: content}
     elif source.media != "application/json":
         good["content"] = {source.media: {"schema": {"type": "string"}}}

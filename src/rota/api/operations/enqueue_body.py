@@ -68,10 +68,13 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     min_worker_version: str | None = None
 
 
+_RUNS = {"items": {"$ref": "#/components/schemas/RunBody"}}  # `Any` for Python: `shaped_all` converts them faster
+
+
 class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
     """Runs to enqueue together."""
 
-    runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
+    runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS, extra_json_schema=_RUNS)]
 
 
 EnqueueBody = RunBody | ManyRunsBody

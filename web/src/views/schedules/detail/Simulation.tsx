@@ -135,7 +135,7 @@ function Result({ asIs, other, schedule }: Both & { schedule: Schedule }) {
         const [tone, shape] = LOOKS[one.kind] ?? ["idle", "queued"];
         return (
           <Badge tone={tone} shape={shape}>
-            {one.count > 1 ? `${t[`sim_${one.kind as "run"}`] ?? one.kind} × ${one.count}` : (t[`sim_${one.kind as "run"}`] ?? one.kind)}
+            {(one.count ?? 1) > 1 ? `${t[`sim_${one.kind as "run"}`] ?? one.kind} × ${one.count}` : (t[`sim_${one.kind as "run"}`] ?? one.kind)}
           </Badge>
         );
       },
