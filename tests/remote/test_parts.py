@@ -111,8 +111,8 @@ async def commands(client: Client) -> list[Any]:
         await expected.find("job", "label"),
         await expected.list(),
         await expected.list(breached=True),
-        await expected.delete("job", "rest", actor="api"),
-        await expected.delete("job", "rest", actor="api"),
+        await expected.replace("job", "rest", max_duration="1h", actor="api"),
+        await done(expected.delete("job", "rest", actor="api")),
         await told.create(
             "ops", to=hook, on=("failure", "missed"), jobs=["rest"], secret="s3cret", owner="cli", actor="api"
         ),
@@ -162,6 +162,7 @@ REFUSALS: list[tuple[type[RotaError], Verb]] = [
     (Invalid, lambda client: client.quotas.update("tenant", rate="often")),
     (Invalid, lambda client: client.quotas.update("global", max_queued=1)),
     (NotExpected, lambda client: client.expectations.get("job", "rest")),
+    (NotExpected, lambda client: client.expectations.delete("job", "rest")),
     (UnknownJob, lambda client: client.expectations.delete("job", "rset")),
     (UnknownJob, lambda client: client.expectations.update("job", "rset", start_within="5m")),
     (Invalid, lambda client: client.expectations.update("queue", "rest", start_within="5m")),
@@ -171,7 +172,6 @@ REFUSALS: list[tuple[type[RotaError], Verb]] = [
     (UnknownNotification, lambda client: client.notifications.delete("ops")),
     (UnknownNotification, lambda client: client.notifications.test("ops")),
     (Invalid, lambda client: client.notifications.create("ops", to="nowhere")),
-    (UnknownOption, lambda client: client.notifications.create("ops", too="https://example.com")),
     (UnknownJob, lambda client: client.data_jobs.update("ping", priority=1)),
     (UnknownJob, lambda client: client.data_jobs.delete("ping")),
     (Conflict, lambda client: client.data_jobs.create("rest", "external")),
@@ -198,6 +198,14 @@ async def test_refusals_are_the_same(app: Rota, far: RemoteClient) -> None:
         with pytest.raises(kind) as other:
             await verb(cast("Client", far))
         assert (place, type(other.value), other.value.message) == (place, type(near.value), near.value.message)
+
+
+async def test_options_that_do_not_exist_are_refused(app: Rota, far: RemoteClient) -> None:
+    options: dict[str, Any] = {"to": "https://example.com", "atmost": 1}
+    for client in (await app.connect(), far):
+        with pytest.raises(UnknownOption, match="no option 'atmost'") as refused:
+            await client.notifications.create("ops", **options)
+        assert refused.value.hint == "did you mean 'at_most'?"
 
 
 async def test_a_job_that_somebody_else_changed_is_left_alone(far: RemoteClient) -> None:

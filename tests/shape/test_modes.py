@@ -51,7 +51,6 @@ OTHER_THINGS = {
     "action.verb": {"cancel"},  # a key of `rota top`
     "body.action": {"cancel", "pause", "retry"},  # a Literal, matched with assert_never
     "signal.get('kind')": {"fail", "retry"},  # an exception of a child process
-    "checked_kind(kind)": {"job"},  # subjects of expectations
     "kind": {"job"},
     "row.kind": {"job", "schedule"},
     "subject.kind": {"schedule"},

@@ -1,6 +1,8 @@
 """Declarations of verbs: what requests they derive from a signature."""
 
 import inspect
+from datetime import timedelta
+from typing import TypedDict, Unpack
 
 import msgspec
 import pytest
@@ -9,9 +11,9 @@ from rota.client.limits.quotas import QuotasClient
 from rota.client.parts import all_verbs
 from rota.core.access.roles import Role
 from rota.verbs.pages import Page, place_of
-from rota.verbs.parameters import Place, request_of
+from rota.verbs.parameters import Place, given, request_of
 from rota.verbs.verb import Declared, verb, verbs_of
-from rota.verbs.wire import Body
+from rota.verbs.wire import Body, answer_field
 
 VERBS = all_verbs()
 
@@ -71,6 +73,38 @@ def test_options_without_types_are_refused() -> None:
 
     with pytest.raises(TypeError, match="have no types"):
         request_of(declared_as(loose))
+
+
+class Options(TypedDict, total=False):
+    colour: str
+
+
+class NewOptions(Options):
+    size: int
+
+
+def test_options_are_required_optional_or_absent() -> None:
+    async def make(self: object, id_or_name: str, **options: Unpack[NewOptions]) -> None:
+        """Make a thing."""
+
+    request = request_of(declared_as(make))
+    assert request.body is not None
+    assert given(msgspec.convert({"size": 1}, request.body)) == {"size": 1}
+    assert given(msgspec.convert({"size": 1, "colour": None}, request.body)) == {"size": 1, "colour": None}
+    with pytest.raises(msgspec.ValidationError, match="missing required field `size`"):
+        msgspec.convert({}, request.body)
+
+
+def test_an_actor_in_the_query_is_a_filter() -> None:
+    assert request_of(declared_as(act, query=("actor",))).parameters["actor"].place is Place.QUERY
+
+
+def test_a_bare_value_is_answered_in_a_field() -> None:
+    form = answer_field("every", timedelta, "Every", "Time between two")
+    assert form.encode(timedelta(minutes=1)) == {"every": timedelta(minutes=1)}
+    assert form.decode({"every": "1m"}) == timedelta(minutes=1)
+    with pytest.raises(KeyError):
+        form.decode({})
 
 
 def test_two_routes_to_one_method_share_their_body() -> None:

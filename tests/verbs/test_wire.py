@@ -20,7 +20,7 @@ Until = datetime | Duration | None
     ("annotation", "value", "written", "read"),
     [
         (Duration | None, timedelta(seconds=90), "1m30s", "1m30s"),
-        (Duration, "90s", "1m30s", "1m30s"),
+        (Duration, "90s", "90s", "90s"),
         (datetime, AT, "2026-01-31T08:00:00Z", "2026-01-31T08:00:00Z"),
         (ScopeOption, ("account", "42"), "account/42", Scope("account", "42")),
         (ScopeOption, Scope("account", "4/2"), "account/4/2", Scope("account", "4/2")),
@@ -28,6 +28,7 @@ Until = datetime | Duration | None
         (Until, "2h", "2h", "2h"),
         (list[str] | tuple[str, ...], ("a", "b"), ["a", "b"], ["a", "b"]),
         (int | None, None, None, None),
+        (str | None, 7, 7, 7),
         (Annotated[int | None, Wired(str, str, int, absent="never")], None, "never", None),
         (Annotated[int, Wired(str, str, int)], 7, "7", 7),
     ],
@@ -48,7 +49,9 @@ def test_requests_have_types_that_json_can_hold(annotation: Any, kind: Any) -> N
 
 def test_errors_name_the_parameter() -> None:
     with pytest.raises(BadDuration, match="delay"):
-        encode("soon", Duration, "delay")
+        encode(5, Duration, "delay")
+    with pytest.raises(BadDuration, match="delay"):
+        encode(timedelta(seconds=-1), Duration | None, "delay")
     with pytest.raises(Invalid, match="after must be a datetime with a zone"):
         encode(datetime(2026, 1, 31), datetime, "after")  # noqa: DTZ001
     with pytest.raises(Invalid, match="scope cannot be 'account'"):

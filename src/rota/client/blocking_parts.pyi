@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
-
-from typing_extensions import Unpack
+from typing import Any, Unpack
 
 from rota.client.access.tokens import _LIFE
 from rota.client.external.external import Held
@@ -12,8 +10,8 @@ from rota.client.limits.quotas import Many
 from rota.client.monitoring.monitoring import From, To
 from rota.client.workers.workers import Slots
 from rota.core.access.roles import Issued, Role, Token
-from rota.core.alerts.expectations import Expected
-from rota.core.alerts.notifications import NotificationView
+from rota.core.alerts.expectations import ExpectationOptions, Expected
+from rota.core.alerts.notifications import NewNotification, NotificationChanges, NotificationView
 from rota.core.calendar.triggers import Trigger
 from rota.core.external.external import Assignment, Heartbeat
 from rota.core.jobs.job import JobDefinition
@@ -322,23 +320,28 @@ class BlockingExternal:
 
 class BlockingExpectations:
     def __init__(self, call: Callable[..., Any]) -> None: ...
-    def delete(self, kind: str, name: str, *, actor: str | None = None) -> bool: ...
+    def delete(self, kind: str, name: str, *, actor: str | None = None) -> None: ...
     def find(self, kind: str, name: str) -> Expected | None: ...
     def get(self, kind: str, name: str) -> Expected: ...
     def list(self, *, breached: bool = False) -> Sequence[Expected]: ...
-    def update(self, kind: str, name: str, *, actor: str | None = None, **expect: Any) -> Expected: ...
+    def replace(
+        self, kind: str, name: str, *, actor: str | None = None, **expect: Unpack[ExpectationOptions]
+    ) -> Expected: ...
+    def update(
+        self, kind: str, name: str, *, actor: str | None = None, **expect: Unpack[ExpectationOptions]
+    ) -> Expected: ...
 
 class BlockingNotifications:
     def __init__(self, call: Callable[..., Any]) -> None: ...
     def create(
-        self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any
+        self, name: str, *, owner: str = "api", actor: str | None = None, **options: Unpack[NewNotification]
     ) -> NotificationView: ...
     def delete(self, name: str, *, actor: str | None = None) -> None: ...
     def get(self, name: str) -> NotificationView: ...
     def list(self) -> Sequence[NotificationView]: ...
     def test(self, name: str) -> Json: ...
     def update(
-        self, name: str, *, enabled: bool | None = None, actor: str | None = None, **options: Any
+        self, name: str, *, actor: str | None = None, **options: Unpack[NotificationChanges]
     ) -> NotificationView: ...
 
 class BlockingDataJobs:

@@ -60,7 +60,7 @@ class Client(OwnVerbs):
         self.tokens = TokensClient(store)
         self.quotas = QuotasClient(store)
         self.external = ExternalClient(store, config, self.meters)
-        self.expectations = ExpectationsClient(store, self.job)
+        self.expectations = ExpectationsClient(store, registry)
         self.notifications = NotificationsClient(store, Deliveries(store, config))
         self.data_jobs = DataJobsClient(store, registry, self.schedules, self._of_stored, self.meters)
         self.monitoring = MonitoringClient(store, config)

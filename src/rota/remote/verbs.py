@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rota.errors import RotaError
+from rota.errors import RotaError, UnknownOption
 from rota.remote.decode import read, undecodable
 from rota.remote.problems import NotOffered
 from rota.remote.transport import Transport, once, path_of
@@ -68,7 +68,7 @@ def _sending(cls: type, name: str) -> Callable[..., Any]:
 
     @functools.wraps(routes[0].function)
     async def send(self: Remote, *positional: Any, **named: Any) -> Any:
-        arguments = _arguments(signature, self, positional, named)
+        arguments = _arguments(signature, routes[0], self, positional, named)
         declared = next(route for route in routes if _fits(route, arguments))
         return await _ask(self._transport, declared, arguments)
 
@@ -76,15 +76,28 @@ def _sending(cls: type, name: str) -> Callable[..., Any]:
 
 
 def _arguments(
-    signature: inspect.Signature, self: Remote, positional: tuple[Any, ...], named: Mapping[str, Any]
+    signature: inspect.Signature,
+    declared: Declared,
+    self: Remote,
+    positional: tuple[Any, ...],
+    named: Mapping[str, Any],
 ) -> dict[str, Any]:
     bound = signature.bind(self, *positional, **named)
     bound.apply_defaults()
     arguments = dict(bound.arguments)
     for parameter in signature.parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            arguments |= arguments.pop(parameter.name)
+            arguments |= _checked_options(declared, arguments.pop(parameter.name))
     return arguments
+
+
+def _checked_options(declared: Declared, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse options that the verb does not have: they have no place in the request."""
+    known = request_of(declared).parameters
+    for option in options:
+        if option not in known:
+            raise UnknownOption(option, known, where=declared.function.__qualname__)
+    return options
 
 
 def _fits(route: Declared, arguments: Mapping[str, Any]) -> bool:

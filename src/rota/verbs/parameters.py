@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from typing_extensions import Unpack
 
 from rota.values.durations import format_duration
 from rota.verbs.pages import Cursor, Limit
@@ -86,14 +85,18 @@ def _parameters(declared: Declared, hints: Mapping[str, Any]) -> Sequence[Parame
 
 
 def _options(declared: Declared, annotation: Any) -> Sequence[Parameter]:
-    """Return the fields of `**options: Unpack[Options]` as parameters; None and "not given" differ."""
+    """Return the fields of `**options: Unpack[Options]` as parameters; None and "not given" differ, unless a field is
+    required."""
     if get_origin(annotation) is not Unpack:
         raise TypeError(f"the options of {declared.operation} have no types: write Unpack[…]")
     (options,) = get_args(annotation)
-    return [
-        Parameter(name, declared.verb.wire_name(name), _place(declared, name), kind, default=None, option=True)
-        for name, kind in get_type_hints(options, include_extras=True).items()
-    ]
+    parameters: list[Parameter] = []
+    for name, kind in get_type_hints(options, include_extras=True).items():
+        wire_name, place = declared.verb.wire_name(name), _place(declared, name)
+        required = name in options.__required_keys__
+        default = UNSET if required else None
+        parameters.append(Parameter(name, wire_name, place, kind, default=default, option=not required))
+    return parameters
 
 
 def _place(declared: Declared, name: str) -> Place:
@@ -102,6 +105,8 @@ def _place(declared: Declared, name: str) -> Place:
         return Place.FIXED
     if verb.wire_name(name) in verb.placeholders():
         return Place.PATH
+    if name in verb.query:  # before `actor`, which is a filter there
+        return Place.QUERY
     if name == "actor":
         return Place.ACTOR
     if name == "idempotency_key":
@@ -110,9 +115,7 @@ def _place(declared: Declared, name: str) -> Place:
         return Place.CONDITION
     if verb.page is not None and name == verb.page.after:
         return Place.CURSOR
-    if verb.method in ("GET", "DELETE") or name in verb.query:
-        return Place.QUERY
-    return Place.BODY
+    return Place.QUERY if verb.method in ("GET", "DELETE") else Place.BODY
 
 
 def _shape_name(declared: Declared) -> str:

@@ -30,6 +30,7 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     Parameters that the path names are part of the path, `actor` is the caller, `idempotency_key` and
     `expected_revision` (`If-Match`) are headers. The others, and those in `query`, are query parameters of GET and
     DELETE, and fields of the body of other methods, or parts of it as `body` says.
+    `role` None: anyone may call it.
     `names` renames parameters; `fixed` fixes the value of some. `scoped`: callers who are limited to a scope may call
     it. `optional_body`: the request may have no body. `repeatable`: a client may send it again after a lost answer.
     `created` tells whether a result is new: the status is 201 then, else `status`. `location` is the path of what the
@@ -38,7 +39,7 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     path: str
-    role: Role
+    role: Role | None
     scoped: bool = False
     status: int = 200
     query: tuple[str, ...] = ()
@@ -65,7 +66,7 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
         return self.names.get(parameter) or WIRE_NAMES.get(parameter, parameter)
 
 
-def verb(method: str, path: str, role: Role, **facts: Any) -> Callable[[F], F]:
+def verb(method: str, path: str, role: Role | None, **facts: Any) -> Callable[[F], F]:
     """Declare a method of the client as a verb: `@verb("GET", "/quotas", Role.VIEWER)`. The method stays as it is."""
 
     def declare(function: F) -> F:
@@ -107,8 +108,10 @@ class Declared(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def operation(self) -> str:
-        """Return the name of the operation in OpenAPI: `update_quotas`, or `cancel`."""
-        return self.verb.operation or (f"{self.name}_{self.part}" if self.part else self.name)
+        """Return the name of the operation in OpenAPI: `list_quotas`, `update_quota`, or `cancel`."""
+        if self.verb.operation or not self.part:
+            return self.verb.operation or self.name
+        return f"{self.name}_{self.part if self.name == 'list' else self.part.removesuffix('s')}"
 
 
 @cache

@@ -27,6 +27,7 @@ T = TypeVar("T")
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a zone: 2026-01-31T08:00:00Z")]
 _LISTS = (Sequence, Iterable, list, tuple, set, frozenset)
 _TEXTS = (str, timedelta)
+_DURATION = frozenset({str, timedelta, types.NoneType})
 
 
 class Wired(msgspec.Struct, frozen=True):
@@ -61,6 +62,13 @@ class Body(msgspec.Struct, frozen=True):
     encode: Callable[[Mapping[str, Any]], Any]
     decode: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
     payload: str | Callable[[BadPayload, Any], str] | None = None
+
+
+def answer_field(field: str, kind: Any, name: str, description: str) -> Answer:
+    """Return the form of a bare value, which JSON holds in one field: `{"now": …}`. `name` is that of the shape."""
+    shape = msgspec.defstruct(name, [(field, Annotated[kind, msgspec.Meta(description=description)])])
+    shape.__doc__ = f"{description}."
+    return Answer(shape, lambda value: {field: value}, lambda plain: answer_in(plain[field], kind))
 
 
 def wire_type(annotation: Any) -> Any:
@@ -105,7 +113,10 @@ def _is_text(part: Any) -> bool:
 
 
 def encode(value: Any, annotation: Any, name: str) -> Any:
-    """Return a parameter's value as JSON. An error names the parameter."""
+    """Return a parameter's value as JSON. An error names the parameter.
+
+    Texts are sent as they are: the verb itself refuses wrong ones, with the same words at every door.
+    """
     wired = wired_in(annotation)
     if value is None:
         return None if wired is None else wired.absent
@@ -115,9 +126,13 @@ def encode(value: Any, annotation: Any, name: str) -> Any:
     if Scope in kinds and isinstance(value, Scope | tuple):
         scope = scope_of(value)
         return f"{scope.kind}/{scope.id}"
-    if timedelta in kinds and isinstance(value, timedelta | str) and datetime not in kinds:
+    if isinstance(value, timedelta) or (_is_duration(kinds) and not isinstance(value, str)):
         return format_duration(parse_duration(value, name))
     return _plain(value, name)
+
+
+def _is_duration(kinds: tuple[Any, ...]) -> bool:
+    return timedelta in kinds and _DURATION.issuperset(kinds)
 
 
 def _plain(value: Any, name: str) -> Any:

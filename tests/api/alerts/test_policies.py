@@ -121,7 +121,7 @@ async def test_notifications_are_made_tried_changed_and_dropped(http: httpx2.Asy
 
 @pytest.mark.parametrize(
     "wrong",
-    [{}, {"to": "nowhere"}, {"on": []}, {"on": ["boom"]}, {"at_most": 0}, {"at_most": 2**70}, {"jobs": ["x"] * 501},
+    [{}, {"to": "nowhere"}, {"on": []}, {"on": ["boom"]}, {"at_most": 0}, {"at_most": 2**70}, {"jobs": ["x"] * 1_001},
      {"jobs": [1]}, {"secret": ""}, {"enabled": True}, {"name": ""}],
     ids=str,
 )  # fmt: skip

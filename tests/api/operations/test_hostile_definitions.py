@@ -7,12 +7,12 @@ import httpx2
 import msgspec
 import pytest
 
-from rota.api.alerts.expectations import ExpectationBody
-from rota.api.alerts.notifications import NotificationBody, NotificationChanges
 from rota.api.external.external_claims import ClaimBody
 from rota.api.external.external_runs import FailBody, LogsBody, ProgressBody, StepBody
 from rota.api.jobs.bodies import NewJobBody
 from rota.app import Rota
+from rota.client.alerts.expectations import ExpectationsClient
+from rota.client.alerts.notifications import NotificationsClient
 from rota.client.limits.quotas import QuotasClient
 from rota.core.schedules.documents import KEYS
 from rota.server import asgi
@@ -29,9 +29,9 @@ PLACES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("POST", "/schedules", {"name": '"s"', "job": '"greet"', "every": '"1h"'}, KEYS),
     ("PUT", "/schedules/s", {"job": '"greet"', "cron": '"0 3 * * *"'}, KEYS),
     ("PUT", "/quotas/tenant", {}, fields_of(QuotasClient, "update")),
-    ("PUT", "/expectations/job/greet", {}, ExpectationBody.__struct_fields__),
-    ("POST", "/notifications", {"name": '"n"', "to": '"mailto:a@b.c"'}, NotificationBody.__struct_fields__),
-    ("PATCH", "/notifications/n", {}, NotificationChanges.__struct_fields__),
+    ("PUT", "/expectations/job/greet", {}, fields_of(ExpectationsClient, "update")),
+    ("POST", "/notifications", {"name": '"n"', "to": '"mailto:a@b.c"'}, fields_of(NotificationsClient, "create")),
+    ("PATCH", "/notifications/n", {}, fields_of(NotificationsClient, "update")),
     ("POST", "/worker/claim", {"worker": '"a"'}, ClaimBody.__struct_fields__),
     ("POST", f"/worker/runs/{NOBODY}/fail", FENCE | {"error": '"x"'}, FailBody.__struct_fields__),
     ("POST", f"/worker/runs/{NOBODY}/step", FENCE | {"id": '"x"', "state": '"failed"'}, StepBody.__struct_fields__),
@@ -109,7 +109,7 @@ async def test_lists_have_an_end(http: httpx2.AsyncClient) -> None:
         ("/jobs", job | {"tags": many}),
         ("/jobs", job | {"only_workers": many}),
         ("/jobs", {"name": "p", "argv": many}),
-        ("/notifications", {"name": "n", "to": "mailto:a@b.c", "jobs": many}),
+        ("/notifications", {"name": "n", "to": "mailto:a@b.c", "jobs": many * 2}),
         ("/worker/claim", {"worker": "a", "queues": many}),
         (f"/worker/runs/{NOBODY}/logs", {"fence": 1, "lines": ["x"] * 1_001}),
         ("/runs", {"runs": [{"job": "greet"}] * 501}),

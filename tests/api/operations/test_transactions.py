@@ -52,7 +52,6 @@ OVER: dict[str, int] = {
     "simulate_schedule": 5,
     "trigger_schedule": 3,
     "update_job": 5,
-    "update_notification": 3,
     "update_schedule": 6,
 }
 """Operations that take more than two transactions, and how many. A number may only fall; nothing may be added."""

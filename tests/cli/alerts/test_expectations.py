@@ -62,8 +62,8 @@ def test_set_told_and_removed(known_url: str) -> None:
     assert changed["expect"] == {"start_within": "5m", "min_success_rate": 0.95}
     assert told("job", "get", "work")["expected"]["expect"] == changed["expect"]
     assert "expect\tstart_within 5m, min_success_rate 0.95\n" in rota("job", "get", "work").stdout
-    assert told("expectation", "rm", "--job", "work") == {"kind": "job", "subject": "work", "dropped": True}
-    assert told("expectation", "rm", "--job", "work")["dropped"] is False
+    assert told("expectation", "rm", "--job", "work") == {"kind": "job", "name": "work", "deleted": True}
+    assert rota("expectation", "rm", "--job", "work").exit_code == 4
     assert told("expectation", "ls") == {"items": [], "next_cursor": None}
 
 

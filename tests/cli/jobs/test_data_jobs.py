@@ -117,7 +117,7 @@ def test_dropping() -> None:
     rota("run", "enqueue", "review")
     assert "is used by 0 schedules and 1 live runs" in refused("job", "rm", "review")
     assert "there is no terminal" in refused("job", "rm", "review", "--force")
-    assert answer("job", "rm", "review", "--force", "--yes") == {"job": "review", "dropped": True}
+    assert answer("job", "rm", "review", "--force", "--yes") == {"name": "review", "deleted": True}
     assert "no job is called 'review'" in refused("job", "get", "review")
     assert [run["state"] for run in answer("run", "ls")["items"]] == ["cancelled"]
 

@@ -75,8 +75,11 @@ async def test_set_by_a_person(harness: Harness) -> None:
     found = await verbs.update("job", "crawl", success_every="1h", actor="ann")
     assert (found.owner, found.expect) == ("ann", {"start_within": "5m", "success_every": "1h"})
     assert await verbs.get("job", "crawl") == found
-    assert await verbs.delete("job", "crawl")
-    assert not await verbs.delete("job", "crawl")
+    replaced = await verbs.replace("job", "crawl", max_duration="1h")
+    assert replaced.expect == {"max_duration": "1h"}
+    await verbs.delete("job", "crawl")
+    with pytest.raises(NotExpected):
+        await verbs.delete("job", "crawl")
     assert await verbs.find("job", "crawl") is None
     with pytest.raises(NotExpected):
         await verbs.get("job", "crawl")
@@ -117,6 +120,7 @@ async def test_the_same_without_an_event_loop(harness: Harness) -> None:
         found = verbs.update("job", "crawl", start_within="5m", actor="ann")
         assert [found] == list(verbs.list()) == [verbs.get("job", "crawl")] == [verbs.find("job", "crawl")]
         assert verbs.list(breached=True) == []
-        assert verbs.delete("job", "crawl", actor="ann")
+        verbs.delete("job", "crawl", actor="ann")
+        assert verbs.list() == []
 
     await asyncio.to_thread(work)

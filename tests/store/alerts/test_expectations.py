@@ -325,6 +325,7 @@ async def test_only_what_is_given_changes(store: Store, clock: ManualClock) -> N
 
 
 async def test_dropped_its_breaches_end(store: Store, clock: ManualClock) -> None:
+    await store.save_jobs([JobDefinition(name="work")])
     await store.expectations.update("job", "work", {"success_every": "1h"}, "anna")
     clock.advance(2 * 60 * MINUTE)
     assert await look(store) == ["+success_every"]

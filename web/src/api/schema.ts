@@ -283,16 +283,28 @@ export interface Executions {
   offset: number;
 }
 
-/** `null` removes an expectation. */
-export interface ExpectationBody {
-  start_within?: string | null;
-  finish_within?: string | null;
-  success_every?: string | null;
-  max_duration?: string | null;
-  max_consecutive_failures?: number | null;
-  min_success_rate?: number | string | null;
-  over?: number | null;
-  at_least?: number | null;
+/** Replace the expectations of a job or schedule, like `update`. */
+export interface ExpectationsReplaceBody {
+  start_within?: string | null | null;
+  finish_within?: string | null | null;
+  success_every?: string | null | null;
+  max_duration?: string | null | null;
+  max_consecutive_failures?: number | null | null;
+  min_success_rate?: number | string | null | null;
+  over?: number | null | null;
+  at_least?: number | null | null;
+}
+
+/** Change the given expectations of a job or schedule; None removes one. */
+export interface ExpectationsUpdateBody {
+  start_within?: string | null | null;
+  finish_within?: string | null | null;
+  success_every?: string | null | null;
+  max_duration?: string | null | null;
+  max_consecutive_failures?: number | null | null;
+  min_success_rate?: number | string | null | null;
+  over?: number | null | null;
+  at_least?: number | null | null;
 }
 
 /** Expectations of a job or a schedule, their owner, and current breaches. They rest (`resting`) while their subject is paused or disabled. */
@@ -613,30 +625,6 @@ export interface NextRun {
   rule: string;
 }
 
-/** `to` is a URL or a `mailto:` address. Without `jobs` and `schedules`, it covers everything. */
-export interface NotificationBody {
-  name: string;
-  to: string;
-  on?: string[] | string | null;
-  jobs?: string[] | null;
-  schedules?: string[] | null;
-  secret?: string | null;
-  include_payload?: boolean | null;
-  at_most?: number | null;
-}
-
-/** Omitted options stay as they are; `null` resets an option to its default. */
-export interface NotificationChanges {
-  to?: string;
-  on?: string[] | string | null;
-  jobs?: string[] | null;
-  schedules?: string[] | null;
-  secret?: string | null;
-  include_payload?: boolean | null;
-  at_most?: number | null;
-  enabled?: boolean;
-}
-
 /** Notification without its secrets, for people. */
 export interface NotificationView {
   name: string;
@@ -651,6 +639,32 @@ export interface NotificationView {
   enabled: boolean;
   created_at: string;
   updated_at: string;
+}
+
+/** Create a notification that sends the events `on` ("failure", …) to `to`, a URL or a `mailto:` address. */
+export interface NotificationsCreateBody {
+  /** Its name */
+  name: string;
+  on?: string[] | string | null | null;
+  jobs?: string[] | null | null;
+  schedules?: string[] | null | null;
+  secret?: string | null | null;
+  include_payload?: boolean | null | null;
+  at_most?: number | null | null;
+  /** A URL or a `mailto:` address */
+  to: string;
+}
+
+/** Change the given options of a notification; None resets an option to its default. */
+export interface NotificationsUpdateBody {
+  on?: string[] | string | null | null;
+  jobs?: string[] | null | null;
+  schedules?: string[] | null | null;
+  secret?: string | null | null;
+  include_payload?: boolean | null | null;
+  at_most?: number | null | null;
+  to?: string | null;
+  enabled?: boolean | null | null;
 }
 
 /** The database's time. */
@@ -975,6 +989,7 @@ export interface ScopeBody {
 
 /** Result of a delivery, such as the status of an HTTP response. */
 export interface Sent {
+  /** Result of a delivery, such as the status of an HTTP response */
   sent: unknown;
 }
 

@@ -12,7 +12,7 @@ from rota.cli.connect import actor, ask
 from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.expectation_format import breaches_text, expectations_text
 from rota.cli.terminal.format import Cell, Columns, age_cell, text_cell
-from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.cli.terminal.output import emit, on_terminal, print_deleted, print_json, print_rows
 from rota.client.client import Client
 from rota.core.alerts.expectations import Expected
 from rota.errors import Invalid
@@ -121,11 +121,11 @@ def delete_expectations(job: str | None, schedule: str | None, database: str | N
     Their breaches end. Expectations that code declares come back when the declaration changes.
     """
     kind, name = _subject(job, schedule)
-    dropped = ask(database, lambda client: client.expectations.delete(kind, name, actor=actor()))
+    ask(database, lambda client: client.expectations.delete(kind, name, actor=actor()))
     if as_json:
-        print_json({"kind": kind, "subject": name, "dropped": dropped})
+        print_deleted(kind=kind, name=name)
     elif on_terminal():
-        emit(f"deleted the expectations of {kind} {name}" if dropped else f"{kind} {name} had no expectations")
+        emit(f"deleted the expectations of {kind} {name}")
 
 
 def _subject(job: str | None, schedule: str | None) -> tuple[str, str]:
@@ -134,7 +134,7 @@ def _subject(job: str | None, schedule: str | None) -> tuple[str, str]:
     return ("job", job) if job is not None else ("schedule", str(schedule))
 
 
-def _value(option: str, text: str) -> object:
+def _value(option: str, text: str) -> Any:
     if text == _NONE:
         return None
     if option in ("max_consecutive_failures", "over", "at_least") and text.isascii() and text.isdigit():

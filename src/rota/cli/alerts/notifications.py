@@ -14,7 +14,7 @@ from rota.cli.connect import actor, ask
 from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, instant_cell, text_cell
-from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
+from rota.cli.terminal.output import emit, on_terminal, print_deleted, print_facts, print_json, print_rows
 from rota.client.client import Client
 from rota.core.alerts.notifications import AT_MOST, ENV, ON, NotificationView
 from rota.errors import Invalid
@@ -109,7 +109,7 @@ def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
         require_consent(f"delete notification {name} (to {view.to})?", command=f"rota notification delete {name}")
     ask(database, lambda client: client.notifications.delete(name, actor=actor()))
     if as_json:
-        print_json({"name": name, "deleted": True})
+        print_deleted(name=name)
         return
     emit(f"deleted {name}" if on_terminal() else name)
     if view.owner == "code":
@@ -126,7 +126,7 @@ def send_test(name: str, database: str | None, as_json: bool) -> None:
     """
     answer = ask(database, lambda client: client.notifications.test(name))
     if as_json:
-        print_json({"name": name, "sent": True, "answer": answer})
+        print_json({"sent": answer})
     else:
         emit(f"sent {name}" if on_terminal() else name)
 

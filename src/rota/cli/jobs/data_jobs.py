@@ -13,7 +13,7 @@ from rota.cli.connect import actor, ask
 from rota.cli.options import examples, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Columns, text_cell
-from rota.cli.terminal.output import emit, print_json, print_rows
+from rota.cli.terminal.output import emit, print_deleted, print_json, print_rows
 from rota.core.jobs.job import DataKind, JobDefinition, JobKind
 from rota.errors import Invalid
 from rota.registry.data_jobs import DATA_KINDS
@@ -125,7 +125,7 @@ def delete(name: str, force: bool, yes: bool, database: str | None, as_json: boo
         require_consent(f"delete {name}, disable its schedules and cancel its runs?", command=f"rota job delete {name}")
     ask(database, lambda client: client.data_jobs.delete(name, force=force, actor=actor()))
     if as_json:
-        print_json({"job": name, "dropped": True})
+        print_deleted(name=name)
     else:
         emit(name)
 

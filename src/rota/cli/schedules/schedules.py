@@ -21,7 +21,7 @@ from rota.cli.schedules.schedule_format import (
 )
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.expectation_format import expected_facts
-from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
+from rota.cli.terminal.output import emit, on_terminal, print_deleted, print_facts, print_json, print_rows
 from rota.cli.terminal.run_format import RUN_COLUMNS, run_row
 from rota.cli.terminal.wait import exit_code_of, finish, wait_for_run
 from rota.client.client import Client
@@ -126,7 +126,7 @@ def delete_schedule(name: str, yes: bool, database: str | None, as_json: bool) -
         require_consent(f"delete schedule {name} ({rule})?", command=f"rota schedule delete {name}")
     ask(database, lambda client: client.schedules.delete(name, actor=actor()))
     if as_json:
-        print_json({"name": name, "deleted": True})
+        print_deleted(name=name)
     else:
         emit(f"deleted {name}" if on_terminal() else name)
         if schedule.owner == "code":

@@ -86,7 +86,6 @@ class TokensClient:
         answer=_ISSUED,
         takes={"name": "ci", "role": "enqueue", "expires": "30d"},
         gives={**TOKEN, "secret": "rota_5be1c0ffee00_…"},
-        operation="create_token",
     )
     async def create(
         self,
@@ -128,7 +127,7 @@ class TokensClient:
         """List all tokens, oldest first, including revoked and expired ones."""
         return await self._store.tokens.list()
 
-    @verb("POST", "/tokens/{id}/revoke", Role.ADMIN, gives=TOKEN, operation="revoke_token")
+    @verb("POST", "/tokens/{id}/revoke", Role.ADMIN, gives=TOKEN)
     async def revoke(self, id_or_name: str, *, actor: str | None = None) -> Token:
         """Revoke a token by id or name. Servers cache tokens, so it takes effect within seconds."""
         return await self._store.tokens.revoke(id_or_name, checked_actor(actor))

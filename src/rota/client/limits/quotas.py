@@ -40,7 +40,7 @@ class QuotasClient:
         fixed=_OF_KIND,
         repeatable=True,
         takes={"max_concurrency": 5},
-        operation="update_quotas_of_kind",
+        operation="update_quota_of_kind",
     )
     async def update(
         self,
@@ -63,7 +63,7 @@ class QuotasClient:
         return self._existing(quota, kind, id)
 
     @verb("GET", "/quotas/{kind}/{id}", Role.VIEWER, gives=QUOTA)
-    @verb("GET", "/quotas/{kind}", Role.VIEWER, fixed=_OF_KIND, operation="get_quotas_of_kind")
+    @verb("GET", "/quotas/{kind}", Role.VIEWER, fixed=_OF_KIND, operation="get_quota_of_kind")
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:
         """Return the quota of a scope, or of each scope of a kind."""
         return self._existing(await self._store.quotas.get(*checked_place(kind, id)), kind, id)
@@ -75,7 +75,7 @@ class QuotasClient:
         return quota
 
     @verb("DELETE", "/quotas/{kind}/{id}", Role.ADMIN)
-    @verb("DELETE", "/quotas/{kind}", Role.ADMIN, fixed=_OF_KIND, operation="delete_quotas_of_kind")
+    @verb("DELETE", "/quotas/{kind}", Role.ADMIN, fixed=_OF_KIND, operation="delete_quota_of_kind")
     async def delete(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
         """Delete a quota. A scope whose own quota is deleted falls under that of its kind, if there is one."""
         if not await self._store.quotas.delete(*checked_place(kind, id), checked_actor(actor)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
@@ -32,8 +32,6 @@ from rota.values.json import Limits
 from rota.values.scope import Scope
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from rota.core.schedules.schedule import ScheduleOptions
     from rota.store import Store
 

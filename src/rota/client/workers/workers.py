@@ -31,7 +31,7 @@ class WorkersClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    @verb("GET", "/workers/{id}", Role.VIEWER, gives=WORKER, operation="get_worker")
+    @verb("GET", "/workers/{id}", Role.VIEWER, gives=WORKER)
     async def get(self, id_or_name: str) -> Worker:
         """Return a worker; of several, the one with the latest heartbeat."""
         return max(await self._store.workers.list(id_or_name), key=lambda worker: worker.seen_at)
@@ -42,22 +42,22 @@ class WorkersClient:
         ids = matching(id_or_name, [(worker.id, worker.name) for worker in workers])
         return [worker for worker in workers if worker.id in ids]
 
-    @verb("POST", "/workers/{id}/drain", Role.OPERATOR, gives=WORKER, operation="drain_worker")
+    @verb("POST", "/workers/{id}/drain", Role.OPERATOR, gives=WORKER)
     async def drain(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
         """Drain workers: they claim nothing more, finish their runs, and stay up for further requests."""
         return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.DRAINING)
 
-    @verb("POST", "/workers/{id}/resume", Role.OPERATOR, gives=WORKER, operation="resume_worker")
+    @verb("POST", "/workers/{id}/resume", Role.OPERATOR, gives=WORKER)
     async def resume(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
         """Resume drained workers. A stop cannot be undone."""
         return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.WORKING)
 
-    @verb("POST", "/workers/{id}/stop", Role.OPERATOR, gives=WORKER, operation="stop_worker")
+    @verb("POST", "/workers/{id}/stop", Role.OPERATOR, gives=WORKER)
     async def stop(self, id_or_name: str, *, actor: str | None = None) -> Sequence[Worker]:
         """Stop workers as SIGTERM does: their runs get the grace period; a `rota worker` then exits with code 0."""
         return await self._store.workers.ask(id_or_name, checked_actor(actor), state=WorkerState.STOPPING)
 
-    @verb("PATCH", "/workers/{id}", Role.OPERATOR, takes={"slots": 50}, gives=WORKER, operation="update_worker")
+    @verb("PATCH", "/workers/{id}", Role.OPERATOR, takes={"slots": 50}, gives=WORKER)
     async def update(
         self,
         id_or_name: str,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
+from msgspec import Meta
 
 from rota.errors import Invalid, UnknownOption, did_you_mean
-from rota.values.durations import format_duration, in_micros, parse_duration, span
+from rota.values.durations import Duration, format_duration, in_micros, parse_duration, span
 
 KINDS = ("job", "schedule")
 DECLARED = "code"
@@ -46,6 +47,21 @@ class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 OPTIONS = Expectations.__struct_fields__
 EXPECTED = (*_DURATIONS, *_NUMBERS)
 """Options that can be breached."""
+
+
+class ExpectationOptions(TypedDict, total=False):
+    """Expectations as callers give them; None removes one."""
+
+    start_within: Annotated[Duration | None, Meta(description="A run starts at most this long after it is due")]
+    finish_within: Annotated[Duration | None, Meta(description="A run ends at most this long after it is due")]
+    success_every: Annotated[Duration | None, Meta(description="A run succeeds at least this often")]
+    max_duration: Annotated[Duration | None, Meta(description="An attempt takes at most this long")]
+    max_consecutive_failures: Annotated[int | None, Meta(description="At most this many runs fail in a row")]
+    min_success_rate: Annotated[
+        float | str | None, Meta(description='At least this share of the last runs succeeds: `0.95` or `"95%"`')
+    ]
+    over: Annotated[int | None, Meta(description="Number of last runs for the rate, by default 20")]
+    at_least: Annotated[int | None, Meta(description="Ended runs before the rate counts, by default 5")]
 
 
 class Since(msgspec.Struct, frozen=True):

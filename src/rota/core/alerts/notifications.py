@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any, TypedDict
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
+from msgspec import Meta
 
 from rota.core.alerts.signals import EMAIL_JOB, WEBHOOK_JOB, WORDS, Signal
 from rota.core.alerts.webhook_signature import checked_secret
@@ -28,7 +29,7 @@ AT_MOST = 60
 _LONGEST = 2_000
 _ADDRESS = re.compile(r"[^@\s<>,;:\"()]+@[^@\s<>,;:\"()]+")
 _ENV_NAME = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
-_MOST_NAMED = 1_000
+MOST_NAMED = 1_000
 _MOST_AN_HOUR = 1_000_000
 # 30s, doubling up to 4h: the last of 15 attempts is a day after the first.
 _RETRY = RetryPolicy(15, Exponential(base=timedelta(seconds=30), cap=timedelta(hours=4)))
@@ -84,6 +85,33 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 OPTIONS = Notification.__struct_fields__
 
 
+Names = Annotated[Sequence[str], Meta(max_length=MOST_NAMED)]
+
+
+class NotificationOptions(TypedDict, total=False):
+    """Options of a notification as callers give them; None is the default."""
+
+    on: Annotated[Names | str | None, Meta(description=f"Signals to send, of {', '.join(ON)}; by default failure")]
+    jobs: Annotated[Names | None, Meta(description="Only of these jobs; without jobs and schedules, of everything")]
+    schedules: Annotated[Names | None, Meta(description="Only of these schedules")]
+    secret: Annotated[str | None, Meta(description="Signs webhooks; `env:NAME` is looked up by the sending worker")]
+    include_payload: Annotated[bool | None, Meta(description="Whether to send payloads, too")]
+    at_most: Annotated[int | None, Meta(description=f"Deliveries per hour and job, by default {AT_MOST}")]
+
+
+class NewNotification(NotificationOptions):
+    """Options of a new notification."""
+
+    to: Annotated[str, Meta(description="A URL or a `mailto:` address")]
+
+
+class NotificationChanges(NotificationOptions, total=False):
+    """Options of a notification that can be changed."""
+
+    to: Annotated[str, Meta(description="A URL or a `mailto:` address")]
+    enabled: Annotated[bool | None, Meta(description="Whether it is sent")]
+
+
 class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
     """Notification without its secrets, for people."""
 
@@ -102,10 +130,11 @@ class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def notification_of(options: Mapping[str, Any]) -> Notification:
-    """Parse and validate a notification."""
+    """Parse and validate a notification; None is an option's default."""
     for option in options:
         if option not in OPTIONS:
             raise UnknownOption(str(option), OPTIONS, where="a notification")
+    options = {option: value for option, value in options.items() if value is not None}
     secret, at_most = options.get("secret"), options.get("at_most", AT_MOST)
     if not isinstance(at_most, int) or isinstance(at_most, bool) or not 1 <= at_most <= _MOST_AN_HOUR:
         raise Invalid(f"at_most must be a whole number from 1 up to {_MOST_AN_HOUR}, not {at_most!r:.40}")
@@ -131,6 +160,11 @@ def checked_notification(name: str, options: Mapping[str, Any]) -> Notification:
         raise error.within(f"notification {name!r}") from None
 
 
+def changed_notification(name: str, old: Notification, changes: Mapping[str, Any]) -> Notification:
+    """Apply `changes`; None resets an option, and what is not given stays."""
+    return checked_notification(name, {**msgspec.structs.asdict(old), **changes})
+
+
 def _on(value: object) -> tuple[str, ...]:
     words = _listed(value, "on")
     if not words:
@@ -143,8 +177,8 @@ def _on(value: object) -> tuple[str, ...]:
 
 def _names(value: object, what: str) -> tuple[str, ...]:
     names = _listed(value, what)
-    if len(names) > _MOST_NAMED:
-        raise Invalid(f"{what} are at most {_MOST_NAMED}, not {len(names)}", hint="leave it out for all")
+    if len(names) > MOST_NAMED:
+        raise Invalid(f"{what} are at most {MOST_NAMED}, not {len(names)}", hint="leave it out for all")
     return tuple(dict.fromkeys(checked_name(name, f"each of {what}") for name in names))
 
 

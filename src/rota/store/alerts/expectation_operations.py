@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from rota.core.alerts.expectations import Breach, Breached, Expected, breaches, changed, written
-from rota.errors import UnknownSchedule
+from rota.errors import UnknownJob, UnknownSchedule
 from rota.store.alerts import expectation_facts, expectations
 from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.alerts.expectation_facts import ExpectationRow
@@ -34,29 +34,37 @@ class ExpectationStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def update(self, kind: str, name: str, changes: Mapping[str, Any], owner: str) -> None:
-        """Change the given fields of an expectation. From now on all of it belongs to `owner`."""
+    async def update(
+        self, kind: str, name: str, changes: Mapping[str, Any], owner: str, declared: Collection[str] = ()
+    ) -> Expected:
+        """Change the given fields of an expectation, and return it. From now on all of it belongs to `owner`.
 
-        async def body(tx: Tx) -> None:
-            subject = await _subject(tx, kind, name)
+        `declared` are jobs that count as known although no worker may have stored them yet.
+        """
+
+        async def body(tx: Tx) -> Expected:
+            definition = await read.job(tx, name) if kind == "job" else None
+            subject = await _subject(tx, kind, name, known=definition is not None or name in declared)
             stored = await expectations.lock(tx, kind, name)
             expect = changed(stored.expect if stored else None, changes)
-            definition = await read.job(tx, name) if kind == "job" else None
-            rests = int(definition is not None and not definition.enabled)
             text = expectations.encoded(expect)
-            if stored and (stored.text, stored.owner) == (text, owner):
-                return  # an earlier try, whose answer got lost, has committed
-            facts = {"kind": kind, "subject": name, "definition": text, "owner": owner}
-            await tx.fetch("save_expectation", **facts, rests=rests)
-            await audit.note(tx, kind, name, "expected", owner, {**subject.told, "expect": written(expect)})
+            # Otherwise an earlier try, whose answer got lost, has committed.
+            if stored is None or (stored.text, stored.owner) != (text, owner):
+                rests = int(definition is not None and not definition.enabled)
+                facts = {"kind": kind, "subject": name, "definition": text, "owner": owner}
+                await tx.fetch("save_expectation", **facts, rests=rests)
+                await audit.note(tx, kind, name, "expected", owner, {**subject.told, "expect": written(expect)})
+            (expected,) = await _read(tx, kind, name)
+            return expected
 
-        await self._database.transact(body)
+        return await self._database.transact(body)
 
-    async def delete(self, kind: str, name: str, actor: str | None) -> bool:
+    async def delete(self, kind: str, name: str, actor: str | None, declared: Collection[str] = ()) -> bool:
         """Delete an expectation and end its breaches. Return whether there was one."""
 
         async def body(tx: Tx) -> bool:
-            subject = await _subject(tx, kind, name)
+            known = kind != "job" or name in declared or await read.job(tx, name) is not None
+            subject = await _subject(tx, kind, name, known=known)
             dropped = await expectations.delete(tx, subject, actor=actor)
             if dropped:
                 await audit.note(tx, kind, name, "expected", actor, {**subject.told, "expect": {}})
@@ -69,11 +77,7 @@ class ExpectationStore:
     async def list(self, kind: str | None = None, name: str | None = None) -> list[Expected]:
         async def body(tx: Tx) -> list[Expected]:
             await snapshot(tx)
-            rows = await expectations.read_all(tx)
-            rows = [row for row in rows if kind in (None, row.kind) and name in (None, row.name)]
-            awake = await expectation_facts.awake(tx, rows)
-            breaches = await tx.fetch("all_breaches") if rows else ()
-            return [_expected(row, breaches, resting=row.key not in awake) for row in rows]
+            return await _read(tx, kind, name)
 
         return await self._database.read(body)
 
@@ -143,8 +147,19 @@ def _breached(watched: ExpectationRow, now: int) -> set[str]:
     return {breach.what for breach in breaches(watched.expect, watched.facts, now)}
 
 
-async def _subject(tx: Tx, kind: str, name: str) -> Subject:
+async def _read(tx: Tx, kind: str | None, name: str | None) -> list[Expected]:
+    rows = await expectations.read_all(tx)
+    rows = [row for row in rows if kind in (None, row.kind) and name in (None, row.name)]
+    awake = await expectation_facts.awake(tx, rows)
+    breaches = await tx.fetch("all_breaches") if rows else ()
+    return [_expected(row, breaches, resting=row.key not in awake) for row in rows]
+
+
+async def _subject(tx: Tx, kind: str, name: str, *, known: bool) -> Subject:
+    """Return the job, if it is known, or the schedule."""
     if kind == "job":
+        if not known:
+            raise UnknownJob(name, [job.name for job in await read.jobs(tx)])
         return Subject(kind, name, name)
     for id, _, job, *_ in await tx.fetch("get_schedule", name=name):
         return Subject(kind, name, job, str(id))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from rota.core.alerts.notifications import (
     NotificationView,
     Window,
     admit,
+    changed_notification,
     event_of,
     shown_secret,
     shown_to,
@@ -129,6 +131,45 @@ async def _listen(tx: Tx, name: str, definition: Notification) -> None:
         await tx.fetch("heed_schedules", [(name, schedule) for schedule in definition.schedules])
 
 
+async def _save(tx: Tx, name: str, stored: Stored, actor: str | None, *, new: bool) -> None:
+    definition, owner, enabled = stored
+    text = msgspec.json.encode(definition, order="deterministic").decode()
+    facts = {"name": name, "definition": text, "owner": owner, "enabled": int(enabled)}
+    await _save_jobs(tx)
+    for old_text, old_owner, active in await tx.fetch("lock_notification", name=name):
+        if (old_text, active) == (text, int(enabled)):  # a repetition: it changes, and notes, nothing
+            return
+        if new:
+            raise Conflict(f"notification {name!r} already exists", hint="change it, or choose another name")
+        if owner == "code" != old_owner:
+            log.error("notification %r belongs to %s; the one in code is not applied", name, old_owner)
+            return
+        await tx.fetch("change_notification", **facts)
+        await _note(tx, name, "changed", definition, actor)
+        return
+    if not new and owner != "code":
+        raise UnknownNotification(name, await _all(tx))
+    if await tx.fetch("insert_notification", **facts):
+        await _note(tx, name, "added", definition, actor)
+
+
+async def _save_jobs(tx: Tx) -> None:
+    """Save the jobs whose runs deliver notifications."""
+    for job in JOBS:
+        text = msgspec.json.encode(job, order="deterministic").decode()
+        await tx.fetch("save_job", name=job.name, version=job.version, definition=text, kind=job.kind)
+
+
+async def _note(tx: Tx, name: str, event: str, definition: Notification, actor: str | None) -> None:
+    await _listen(tx, name, definition)
+    await audit.note(tx, "notification", name, event, actor, {"target": shown_to(definition.to)})
+
+
+async def _shown(tx: Tx, name: str) -> NotificationView:
+    (row,) = await tx.fetch("get_notification", name=name)
+    return _view(row)
+
+
 class NotificationStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -141,49 +182,47 @@ class NotificationStore:
         With `new`, an existing one of this name is a Conflict, unless it is the same. Code (owner "code") does not
         change what a person made.
         """
-        text = msgspec.json.encode(definition, order="deterministic").decode()
+        stored = Stored(definition, owner, enabled)
+        await self._database.transact(lambda tx: _save(tx, name, stored, actor, new=new))
+
+    async def create(self, name: str, definition: Notification, owner: str, actor: str | None) -> NotificationView:
+        """Create a notification, and return it."""
+
+        async def body(tx: Tx) -> NotificationView:
+            await _save(tx, name, Stored(definition, owner, enabled=True), actor, new=True)
+            return await _shown(tx, name)
+
+        return await self._database.transact(body)
+
+    async def update(
+        self, name: str, changes: Mapping[str, Any], enabled: bool | None, actor: str | None
+    ) -> NotificationView:
+        """Change the given options, and return the notification. From now on it belongs to "api"."""
+
+        async def body(tx: Tx) -> NotificationView:
+            await _save_jobs(tx)  # before the lock: the order is jobs, then notifications
+            for text, _, active in await tx.fetch("lock_notification", name=name):
+                old = msgspec.json.decode(text, type=Notification)
+                definition = changed_notification(name, old, changes)
+                stored = Stored(definition, "api", bool(active) if enabled is None else enabled)
+                await _save(tx, name, stored, actor, new=False)
+                return await _shown(tx, name)
+            raise UnknownNotification(name, await _all(tx))
+
+        return await self._database.transact(body)
+
+    async def delete(self, name: str, actor: str | None) -> None:
+        """Delete a notification."""
 
         async def body(tx: Tx) -> None:
-            facts = {"name": name, "definition": text, "owner": owner, "enabled": int(enabled)}
-            for job in JOBS:
-                job_text = msgspec.json.encode(job, order="deterministic").decode()
-                await tx.fetch("save_job", name=job.name, version=job.version, definition=job_text, kind=job.kind)
-            for old_text, old_owner, active in await tx.fetch("lock_notification", name=name):
-                if (old_text, active) == (text, int(enabled)):  # a repetition: it changes, and notes, nothing
-                    return
-                if new:
-                    raise Conflict(f"notification {name!r} already exists", hint="change it, or choose another name")
-                if owner == "code" != old_owner:
-                    log.error("notification %r belongs to %s; the one in code is not applied", name, old_owner)
-                    return
-                await tx.fetch("change_notification", **facts)
-                await self._note(tx, name, "changed", definition, actor)
-                return
-            if not new and owner != "code":
+            if not await tx.fetch("lock_notification", name=name):
                 raise UnknownNotification(name, await _all(tx))
-            if await tx.fetch("insert_notification", **facts):
-                await self._note(tx, name, "added", definition, actor)
-
-        await self._database.transact(body)
-
-    async def _note(self, tx: Tx, name: str, event: str, definition: Notification, actor: str | None) -> None:
-        await _listen(tx, name, definition)
-        await audit.note(tx, "notification", name, event, actor, {"target": shown_to(definition.to)})
-
-    async def delete(self, name: str, actor: str | None) -> bool:
-        """Delete a notification. Return whether it existed."""
-
-        async def body(tx: Tx) -> bool:
-            rows = await tx.fetch("lock_notification", name=name)
-            if not rows:
-                return False
             await tx.fetch("drop_notification", name=name)
             await tx.fetch("drop_listeners", what=LISTENER, subject=name, but=_NOBODY)
             await tx.fetch("forget_told", name=name)
             await audit.note(tx, "notification", name, "dropped", actor, {})
-            return True
 
-        return await self._database.transact(body)
+        await self._database.transact(body)
 
     async def get(self, name: str) -> Stored:
         """Return a notification with its secret, which only the sender needs."""
@@ -200,7 +239,11 @@ class NotificationStore:
         async def body(tx: Tx) -> Sequence[Row]:
             return await tx.fetch("notifications")
 
-        return [view for row in await self._database.read(body) if (view := _view(row)) is not None]
+        views = []
+        for row in await self._database.read(body):
+            with suppress(msgspec.DecodeError):
+                views.append(_view(row))
+        return views
 
     async def any(self) -> bool:
         async def body(tx: Tx) -> bool:
@@ -209,12 +252,9 @@ class NotificationStore:
         return await self._database.glance(body)
 
 
-def _view(row: Row) -> NotificationView | None:
+def _view(row: Row) -> NotificationView:
     name, text, owner, enabled, created_at, updated_at = row
-    try:
-        definition = msgspec.json.decode(text, type=Notification)
-    except msgspec.DecodeError:
-        return None
+    definition = msgspec.json.decode(text, type=Notification)
     facts: Mapping[str, object] = {
         **{field: getattr(definition, field) for field in definition.__struct_fields__},
         "to": shown_to(definition.to),
