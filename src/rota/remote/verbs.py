@@ -145,7 +145,7 @@ def _body(declared: Declared, arguments: Mapping[str, Any], fields: Mapping[str,
 
 
 def _written(parameter: Parameter, value: Any) -> Any:
-    return encode(value, parameter.annotation, parameter.name)
+    return encode(value, parameter.annotation, parameter.wire_name)
 
 
 def _segment(segment: str, path: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from rota.core.calendar.notation import written_instant
 from rota.core.runs.options import scope_of
 from rota.errors import BadPayload, Invalid
 from rota.values.durations import format_duration, parse_duration, worded
+from rota.values.instants import zoned
 from rota.values.scope import Scope
 
 T = TypeVar("T")
@@ -138,9 +139,7 @@ def _is_duration(kinds: tuple[Any, ...]) -> bool:
 def _plain(value: Any, name: str) -> Any:
     match value:
         case datetime():
-            if value.tzinfo is None:
-                raise Invalid(f"{name} must be a datetime with a zone, not {value!r}", hint="datetime.now(UTC)")
-            return written_instant(value)
+            return written_instant(zoned(value, name))
         case timedelta():
             return format_duration(value)
         case Mapping():
@@ -163,15 +162,17 @@ def decode(value: Any, annotation: Any, name: str) -> Any:
         return scope_in(value, name)
     if isinstance(value, str) and datetime in kinds and timedelta in kinds:
         return _instant_or_duration(value, name)
+    if isinstance(value, str) and timedelta in kinds:
+        parse_duration(value, name)  # to name the parameter in the error
     return value
 
 
 def scope_in(text: str, name: str = "scope") -> Scope:
     """Parse `kind/id`."""
     kind, slash, id = text.partition("/")
-    if not (kind and slash and id):
+    if not slash:
         raise Invalid(f"{name} cannot be {text!r:.80}", hint="write kind/id, for example account/42")
-    return Scope(kind, id)
+    return scope_of((kind, id))
 
 
 def _instant_or_duration(text: str, name: str) -> datetime | str:

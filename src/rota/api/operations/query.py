@@ -6,13 +6,13 @@ import re
 import types
 from collections.abc import Mapping
 from datetime import datetime
+from enum import Enum
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
 
-from rota.core.states import RunState
 from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import LONGEST_NAME, checked_name
 
@@ -78,7 +78,7 @@ def query_of(request: Request, shape: type[Q]) -> Q:
         parameters[name] = values if kinds[name] else values[0]
     for name in _instants(shape) & parameters.keys():
         if _NUMBER.fullmatch(parameters[name]):  # msgspec would read it as seconds since 1970
-            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", parameters)
+            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", parameters, shape)
     return _converted(parameters, shape)
 
 
@@ -86,7 +86,7 @@ def _converted(parameters: dict[str, Any], shape: type[Q]) -> Q:
     try:
         return msgspec.convert(parameters, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error), parameters) from None
+        raise _refusal(str(error), parameters, shape) from None
 
 
 def _value_within(request: Request, name: str) -> str:
@@ -146,12 +146,31 @@ def _instants(shape: type[msgspec.Struct]) -> frozenset[str]:
     )
 
 
+@cache
+def _words(shape: type[msgspec.Struct]) -> dict[str, list[str]]:
+    """Return the words that a parameter may be, or a list of which it may be, for those that are an enumeration."""
+    words: dict[str, list[str]] = {}
+    for field in msgspec.structs.fields(shape):
+        for kind in _leaves(field.type):
+            if isinstance(kind, type) and issubclass(kind, Enum):
+                words[field.encode_name] = [member.value for member in kind]
+    return words
+
+
+def _leaves(hint: Any) -> list[Any]:
+    return [leaf for part in get_args(hint) for leaf in _leaves(part)] if get_args(hint) else [hint]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _is_list(hint: Any) -> bool:
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     return any(get_origin(part) in (list, tuple) for part in parts)
 
 
-def _refusal(message: str, parameters: dict[str, Any]) -> Invalid:
+def _refusal(message: str, parameters: dict[str, Any], shape: type[msgspec.Struct]) -> Invalid:
     """Build the error from msgspec's message, which names the place after a `$`."""
     problem, _, place = message.rpartition(" - at `$.")
     name = place.rstrip("`").partition("[")[0]
@@ -159,10 +178,9 @@ def _refusal(message: str, parameters: dict[str, Any]) -> Invalid:
         return Invalid(message)
     value = parameters.get(name)
     hint = problem
-    if name == "state":
-        wrong = [text for text in value or [] if text not in list(RunState)]
-        value = wrong[0] if wrong else value
-        hint = did_you_mean(str(value), [state.value for state in RunState]) or problem
+    if words := _words(shape).get(name):
+        value = next((text for text in _listed(value) if text not in words), value)
+        hint = did_you_mean(str(value), words) or problem
     elif "RFC3339" in problem or "timezone" in problem:
         hint = "write a time with a zone: 2026-01-31T08:00:00Z"
     return Invalid(f"{name} cannot be {value!r:.80}", hint=hint)

@@ -108,7 +108,7 @@ class TokensClient:
 
         The token expires after `expires` (None: never). With a `scope`, it only gives access to runs of that scope.
         """
-        life = None if expires is None else parse_duration(expires)
+        life = None if expires is None else parse_duration(expires, "expires")
         if life is not None and life <= timedelta(0):
             raise Invalid("expires must be positive", hint="expires=None creates a token that never expires")
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)

@@ -11,7 +11,7 @@ from rota.core.monitoring.counters import HOUR, MINUTE, SPANS, Counted, merged
 from rota.core.monitoring.statistics import percentile
 from rota.errors import Invalid
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
-from rota.values.instants import instant, micros_at
+from rota.values.instants import instant, micros_at, zoned
 
 MOST_BUCKETS = 1_000
 _USUAL = 96
@@ -66,8 +66,8 @@ class Stretch(msgspec.Struct, frozen=True):
 
 def stretch_of(from_at: datetime | None, to_at: datetime | None, step: Duration | None, now: int) -> Stretch:
     """Validate the range; by default the last day in steps of 15 minutes. The future is left out."""
-    to = now if to_at is None else min(max(_micros(to_at, "to"), 0), now)
-    since = to - _DAY if from_at is None else min(max(_micros(from_at, "from"), 0), now)
+    to = now if to_at is None else min(max(micros_at(zoned(to_at, "to")), 0), now)
+    since = to - _DAY if from_at is None else min(max(micros_at(zoned(from_at, "from")), 0), now)
     if since > to:
         raise Invalid("from is after to")
     if step is None:
@@ -82,18 +82,12 @@ def stretch_of(from_at: datetime | None, to_at: datetime | None, step: Duration 
     return Stretch(first, to, length)
 
 
-def _micros(at: datetime, what: str) -> int:
-    if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
-    return micros_at(at)
-
-
 def _usual(length: int) -> int:
     return next((nice for nice in _NICE if nice * _USUAL >= length), _NICE[-1])
 
 
 def _checked(step: Duration, *, old: bool) -> int:
-    length = in_micros(parse_duration(step))
+    length = in_micros(parse_duration(step, "step"))
     if length < MINUTE or length % MINUTE:
         raise Invalid(f"step must be whole minutes, not {step}")
     if old and length % HOUR:

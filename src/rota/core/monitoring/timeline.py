@@ -12,7 +12,7 @@ import msgspec
 from rota.core.monitoring.counters import HOUR
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger, Invalid, did_you_mean
-from rota.values.instants import instant, maybe_instant, micros_at
+from rota.values.instants import instant, maybe_instant, micros_at, zoned
 
 MOST_ATTEMPTS = 5_000
 MOST_FIRES = 100
@@ -156,9 +156,7 @@ def asked_of(from_at: datetime | None, to_at: datetime | None, by: str, limit: i
 
 
 def _micros(at: datetime, what: str, now: int) -> int:
-    if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
-    return min(max(micros_at(at), 0), now + _FURTHEST)
+    return min(max(micros_at(zoned(at, what)), 0), now + _FURTHEST)
 
 
 def timeline_of(query: Asked, bars: Iterable[Bar], upcoming: Iterable[Upcoming], *, more: bool) -> Timeline:

@@ -165,7 +165,7 @@ def checked_settings(
 def _at_least(least: timedelta, what: str, value: Duration | None) -> timedelta | None:
     if value is None:
         return None
-    span = parse_duration(value)
+    span = parse_duration(value, what)
     if span < least:
         raise Invalid(f"{what} must be at least {format_duration(least)}, not {format_duration(span)}")
     return span
