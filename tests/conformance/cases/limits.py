@@ -1,0 +1,96 @@
+"""Cases of quotas."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.conformance.case import Case, Reading, Refusal, refusals
+from tests.conformance.world import World
+
+_LIST: Reading = ("quotas.list", {})
+
+
+async def two_quotas(world: World) -> None:
+    """Set a quota of a kind, and one of a scope."""
+    await world.client.quotas.update("tenant", max_concurrency=5, actor="ann")
+    await world.client.quotas.update("tenant", "a/42", max_queued=7, rate="10/1m", actor="ann")
+
+
+async def many_quotas(world: World) -> None:
+    """Set more quotas than a page holds."""
+    for number in range(5):
+        await world.client.quotas.update("tenant", f"{number}", max_queued=number, actor="ann")
+
+
+_UPDATES = [
+    Case(
+        "quotas.update",
+        "of a kind",
+        ("tenant",),
+        {"max_concurrency": 5, "max_queued": 0},
+        contains={"kind": "tenant", "id": None, "max_concurrency": 5, "max_queued": 0, "owner": "<actor>"},
+        reads=_LIST,
+    ),
+    Case(
+        "quotas.update",
+        "of a scope, with a rate as text",
+        ("tenant", "a/42"),
+        {"rate": "20/1h"},
+        contains={"id": "a/42", "rate": "20/1h"},
+        reads=_LIST,
+    ),
+    Case(
+        "quotas.update",
+        "with a rate as a pair",
+        named={"kind": "tenant", "id": "42", "rate": (20, timedelta(minutes=90))},
+        contains={"rate": "20/1h30m"},
+    ),
+    Case(
+        "quotas.update",
+        "replaces all of it",
+        ("tenant", "a/42"),
+        {"max_concurrency": 1},
+        given=(two_quotas,),
+        contains={"max_concurrency": 1, "max_queued": None, "rate": None},
+        reads=_LIST,
+    ),
+]
+_REFUSED_UPDATES = refusals(
+    "quotas.update",
+    ("without a number", ("a",), {}, Refusal("invalid", "limits nothing", "max_concurrency, max_queued or rate")),
+    ("a negative number", ("a",), {"max_queued": -1}, Refusal("invalid", "max_queued", shape=True)),
+    ("a text for a number", ("a",), {"max_concurrency": "many"}, Refusal("invalid", "max_concurrency", shape=True)),
+    ("zero at a time", ("a",), {"max_concurrency": 0}, Refusal("invalid", "max_concurrency must be")),
+    ("a rate that is none", ("a",), {"rate": "often"}, Refusal("invalid", "rate", '"100/1m", or a pair')),
+    ("a rate of no time", ("a",), {"rate": "5/0s"}, Refusal("invalid", "rate", None)),
+    ("a rate with a wrong duration", ("a",), {"rate": "5/soon"}, Refusal("bad-duration", "soon", "90s")),
+    ("of an impossible kind", ("\t",), {"max_queued": 1}, Refusal("invalid", "kind")),
+    reads=_LIST,
+)
+CASES = [
+    *_UPDATES,
+    *_REFUSED_UPDATES,
+    Case("quotas.get", "of a kind", ("tenant",), given=(two_quotas,), contains={"max_concurrency": 5}),
+    Case("quotas.get", "of a scope", ("tenant", "a/42"), given=(two_quotas,), contains={"max_queued": 7}),
+    Case(
+        "quotas.get",
+        "of a scope that has none of its own",
+        ("tenant", "43"),
+        given=(two_quotas,),
+        refused=Refusal("unknown-quota", "tenant/43", "rota quota ls"),
+    ),
+    Case("quotas.delete", "of a kind", ("tenant",), given=(two_quotas,), contains=None, reads=_LIST),
+    Case("quotas.delete", "of a scope", ("tenant", "a/42"), given=(two_quotas,), contains=None, reads=_LIST),
+    Case(
+        "quotas.delete",
+        "of nobody",
+        ("tenant", "43"),
+        given=(two_quotas,),
+        refused=Refusal("unknown-quota", "tenant/43", "rota quota ls"),
+        reads=_LIST,
+    ),
+    Case("quotas.list", "none", contains=[]),
+    Case("quotas.list", "of a kind first", given=(two_quotas,), contains=[{"id": None}, {"id": "a/42"}]),
+    Case("quotas.list", "over pages", given=(many_quotas,), contains=[{"max_queued": number} for number in range(5)]),
+    Case("quotas.list", "a page", named={}, given=(many_quotas,), contains=[{}, {}, {}, {}, {}]),
+]

@@ -1,0 +1,277 @@
+"""Doors: the ways to reach a verb. Each takes the same call and gives an `Outcome`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+from click.testing import CliRunner
+from starlette.types import ASGIApp
+
+from rota.cli import root
+from rota.errors import RotaError
+from rota.remote import RemoteClient
+from rota.server import asgi
+from rota.values.durations import format_duration
+from rota.values.scope import Scope
+from rota.verbs.parameters import Parameter, Place, request_of
+from rota.verbs.verb import Declared
+from rota.verbs.wire import wired_in
+from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, route_for, routes_of
+from tests.conformance.commands import argv_of
+from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of
+from tests.conformance.world import World
+
+ACTOR = "somebody"
+_HOST = "http://127.0.0.1:7682"
+_PAGE = 2
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A verb with its arguments. `scope` limits the caller; `token` is the caller's, if there is a scope."""
+
+    verb: str
+    args: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = {}
+    scope: tuple[str, str] | None = None
+    token: str | None = None
+
+    def with_actor(self) -> dict[str, Any]:
+        """Return the named arguments and the caller, if the verb wants to know."""
+        parameters = request_of(routes_of(self.verb)[0]).parameters
+        return {**self.named, "actor": ACTOR} if "actor" in parameters else dict(self.named)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments by name."""
+        return arguments_of(self.verb, self.args, self.named)
+
+
+def _method(client: Any, verb: str) -> Any:
+    part, _, name = verb.rpartition(".")
+    return getattr(getattr(client, part) if part else client, name)
+
+
+async def _outcome(call: Call, method: Callable[..., Awaitable[Any]], named: Mapping[str, Any]) -> Outcome:
+    try:
+        return Outcome(plain_answer(routes_of(call.verb)[0], await method(*call.args, **named)))
+    except RotaError as error:
+        return Outcome(problem=problem_of(error))
+
+
+async def by_client(world: World, call: Call) -> Outcome:
+    """Call the asynchronous client."""
+    client = world.client if call.scope is None else world.client.within(call.scope)
+    return await _outcome(call, _method(client, call.verb), call.with_actor())
+
+
+async def by_blocking(world: World, call: Call) -> Outcome:
+    """Call the synchronous client, from another thread, as it would block this one."""
+
+    async def method(*args: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(_method(world.app.blocking, call.verb), *args, **named)
+
+    try:
+        return await _outcome(call, method, call.with_actor())
+    finally:
+        await asyncio.to_thread(world.app.close)
+
+
+async def by_remote(world: World, call: Call) -> Outcome:
+    """Call the remote client, whose connection leads to the ASGI application without a socket."""
+    async with RemoteClient(_HOST, call.token) as client:
+        client._transport._session = _Session(asgi(world.app), client._transport._headers)  # type: ignore[assignment]
+        return await _outcome(call, _method(client, call.verb), call.with_actor())
+
+
+class _Session:
+    """What `Transport` uses of an `aiohttp.ClientSession`."""
+
+    def __init__(self, application: ASGIApp, headers: Mapping[str, str]) -> None:
+        self._http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=application), headers=headers)
+
+    @asynccontextmanager
+    async def request(
+        self, method: str, url: Any, *, data: bytes | None, headers: Mapping[str, str], **_: Any
+    ) -> AsyncIterator[_Response]:
+        yield _Response(await self._http.request(method, str(url), content=data, headers=headers))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+
+class _Response:
+    """What `Transport` uses of an `aiohttp.ClientResponse`."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        self.headers = response.headers
+        self.content = self
+        self._body = response.content
+
+    async def read(self) -> bytes:
+        return self._body
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+
+async def by_rest(world: World, call: Call) -> Outcome:
+    """Send a request, written from the declaration alone. A list is read page by page, two items each."""
+    arguments = call.arguments()
+    request = _Written(route_for(call.verb, arguments), arguments)
+    headers = {"authorization": f"Bearer {call.token}"} if call.token else {}
+    transport = httpx2.ASGITransport(app=asgi(world.app))
+    async with httpx2.AsyncClient(transport=transport, base_url=_HOST, headers=headers) as http:
+        if request.is_list and "limit" not in arguments:
+            return await _all_pages(http, request)
+        return _answered(await request.send(http), request)
+
+
+async def _all_pages(http: httpx2.AsyncClient, request: _Written) -> Outcome:
+    items: list[Any] = []
+    cursor = None
+    while True:
+        page = {"limit": str(_PAGE)} | ({} if cursor is None else {"cursor": cursor})
+        response = await request.send(http, **page)
+        if response.status_code >= 400:
+            return _answered(response, request)
+        plain = response.json()
+        assert set(plain) == {"items", "next_cursor"}
+        assert len(plain["items"]) <= _PAGE
+        items += plain["items"]
+        cursor = plain["next_cursor"]
+        if cursor is None:
+            return Outcome(items)
+
+
+def _answered(response: httpx2.Response, request: _Written) -> Outcome:
+    if response.status_code >= 400:
+        assert response.headers["content-type"] == "application/problem+json", response.text
+        return Outcome(problem=_problem_in(response.json(), response.status_code))
+    if response.status_code == 204:
+        assert response.content == b""
+        return Outcome()
+    plain = response.json()
+    return Outcome(plain["items"] if request.is_list or request.has_items else plain)
+
+
+def _problem_in(plain: Mapping[str, Any], status: int | None) -> Problem:
+    assert plain["type"] == f"urn:rota:problem:{plain['code']}"
+    assert plain.get("status") == status
+    field = plain.get("field") or plain.get("pointer")
+    return Problem(plain["code"], status, plain["detail"], plain.get("hint"), field)
+
+
+class _Written:
+    """A request as a caller without rota's Python would write it."""
+
+    def __init__(self, declared: Declared, arguments: Mapping[str, Any]) -> None:
+        self.declared = declared
+        self._parts: dict[Place, dict[str, Any]] = {place: {} for place in Place}
+        for name, value in arguments.items():
+            parameter = request_of(declared).parameters[name]
+            self._parts[parameter.place][parameter.wire_name] = _in_json(value, parameter)
+
+    @cached_property
+    def is_list(self) -> bool:
+        return self.declared.verb.page is not None
+
+    @cached_property
+    def has_items(self) -> bool:
+        return plain_list(self.declared)
+
+    async def send(self, http: httpx2.AsyncClient, **page: str) -> httpx2.Response:
+        verb = self.declared.verb
+        path = "/api/v1" + verb.path.format_map(
+            {name: quote(str(value), safe="") for name, value in self._parts[Place.PATH].items()}
+        )
+        has_body = request_of(self.declared).body is not None
+        sends_none = verb.optional_body and not self._parts[Place.BODY]
+        key = self._parts[Place.KEY].get("idempotency_key")
+        return await http.request(
+            verb.method,
+            path,
+            params=[*_in_query(self._parts[Place.QUERY]), *page.items()],
+            json=self._parts[Place.BODY] if has_body and not sends_none else None,
+            headers={} if key is None else {"Idempotency-Key": key},
+        )
+
+
+def plain_list(declared: Declared) -> bool:
+    """Return whether the verb returns a list."""
+    from rota.verbs.parameters import is_list
+
+    return is_list(request_of(declared).returns)
+
+
+def _in_query(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        items = value if isinstance(value, list) else [value]
+        pairs += [(name, item if isinstance(item, str) else json.dumps(item)) for item in items if item is not None]
+    return pairs
+
+
+def _in_json(value: Any, parameter: Parameter) -> Any:
+    """Return a value as JSON, as the documentation of the API says: durations, scopes and times are texts."""
+    wired = wired_in(parameter.annotation)
+    if value is None:
+        return None if wired is None else wired.absent
+    match value:
+        case timedelta():
+            return format_duration(value)
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case Scope():
+            return f"{value.kind}/{value.id}"
+        case (str() as kind, str() as id) if "scope" in parameter.name:
+            return f"{kind}/{id}"
+        case Enum():
+            return value.value
+        case _ if wired is not None and wired.encode is not None and not isinstance(value, str | int | dict | list):
+            return wired.encode(value)
+        case _:
+            return msgspec.to_builtins(value)
+
+
+async def by_command(world: World, call: Call) -> Outcome:
+    """Run the command with `--json`, on the database. The doors of a scope are the others: a database has none."""
+    arguments = call.arguments()
+    argv = argv_of(route_for(call.verb, arguments), arguments)
+    done = await asyncio.to_thread(CliRunner().invoke, root, [*argv, "--json", "--database", world.url])
+    if done.exit_code == 0:
+        plain = json.loads(done.stdout) if done.stdout else None
+        return Outcome(plain["items"] if plain is not None and plain_list(routes_of(call.verb)[0]) else plain)
+    assert done.stderr.startswith("{"), (done.stderr, done.exception)
+    plain = json.loads(done.stderr)
+    assert plain["exit_code"] == done.exit_code
+    return Outcome(problem=_problem_in(plain, plain.get("status")))
+
+
+def actor_at(door: str, token: str | None) -> str:
+    """Return who calls through a door, as the audit names it."""
+    if door in (REMOTE, REST):
+        return "api" if token is None else "token:conformance"
+    if door == COMMAND:
+        from rota.cli.connect import actor
+
+        return actor()
+    return ACTOR
+
+
+DOOR: dict[str, Callable[[World, Call], Awaitable[Outcome]]] = {
+    CLIENT: by_client,
+    BLOCKING: by_blocking,
+    REMOTE: by_remote,
+    REST: by_rest,
+    COMMAND: by_command,
+}

@@ -1,0 +1,123 @@
+"""Forms in which answers and errors of all doors are compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.errors import RotaError
+from rota.verbs.parameters import is_list, item_of, request_of
+from rota.verbs.verb import Declared
+from rota.verbs.wire import written_answer
+from tests.conformance.world import World
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SECRET = re.compile(r"rota_[0-9a-f]{12}_[\w-]+")
+_TOKEN = re.compile(r"\b[0-9a-f]{12}\b")
+_NEAR = timedelta(days=400)
+_NOTHING = "<nothing>"
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Error, as every door tells it. `field` is the parameter or the place in the body."""
+
+    code: str
+    status: int | None
+    detail: str
+    hint: str | None = None
+    field: str | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a door gave: an answer as JSON, or a problem."""
+
+    answer: Any = None
+    problem: Problem | None = None
+
+
+def plain_answer(declared: Declared, result: Any) -> Any:
+    """Return what a client's method returned as JSON, as the verb's declaration writes it; the items of a list."""
+    returns = request_of(declared).returns
+    if is_list(returns):
+        return [_plain(declared, item, item_of(returns)) for item in result]
+    return None if returns is type(None) and declared.verb.answer is None else _plain(declared, result, returns)
+
+
+def _plain(declared: Declared, value: Any, kind: Any) -> Any:
+    form = declared.verb.answer
+    return msgspec.to_builtins(written_answer(value, kind) if form is None else form.encode(value))
+
+
+def problem_of(error: RotaError) -> Problem:
+    return Problem(error.code, error.status, error.message, error.hint, getattr(error, "field", None))
+
+
+def comparable(value: Any, world: World, actor: str) -> Any:
+    """Replace what differs between two executions: ids by their names or order, the caller, secrets, recent times."""
+    return _Comparison(world, actor).form(value)
+
+
+class _Comparison:
+    def __init__(self, world: World, actor: str) -> None:
+        self._names = {id: name for name, id in world.names.items()}
+        self._actor = actor
+        self._seen: dict[str, str] = {}
+
+    def form(self, value: Any) -> Any:
+        match value:
+            case Mapping():
+                return {self.form(name): self._field(name, item) for name, item in sorted(value.items())}
+            case list() | tuple():
+                return [self.form(item) for item in value]
+            case str():
+                return self._text(value)
+            case _:
+                return value
+
+    def _field(self, name: str, item: Any) -> Any:
+        return "<cursor>" if name == "next_cursor" and item is not None else self.form(item)
+
+    def _text(self, text: str) -> str:
+        if text == self._actor:
+            return "<actor>"
+        for id, name in self._names.items():
+            text = text.replace(id, name)
+        text = _SECRET.sub("<secret>", text)
+        for pattern in (_UUID, _TOKEN):
+            text = pattern.sub(lambda match: self._seen.setdefault(match[0], f"<id {len(self._seen) + 1}>"), text)
+        return _INSTANT.sub(_near, text)
+
+
+def _near(match: re.Match[str]) -> str:
+    """Replace an instant around now; others are those of the case."""
+    return "<time>" if abs(datetime.fromisoformat(match[0]) - datetime.now(UTC)) < _NEAR else match[0]
+
+
+def differences(left: Any, right: Any, path: str = "$") -> list[str]:
+    """Return where two values differ, a line each."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        pairs = {
+            name: (left.get(name, _NOTHING), right.get(name, _NOTHING)) for name in sorted(left.keys() | right.keys())
+        }
+        return [line for name, pair in pairs.items() for line in differences(*pair, f"{path}.{name}")]
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        items = enumerate(zip(left, right, strict=True))
+        return [line for place, pair in items for line in differences(*pair, f"{path}[{place}]")]
+    same = left == right and isinstance(left, bool) is isinstance(right, bool)
+    return [] if same else [f"{path}: {left!r:.300} != {right!r:.300}"]
+
+
+def lacking(part: Any, whole: Any, path: str = "$") -> list[str]:
+    """Return what of an expected part an answer lacks. Lists are compared item by item."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        pairs = {name: (item, whole.get(name, _NOTHING)) for name, item in part.items()}
+        return [line for name, pair in pairs.items() for line in lacking(*pair, f"{path}.{name}")]
+    if isinstance(part, list) and isinstance(whole, list) and len(part) == len(whole):
+        items = enumerate(zip(part, whole, strict=True))
+        return [line for place, pair in items for line in lacking(*pair, f"{path}[{place}]")]
+    return [] if part == whole else [f"{path}: expected {part!r:.300}, not {whole!r:.300}"]

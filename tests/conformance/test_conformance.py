@@ -1,0 +1,117 @@
+"""Every declared verb through every door: the same cases, the same answers, the same state afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from rota.client.parts import all_verbs
+from rota.core.access.roles import Role
+from tests.conformance.case import CLIENT, COMMAND, DOORS, Case, Refusal, routes_of
+from tests.conformance.cases import CASES
+from tests.conformance.commands import has_command
+from tests.conformance.doors import DOOR, Call, actor_at
+from tests.conformance.forms import Outcome, comparable, differences, lacking
+from tests.conformance.world import World, declared_app
+
+WITHOUT_CASES: dict[str, str] = {}
+"""Verbs that have no case, with the reason."""
+
+Fresh = Callable[[], str]
+_references: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+def doors_of(case: Case) -> list[str]:
+    command = has_command(routes_of(case.verb)[0]) and case.scope is None
+    return [door for door in DOORS if door in case.only and (door != COMMAND or command)]
+
+
+async def enacted(case: Case, door: str, url: str) -> dict[str, Any]:
+    """Arrange the case in the database, call the verb, read the state afterwards; all of it comparable."""
+    app = declared_app(url, auth=case.scope is not None)
+    try:
+        world = World(app, url, await app.connect())
+        await world.store.save_jobs(app.registry.definitions())
+        for arrangement in case.given:
+            await arrangement(world)
+        token = None
+        if case.scope is not None:
+            token = (await world.client.tokens.create("conformance", Role.OPERATOR, scope=case.scope)).secret
+        call = Call(case.verb, world.filled(case.args), world.filled(case.named), case.scope, token)
+        outcome = await DOOR[door](world, call)
+        result: dict[str, Any] = {"outcome": _plain(outcome, world, actor_at(door, token))}
+        if case.reads is not None:
+            verb, named = case.reads
+            after = await DOOR[CLIENT](world, Call(verb, (), world.filled(named)))
+            result["after"] = _plain(after, world, actor_at(door, token))
+        return result
+    finally:
+        await app.aclose()
+
+
+def _plain(outcome: Outcome, world: World, actor: str) -> dict[str, Any]:
+    if outcome.problem is None:
+        return {"answer": comparable(outcome.answer, world, actor)}
+    problem = outcome.problem
+    return {"problem": {name: comparable(getattr(problem, name), world, actor) for name in problem.__struct_fields__}}
+
+
+async def reference(case: Case, fresh: Fresh, database: str) -> dict[str, Any]:
+    """Return what the asynchronous client gives, which all doors must."""
+    key = str(case), database
+    if key not in _references:
+        _references[key] = await enacted(case, CLIENT if CLIENT in case.only else case.only[0], fresh())
+    return _references[key]
+
+
+@pytest.mark.parametrize(
+    ("case", "door"), [pytest.param(case, door, id=f"{case}-{door}") for case in CASES for door in doors_of(case)]
+)
+async def test_every_door_gives_the_same(
+    case: Case, door: str, fresh_url: Fresh, request: pytest.FixtureRequest
+) -> None:
+    expected = await reference(case, fresh_url, request.node.callspec.params["fresh_url"])
+    if door == CLIENT:
+        assert failings(case, expected["outcome"]) == []
+        return
+    result = await enacted(case, door, fresh_url())
+    assert failings(case, result["outcome"]) == []
+    if case.refused is not None and case.refused.shape:
+        expected, result = expected | {"outcome": None}, result | {"outcome": None}
+    assert differences(expected, result) == []
+
+
+def failings(case: Case, outcome: dict[str, Any]) -> list[str]:
+    """Return how an outcome differs from what the case says."""
+    problem = outcome.get("problem")
+    if case.refused is None:
+        if problem is not None:
+            return [f"refused: {problem}"]
+        return [] if case.contains is UNSET else lacking(case.contains, outcome["answer"])
+    return [f"answered: {outcome['answer']!r:.300}"] if problem is None else _misfits(case.refused, problem)
+
+
+def _misfits(refused: Refusal, problem: dict[str, Any]) -> list[str]:
+    codes = {refused.code, "bad-body", "usage"} if refused.shape else {refused.code}
+    hint = problem["hint"]
+    lines = [] if problem["code"] in codes else [f"code {problem['code']}, not {refused.code}"]
+    told = (problem["detail"], problem["hint"] or "", problem["field"] or "")
+    lines += [] if any(refused.words in text.replace("-", "_") for text in told) else [f"{told} lack {refused.words!r}"]
+    if not refused.shape and ((hint is None) is not (refused.hint is None) or (refused.hint or "") not in (hint or "")):
+        lines.append(f"hint {hint!r}, not {refused.hint!r}")
+    return lines
+
+
+def test_every_verb_has_a_case() -> None:
+    declared = {f"{verb.part}.{verb.name}".strip(".") for verb in all_verbs()}
+    cases = {case.verb for case in CASES}
+    assert declared - cases - WITHOUT_CASES.keys() == set()
+    assert WITHOUT_CASES.keys() - declared == set()
+
+
+def test_cases_have_names_of_their_own() -> None:
+    names = [str(case) for case in CASES]
+    assert sorted(set(names)) == sorted(names)
