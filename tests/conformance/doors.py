@@ -23,13 +23,14 @@ from rota.remote import RemoteClient
 from rota.server import asgi
 from rota.values.durations import format_duration
 from rota.values.scope import Scope
+from rota.verbs.answers import is_silent
 from rota.verbs.parameters import Parameter, Place, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import wired_in
 from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, route_for, routes_of
-from tests.conformance.commands import argv_of
 from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of
 from tests.conformance.world import World
+from tests.support.commands import argv_of, command_of
 
 ACTOR = "somebody"
 _HOST = "http://127.0.0.1:7682"
@@ -246,11 +247,16 @@ def _in_json(value: Any, parameter: Parameter) -> Any:
 async def by_command(world: World, call: Call) -> Outcome:
     """Run the command with `--json`, on the database. The doors of a scope are the others: a database has none."""
     arguments = call.arguments()
-    argv = argv_of(route_for(call.verb, arguments), arguments)
-    done = await asyncio.to_thread(CliRunner().invoke, root, [*argv, "--json", "--database", world.url])
+    declared = route_for(call.verb, arguments)
+    argv, place = argv_of(declared, arguments), command_of(declared)
+    assert argv is not None
+    assert place is not None
+    if any(param.name == "yes" for param in place[1].params):
+        argv.insert(len(place[0]), "--yes")
+    done = await asyncio.to_thread(CliRunner().invoke, root, argv, env={"ROTA_DATABASE_URL": world.url})
     if done.exit_code == 0:
-        plain = json.loads(done.stdout) if done.stdout else None
-        return Outcome(plain["items"] if plain is not None and plain_list(routes_of(call.verb)[0]) else plain)
+        plain = json.loads(done.stdout)
+        return Outcome(None if is_silent(declared) else plain["items"] if plain_list(declared) else plain)
     assert done.stderr.startswith("{"), (done.stderr, done.exception)
     plain = json.loads(done.stderr)
     assert plain["exit_code"] == done.exit_code

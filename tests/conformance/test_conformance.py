@@ -12,10 +12,10 @@ from rota.client.parts import all_verbs
 from rota.core.access.roles import Role
 from tests.conformance.case import CLIENT, COMMAND, DOORS, Case, Refusal, routes_of
 from tests.conformance.cases import CASES
-from tests.conformance.commands import has_command
 from tests.conformance.doors import DOOR, Call, actor_at
 from tests.conformance.forms import Outcome, comparable, differences, lacking
 from tests.conformance.world import World, declared_app
+from tests.support.commands import command_of
 
 WITHOUT_CASES: dict[str, str] = {}
 """Verbs that have no case, with the reason."""
@@ -25,7 +25,7 @@ _references: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def doors_of(case: Case) -> list[str]:
-    command = has_command(routes_of(case.verb)[0]) and case.scope is None
+    command = case.scope is None and command_of(routes_of(case.verb)[0]) is not None
     return [door for door in DOORS if door in case.only and (door != COMMAND or command)]
 
 

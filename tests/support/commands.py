@@ -12,6 +12,7 @@ import click
 from rota.cli import root
 from rota.cli.verbs.verb_command import VerbCommand, method_of
 from rota.cli.verbs.verb_options import json_in
+from rota.errors import RotaError
 from rota.verbs.parameters import Parameter, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import encode
@@ -66,7 +67,10 @@ def _param(command: click.Command, parameter: Parameter) -> click.Parameter:
 
 
 def _written(parameter: Parameter, value: Any) -> Any:
-    return encode(value, parameter.annotation, parameter.name)
+    try:
+        return encode(value, parameter.annotation, parameter.name)
+    except RotaError:  # a bad value is typed as it is: the command must refuse it
+        return value
 
 
 def _text(value: Any, param: click.Parameter | None = None) -> str:
@@ -79,6 +83,8 @@ def _text(value: Any, param: click.Parameter | None = None) -> str:
             return str(value.value)
         case dict():
             return ",".join(f"{name}:{item}" for name, item in value.items())
+        case (str() as kind, str() as id) if isinstance(value, tuple):
+            return f"{kind}/{id}"
         case list():
             return ",".join(map(str, value))
         case _:

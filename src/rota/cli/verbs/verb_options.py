@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from rota.cli.options import instant_of
-from rota.errors import BadPayload, Invalid
+from rota.errors import BadPayload, Invalid, did_you_mean
 from rota.values import json
 from rota.values.durations import format_duration
 from rota.values.scope import Scope
@@ -136,6 +136,20 @@ class OrNone(click.ParamType):  # type: ignore[type-arg]
         return value if value == _NONE else self._kind.convert(value, param, ctx)
 
 
+class Word(click.Choice):  # type: ignore[type-arg]
+    """One of several words. Another is refused as over REST, by the verb itself if it takes texts (`open_ended`)."""
+
+    def __init__(self, choices: Sequence[str], *, open_ended: bool) -> None:
+        super().__init__(choices)
+        self._open_ended = open_ended
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in self.choices or self._open_ended:
+            return value
+        name = (param.name if param is not None else None) or "value"
+        raise Invalid(f"{name} cannot be {value!r:.80}", hint=did_you_mean(value, self.choices))
+
+
 class Number(click.types.IntParamType):
     """A whole number within the bounds that the verb declares. Click's own range would print them in the help."""
 
@@ -157,7 +171,7 @@ def _facts(parameter: Parameter) -> dict[str, Any]:
     plain = [_bare(kind) for kind in kinds]
     lists = next((kind for kind in plain if get_origin(kind) is not None and not _is_pair(kind)), None)
     if choices := _choices(plain):
-        return {"type": click.Choice(choices)}
+        return {"type": Word(choices, open_ended=str in plain)}
     if Scope in plain:
         return {"metavar": "KIND/ID"}
     if timedelta in plain:
