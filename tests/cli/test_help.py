@@ -40,7 +40,7 @@ COMMANDS = {path: command for path, command in EVERY.items() if not isinstance(c
 
 
 def options_of(command: click.Command) -> set[str]:
-    return {word for param in command.params for word in param.opts}
+    return {word for param in command.params for word in (*param.opts, *param.secondary_opts)}
 
 
 def test_there_are_many() -> None:

@@ -104,7 +104,7 @@ def test_of_a_schedule(known_url: str) -> None:
     [
         (["update", "--start-within", "5m"], 2, "give --job or --schedule"),
         (["update", "--job", "work", "--schedule", "news", "--start-within", "5m"], 2, "give --job or --schedule"),
-        (["update", "--job", "work"], 2, "nothing to change"),
+        (["update", "--job", "work"], 2, "expect is empty"),
         (["update", "--job", "wrok", "--start-within", "5m"], 4, "wrok"),
         (["update", "--schedule", "news", "--start-within", "5m"], 4, "news"),
         (["update", "--job", "work", "--start-within", "5"], 2, "5"),

@@ -10,7 +10,7 @@ from rota.verbs.verb import Declared
 from tests.support.commands import argv_of, command_of
 from tests.support.processes.command_line import answer, rota
 
-VERBS = {declared.operation: declared for declared in all_verbs()}
+VERBS = {f"{declared.part}.{declared.name}": declared for declared in all_verbs()}
 COMMANDS = {name: declared for name, declared in VERBS.items() if command_of(declared) is not None}
 TYPED = (Place.PATH, Place.QUERY, Place.BODY, Place.KEY)
 
@@ -29,14 +29,14 @@ def test_every_parameter_can_be_typed(declared: Declared) -> None:
 
 
 def test_words_of_a_call() -> None:
-    update, create = VERBS["update_quotas"], VERBS["create_token"]
+    update, create = VERBS["quotas.update"], VERBS["tokens.create"]
     assert argv_of(update, {"kind": "tenant", "id": "42", "max_queued": 9, "rate": "5/1m"}) == [
         *("quota", "update", "--max-queued", "9", "--rate", "5/1m", "--json", "--", "tenant/42")
     ]
     assert argv_of(create, {"name": "ci", "role": "viewer", "expires": None, "scope": ("tenant", "42")}) == [
         *("token", "create", "--role", "viewer", "--expires", "never", "--scope", "tenant/42", "--json", "--", "ci")
     ]
-    assert argv_of(VERBS["update_worker"], {"id_or_name": "web", "queues": ["a", "b"], "poll": "1s"}) == [
+    assert argv_of(VERBS["workers.update"], {"id_or_name": "web", "queues": ["a", "b"], "poll": "1s"}) == [
         *("workers", "update", "--queues", "a,b", "--poll", "1s", "--json", "--", "web")
     ]
 

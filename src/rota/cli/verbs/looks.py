@@ -14,20 +14,22 @@ from rota.cli.terminal.output import emit, on_terminal, print_facts, print_rows
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Answer of a verb. `value` of a list is one page of it; `before` is what was read before the act.
+    """Answer of a verb. `value` of a list is one page of it.
 
-    `typed` holds the values of the command's arguments and options.
+    `typed` holds the values of the command's arguments and options, `arguments` those of the verb. `before` is what
+    was read before the act, `also` what was read after it.
     """
 
     value: Any
     now: datetime
     typed: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     next_cursor: str | None = None
     before: Any = None
+    also: Any = None
 
 
-Look = Callable[[Reply], int | None]
-"""Print a reply; return the exit code, if it is not 0."""
+Look = Callable[[Reply], None]
 
 
 def table(columns: Columns, row: Callable[[Any, datetime], Sequence[Cell]], none: str = "") -> Look:
@@ -54,13 +56,13 @@ def facts(of: Callable[[Any, datetime], Sequence[tuple[str, Cell]]]) -> Look:
 def sentence(words: str) -> Look:
     """Say on a terminal what was done: `sentence("queue {name} is paused")`; in a pipe, print what it was done to.
 
-    Braces hold arguments of the command, or `answer`.
+    Braces hold arguments of the command or the verb, or `answer`.
     """
 
     def show(reply: Reply) -> None:
         if on_terminal():
-            emit(visible(words.format(**reply.typed, answer=reply.value)))
+            emit(visible(words.format(**{**reply.typed, **reply.arguments}, answer=reply.value)))
         else:
-            emit(one_field(str(next(iter(reply.typed.values())))))
+            emit(one_field(str(next(value for value in reply.typed.values() if value is not None))))
 
     return show

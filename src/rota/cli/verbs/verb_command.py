@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from datetime import UTC, datetime
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import click
 import msgspec
@@ -24,6 +25,13 @@ from rota.verbs.verb import Declared, declarations
 C = TypeVar("C", bound=click.Command)
 
 _NAME = re.compile(r"`(\w+)`")
+_OF_PYTHON = [
+    (re.compile(r"^Return "), "Show "),
+    (re.compile(r"[;,] (?:or )?raise `\w+`[^.]*|\s*Raise `\w+`[^.]*\."), ""),
+    (re.compile(r"\bNone\b"), "`none`"),
+]
+"""What docstrings say to programmers, and help otherwise: an error is printed, and one types `none`."""
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
 _methods: dict[click.Command, Callable[..., Any]] = {}
 
 
@@ -34,7 +42,23 @@ class Consent(msgspec.Struct, frozen=True):
     question: Callable[[Any, Mapping[str, Any]], str | None]
 
 
-def verb_command(part: str, method: Callable[..., Any], look: Look, *lines: str, **facts: Any) -> VerbCommand:
+class Facts(TypedDict, total=False):
+    """Differences between a command and its verb.
+
+    `words` replace the help from the docstring. `settings` says how options differ from the declaration, `forms` which
+    parameters are typed otherwise. `also` reads more for the look; `code` tells the exit code.
+    """
+
+    name: str
+    words: str
+    settings: Settings
+    forms: Sequence[Callable[[], Form]]
+    consent: Consent
+    also: Callable[[Client, Any], Awaitable[Any]]
+    code: Callable[[Reply], int]
+
+
+def verb_command(part: str, method: Callable[..., Any], look: Look, *lines: str, **facts: Unpack[Facts]) -> VerbCommand:
     """Make the command of a verb: `verb_command("quotas", QuotasClient.list, table(…), "rota quota list")`.
 
     `lines` are examples. Of several routes of the verb, the one with the longest path counts.
@@ -59,38 +83,26 @@ def method_of(command: click.Command) -> Callable[..., Any] | None:
 
 
 class VerbCommand(click.Command):
-    """Command of one verb. Its parameters are made when they are needed: one call needs those of one command.
+    """Command of one verb. Its parameters are made when they are needed: one call needs those of one command."""
 
-    `words` replace the help from the docstring. `settings` says how options differ from the declaration, `forms` which
-    parameters are typed otherwise.
-    """
-
-    def __init__(
-        self,
-        declared: Declared,
-        look: Look,
-        *lines: str,
-        name: str | None = None,
-        words: str | None = None,
-        settings: Settings | None = None,
-        forms: Sequence[Callable[[], Form]] = (),
-        consent: Consent | None = None,
-    ) -> None:
+    def __init__(self, declared: Declared, look: Look, *lines: str, **facts: Unpack[Facts]) -> None:
         self.declared = declared
         self.when_made: Callable[[click.Command], None] | None = None
-        self._look, self._consent, self._words = look, consent, words
-        self._settings, self._by_hand = settings or {}, forms
+        self._look, self._facts, self._words = look, facts, facts.get("words")
         self._forms: Sequence[Form] = ()
         self._made: list[click.Parameter] | None = None
-        super().__init__(name or declared.name.replace("_", "-"), callback=self._act, epilog=examples(*lines))
+        name = facts.get("name", declared.name.replace("_", "-"))
+        super().__init__(name, callback=self._act, epilog=examples(*lines))
 
     @property
     def params(self) -> list[click.Parameter]:
         """Return the arguments and options."""
         if self._made is None:
-            self._forms = forms_of(self._request, [form() for form in self._by_hand], self._settings)
+            by_hand = [form() for form in self._facts.get("forms", ())]
+            self._forms = forms_of(self._request, by_hand, self._facts.get("settings", {}))
             self._made = [param for form in self._forms for param in form.params]
-            self._made += _decorated(shared if self._consent is None else lambda command: yes_option(shared(command)))
+            asks = "consent" in self._facts
+            self._made += _decorated(lambda command: yes_option(shared(command)) if asks else shared(command))
             if self.when_made is not None:
                 self.when_made(self)
         return self._made
@@ -103,7 +115,9 @@ class VerbCommand(click.Command):
         """Return what the verb's docstring says, in words of the command line."""
         if self._words is None:
             words = "\n\n".join(part for part in (self.declared.summary, self.declared.description) if part)
-            self._words = _NAME.sub(self._typed, re.sub(r"^Return ", "Show ", words))
+            for word, typed in _OF_PYTHON:
+                words = word.sub(typed, words)
+            self._words = _NAME.sub(self._typed, words)
         return self._words
 
     @property
@@ -130,15 +144,24 @@ class VerbCommand(click.Command):
         async def act(client: Client) -> Any:
             part = getattr(client, self.declared.part) if self.declared.part else client
             result = await getattr(part, self.declared.name)(**arguments, **self._implied(limit, cursor))
-            return result, None if as_json else await client.time()
+            if as_json:
+                return result, _NO_TIME, None
+            also = self._facts.get("also")
+            return result, await client.time(), also and await also(client, result)
 
-        result, now = ask(database, act)
+        result, now, also = ask(database, act)
+        value, following = page_of(self.declared, result, limit, cursor) if self._is_list else (result, None)
+        reply = Reply(value, now, self._in_order(values), arguments, following, before, also)
         if as_json:
             print_json(self._document(result, arguments, limit, cursor))
-            return None
-        listed = is_list(self._request.returns)
-        value, following = page_of(self.declared, result, limit, cursor) if listed else (result, None)
-        return self._look(Reply(value, now, self._in_order(values), following, before))
+        else:
+            self._look(reply)
+        code = self._facts.get("code")
+        return None if code is None else code(reply)
+
+    @property
+    def _is_list(self) -> bool:
+        return is_list(self._request.returns)
 
     def _in_order(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {param.name or "": values[param.name or ""] for param in self.params if param.name in values}
@@ -154,7 +177,7 @@ class VerbCommand(click.Command):
         return implied
 
     def _ask_first(self, database: str | None, arguments: Mapping[str, Any], *, yes: bool) -> Any:
-        consent = self._consent
+        consent = self._facts.get("consent")
         if consent is None:
             return None
         subject = ask(database, lambda client: consent.read(client, arguments))

@@ -109,7 +109,8 @@ def _argument(parameter: Parameter, settings: Mapping[str, Any]) -> click.Argume
 
 
 def _option(parameter: Parameter, settings: Mapping[str, Any]) -> click.Option:
-    attributes = {"required": parameter.default is UNSET, "help": _help(parameter), **_facts(parameter), **settings}
+    attributes = {"required": parameter.default is UNSET, **_facts(parameter), **settings}
+    attributes.setdefault("help", _help(parameter, with_default="default" not in settings))
     names = attributes.pop("names", (_flags(parameter) if attributes.get("is_flag") else f"--{_dashed(parameter)}",))
     if parameter.option and isinstance(attributes.get("type"), click.ParamType):
         attributes["type"] = OrNone(attributes["type"])
@@ -157,7 +158,10 @@ class Number(click.types.IntParamType):
         self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        number: int = super().convert(value, param, ctx)
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r:.80} is not a whole number", param, ctx)
         if self._least is not None and number < self._least:
             self.fail(f"{number} is less than {self._least}", param, ctx)
         if self._most is not None and number > self._most:
@@ -223,11 +227,11 @@ def _metas(annotation: Any) -> list[Meta]:
     return [*metas, *(meta for part in get_args(annotation) if part is not annotation for meta in _metas(part))]
 
 
-def _help(parameter: Parameter) -> str:
+def _help(parameter: Parameter, *, with_default: bool) -> str:
     description = next((meta.description for meta in _metas(parameter.annotation) if meta.description), None)
     words = description or _HELP.get(parameter.name, "")
     sentence = _QUOTED.sub(r"\1", f"{words.rstrip('.')}.") if words else ""
-    default = _default(parameter.default)
+    default = _default(parameter.default) if with_default else ""
     return f"{sentence}  [default: {default}]" if default else sentence
 
 
