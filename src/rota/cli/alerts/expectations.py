@@ -51,7 +51,8 @@ def _subject() -> Form:
         return {"kind": kind, "name": name}
 
     def write(values: Sequence[Any]) -> Sequence[Any]:
-        names = dict([values])
+        kind, name = values
+        names = {kind: name}
         return [names.get("job"), names.get("schedule")]
 
     of_job = click.Option(["--job"], metavar="NAME", help="Expectations of this job.")
