@@ -179,8 +179,11 @@ class _Written:
         self.declared = declared
         self._parts: dict[Place, dict[str, Any]] = {place: {} for place in Place}
         for name, value in arguments.items():
-            parameter = request_of(declared).parameters[name]
-            self._parts[parameter.place][parameter.wire_name] = _in_json(value, parameter)
+            parameter = request_of(declared).parameters.get(name)
+            if parameter is None:  # an unknown one, which must be refused
+                self._parts[Place.QUERY if request_of(declared).body is None else Place.BODY][name] = value
+            else:
+                self._parts[parameter.place][parameter.wire_name] = _in_json(value, parameter)
 
     @cached_property
     def is_list(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 from rota.app import Rota
@@ -14,13 +15,14 @@ _NAME = re.compile(r"<[\w ]+>")
 
 
 class World:
-    """`names` maps `<name>` to the id that it stands for."""
+    """`names` maps `<name>` to the id that it stands for. `stack` holds what the case opens."""
 
     def __init__(self, app: Rota, url: str, client: Client) -> None:
         self.app = app
         self.url = url
         self.client = client
         self.names: dict[str, str] = {}
+        self.stack = AsyncExitStack()
 
     @property
     def store(self) -> Store:
