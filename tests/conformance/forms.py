@@ -21,7 +21,7 @@ _SECRET = re.compile(r"rota_[0-9a-f]{12}_[\w-]+")
 _TOKEN = re.compile(r"\b[0-9a-f]{12}\b")
 _NEAR = timedelta(days=400)
 _NOTHING = "<nothing>"
-_NOBODY = "api"  # the caller without a token, and the owner by default
+_NOBODY = ("api", "cli")  # callers without a token, and owners by default
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class _Comparison:
         return "<cursor>" if name == "next_cursor" and item is not None else self.form(item)
 
     def _text(self, text: str) -> str:
-        if text in (self._actor, _NOBODY):
+        if text in (self._actor, *_NOBODY):
             return "<actor>"
         for id, name in self._names.items():
             text = text.replace(id, name)

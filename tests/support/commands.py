@@ -55,7 +55,7 @@ def _add(param: click.Parameter, value: Any, positional: dict[str, str], options
         positional[param.name or ""] = _text(value)
     elif isinstance(param, click.Option) and param.is_flag:
         options += [param.opts[0]] if value else param.secondary_opts[:1]
-    elif param.multiple:
+    elif param.multiple and value is not None:
         options += [word for item in value for word in (param.opts[0], _text(item, param))]
     else:
         options += [param.opts[0], _text(value, param)]

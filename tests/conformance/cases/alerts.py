@@ -44,7 +44,7 @@ async def notifications(world: World) -> None:
     """Create three notifications."""
     for name in ("ops", "mail", "dev"):
         to = "mailto:ops@example.com" if name == "mail" else _URL
-        await world.client.notifications.create(name, to=to, jobs=["rest"], on=["missed"], owner="cli", actor="ann")
+        await world.client.notifications.create(name, to=to, jobs=["rest"], on=["missed"], owner="me", actor="ann")
 
 
 async def receiver(world: World) -> None:
@@ -74,18 +74,18 @@ _EXPECTATIONS = [
     *refusals(
         "expectations.update",
         ("a wrong duration", _CRAWL, {"start_within": "often"}, Refusal("bad-duration", "start_within", "90s")),
-        ("an impossible rate", _CRAWL, {"min_success_rate": 7.0}, Refusal("invalid", "min_success_rate", '"95%"')),
+        ("an impossible rate", _CRAWL, {"min_success_rate": "7"}, Refusal("invalid", "min_success_rate", '"95%"')),
         ("a huge number", _CRAWL, {"over": 2**70}, Refusal("invalid", "over", shape=True)),
         ("no time", _CRAWL, {"max_duration": "0s"}, Refusal("invalid", "max_duration", "leave it out")),
         ("what contradicts itself", _CRAWL, {"start_within": "5m", "finish_within": "1m"}, _LONGER),
         ("of an unknown job", ("job", "craw"), {"over": 3}, _NO_SUCH_JOB),
         ("of an unknown schedule", ("schedule", "x"), {"over": 3}, Refusal("unknown-schedule", "x", "schedule ls")),
-        ("of a queue", ("queue", "crawl"), {"over": 3}, _NO_KIND),
         given=(expectations,),
         reads=_EXPECTED,
     ),
     *refusals(
         "expectations.update",
+        ("of a queue", ("queue", "crawl"), {"over": 3}, _NO_KIND),
         ("an unknown one", _CRAWL, {"ovr": 3}, Refusal("unknown-option", "ovr", "'over'", shape=True)),
         given=(expectations,),
         reads=_EXPECTED,
@@ -118,11 +118,12 @@ _EXPECTATIONS = [
         for case in refusals(
             verb,
             ("of a job without any", ("job", "label"), {}, Refusal("not-expected", "label", "")),
-            ("of a queue", ("queue", "crawl"), {}, _NO_KIND),
             given=(expectations,),
             reads=_EXPECTED,
         )
     ),
+    *refusals("expectations.get", ("of a queue", ("queue", "crawl"), {}, _NO_KIND), only=_UNTYPED),
+    *refusals("expectations.delete", ("of a queue", ("queue", "crawl"), {}, _NO_KIND), only=_UNTYPED),
 ]
 _OPTIONS: dict[str, Any] = {
     "on": ["failure", "missed"],
@@ -158,7 +159,6 @@ _NOTIFICATIONS = [
         "notifications.create",
         ("of a name that is taken", ("dev",), {"to": "https://other.example"}, Refusal("conflict", "dev", "")),
         ("to nowhere", ("x",), {"to": "nowhere"}, Refusal("invalid", "`to`", "https://example.com/hook")),
-        ("for nothing", ("x",), {"to": _URL, "on": []}, Refusal("invalid", "on must name", None)),
         ("for a wrong word", ("x",), {"to": _URL, "on": ["fialure"]}, Refusal("invalid", "fialure", "'failure'")),
         ("none an hour", ("x",), {"to": _URL, "at_most": 0}, Refusal("invalid", "at_most", shape=True)),
         ("a secret in an e-mail", ("x",), {"to": "mailto:a@b.c", "secret": "env:A"}, _UNSIGNED),
@@ -168,13 +168,14 @@ _NOTIFICATIONS = [
     ),
     *refusals(
         "notifications.create",
+        ("for nothing", ("x",), {"to": _URL, "on": []}, Refusal("invalid", "on must name", None)),
         ("unknown", ("x",), {"to": _URL, "atmost": 1}, Refusal("unknown-option", "atmost", "'at_most'", shape=True)),
         reads=_NOTIFIED,
         only=_UNTYPED,
     ),
     _altered("off", {"enabled": False}, enabled=False, on=["missed"]),
     _altered("back to a default", {"jobs": None, "at_most": 5}, jobs=[], at_most=5),
-    Case("notifications.get", "by name", ("ops",), given=(notifications,), contains={"name": "ops", "owner": "cli"}),
+    Case("notifications.get", "by name", ("ops",), given=(notifications,), contains={"name": "ops", "owner": "me"}),
     Case("notifications.list", "by name", given=(notifications,), contains=_ALL),
     Case("notifications.list", "none", contains=[]),
     Case("notifications.delete", "one", ("ops",), given=(notifications,), contains=None, reads=_NOTIFIED),

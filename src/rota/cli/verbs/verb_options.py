@@ -91,7 +91,7 @@ def _form(parameter: Parameter, settings: Mapping[str, Any]) -> Form:
         value = values[given]
         if value is None or value == ():  # the verb's own default applies
             return {}
-        if parameter.option and value == _NONE:
+        if parameter.option and value in (_NONE, (_NONE,)):
             return {parameter.name: None}
         return {parameter.name: decode(value, parameter.annotation, parameter.wire_name)}
 
