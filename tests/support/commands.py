@@ -10,42 +10,45 @@ from typing import Any
 import click
 
 from rota.cli import root
-from rota.cli.verbs.verb_command import VerbCommand, method_of
+from rota.cli.verbs.verb_command import VerbCommand, methods_of
 from rota.cli.verbs.verb_options import json_in
 from rota.errors import RotaError
-from rota.verbs.parameters import Parameter, request_of
+from rota.verbs.pages import cursor_at
+from rota.verbs.parameters import Parameter, Place, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import encode
 
 
 def command_of(declared: Declared) -> tuple[tuple[str, ...], click.Command] | None:
     """Return the words and the command of a verb, or None if no command carries it out."""
-    commands = [pair for pair in _below(root) if method_of(pair[1]) is declared.function]
+    commands = [pair for pair in _below(root) if declared.function in methods_of(pair[1])]
     return commands[0] if commands else None
 
 
 def argv_of(declared: Declared, arguments: Mapping[str, Any]) -> list[str] | None:
     """Return the words after `rota` that call a verb with these arguments and `--json`; None if no command does.
 
-    `arguments` are those of the client's method, as Python takes them.
+    `arguments` are those of the client's method, as Python takes them. Questions are answered with `--yes`.
     """
     place = command_of(declared)
     if place is None:
         return None
     path, command = place
-    request = request_of(declared)
-    rest = {name: value for name, value in arguments.items() if name != "actor"}
+    parameters = request_of(declared).parameters
+    rest = {name: value for name, value in arguments.items() if parameters[name].place is not Place.ACTOR}
     positional: dict[str, str] = {}
     options: list[str] = []
     for form in command.forms if isinstance(command, VerbCommand) else ():
-        if len(form.names) > 1 and form.names[0] in rest:
-            given = [rest.pop(name, None) for name in form.names]
-            for param, text in zip(form.params, form.write(given), strict=True):
-                if text is not None:
-                    _add(param, text, positional, options)
+        if form.write is not None and form.names[0] in rest:
+            values = [rest.pop(name, None) for name in form.names]
+            for param, value in zip(form.params, form.write(values), strict=True):
+                if value is not None:
+                    _add(param, value, positional, options)
     for name, value in rest.items():
-        parameter = request.parameters[name]
-        _add(_param(command, parameter), _written(parameter, value), positional, options)
+        parameter = parameters[name]
+        written = cursor_at(value) if parameter.place is Place.CURSOR else _written(parameter, value)
+        _add(_param(command, declared, parameter), written, positional, options)
+    options += ["--yes"] if any(param.name == "yes" for param in command.params) else []
     words = [positional[param.name or ""] for param in command.params if param.name in positional]
     return [*path, *options, "--json", *(["--", *words] if words else [])]
 
@@ -61,8 +64,9 @@ def _add(param: click.Parameter, value: Any, positional: dict[str, str], options
         options += [param.opts[0], _text(value, param)]
 
 
-def _param(command: click.Command, parameter: Parameter) -> click.Parameter:
-    names = (parameter.name, parameter.wire_name)
+def _param(command: click.Command, declared: Declared, parameter: Parameter) -> click.Parameter:
+    differing = methods_of(command)[declared.function].get(parameter.name, parameter.name)
+    names = ("cursor",) if parameter.place is Place.CURSOR else (differing, parameter.wire_name)
     return next(param for param in command.params if param.name in names)
 
 

@@ -47,8 +47,6 @@ def _secret(source: str) -> str:
         raise Invalid(
             "--secret does not take the secret itself: others could read it", hint="use env:NAME, or - for stdin"
         )
-    if source.removeprefix(ENV) not in os.environ:
-        click.echo(f"note: {source.removeprefix(ENV)} is not set here; the sending process needs it", err=True)
     return source
 
 
@@ -92,6 +90,9 @@ def _facts(view: NotificationView, now: datetime) -> list[tuple[str, Cell]]:
 def _created(reply: Reply) -> None:
     for job in sorted(set(reply.value.jobs) - reply.also):
         click.echo(f"note: there is no job named {job} yet", err=True)
+    variable = (reply.typed["secret"] or "").removeprefix(ENV)
+    if reply.typed["secret"] != variable and variable not in os.environ:
+        click.echo(f"note: {variable} is not set here; the sending process needs it", err=True)
     _table(reply)
 
 

@@ -32,7 +32,7 @@ _OF_PYTHON = [
 ]
 """What docstrings say to programmers, and help otherwise: an error is printed, and one types `none`."""
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
-_methods: dict[click.Command, Callable[..., Any]] = {}
+_by_hand: dict[click.Command, dict[Callable[..., Any], Mapping[str, str]]] = {}
 
 
 class Consent(msgspec.Struct, frozen=True):
@@ -46,7 +46,8 @@ class Facts(TypedDict, total=False):
     """Differences between a command and its verb.
 
     `words` replace the help from the docstring. `settings` says how options differ from the declaration, `forms` which
-    parameters are typed otherwise. `also` reads more for the look; `code` tells the exit code.
+    parameters are typed otherwise. `refine` completes the arguments, `also` reads more for the look; `code` tells the
+    exit code.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Facts(TypedDict, total=False):
     settings: Settings
     forms: Sequence[Callable[[], Form]]
     consent: Consent
+    refine: Callable[[Client, dict[str, Any]], Awaitable[dict[str, Any]]]
     also: Callable[[Client, Any], Awaitable[Any]]
     code: Callable[[Reply], int]
 
@@ -67,19 +69,20 @@ def verb_command(part: str, method: Callable[..., Any], look: Look, *lines: str,
     return VerbCommand(Declared(part, method.__name__, method, route), look, *lines, **facts)
 
 
-def carries_out(method: Callable[..., Any]) -> Callable[[C], C]:
-    """Note which verb a command that is written by hand carries out."""
+def carries_out(method: Callable[..., Any], **names: str) -> Callable[[C], C]:
+    """Note which verb a command that is written by hand carries out. `names` are click's names of its parameters, where
+    they differ."""
 
     def note(command: C) -> C:
-        _methods[command] = method
+        _by_hand.setdefault(command, {})[method] = names
         return command
 
     return note
 
 
-def method_of(command: click.Command) -> Callable[..., Any] | None:
-    """Return the method of the client that a command calls, if it carries out a verb."""
-    return command.declared.function if isinstance(command, VerbCommand) else _methods.get(command)
+def methods_of(command: click.Command) -> Mapping[Callable[..., Any], Mapping[str, str]]:
+    """Return the methods of the client that a command calls, each with the names of its parameters that differ."""
+    return {command.declared.function: {}} if isinstance(command, VerbCommand) else _by_hand.get(command, {})
 
 
 class VerbCommand(click.Command):
@@ -99,7 +102,7 @@ class VerbCommand(click.Command):
         """Return the arguments and options."""
         if self._made is None:
             by_hand = [form() for form in self._facts.get("forms", ())]
-            self._forms = forms_of(self._request, by_hand, self._facts.get("settings", {}))
+            self._forms = forms_of(self.declared, by_hand, self._facts.get("settings", {}))
             self._made = [param for form in self._forms for param in form.params]
             asks = "consent" in self._facts
             self._made += _decorated(lambda command: yes_option(shared(command)) if asks else shared(command))
@@ -143,7 +146,9 @@ class VerbCommand(click.Command):
 
         async def act(client: Client) -> Any:
             part = getattr(client, self.declared.part) if self.declared.part else client
-            result = await getattr(part, self.declared.name)(**arguments, **self._implied(limit, cursor))
+            refine = self._facts.get("refine")
+            refined = arguments if refine is None else await refine(client, arguments)
+            result = await getattr(part, self.declared.name)(**refined, **self._implied(limit, cursor))
             if as_json:
                 return result, _NO_TIME, None
             also = self._facts.get("also")
@@ -170,7 +175,7 @@ class VerbCommand(click.Command):
         """Return the arguments that nobody types: who gives the command, and the place in a list."""
         paging, names = self.declared.verb.page, self._request.parameters
         implied: dict[str, Any] = {name: actor() for name, parameter in names.items() if parameter.place is Place.ACTOR}
-        if limit is not None and "limit" in names:
+        if paging is not None and "limit" in names:
             implied["limit"] = limit
         if paging is not None and paging.after is not None and cursor is not None:
             implied[paging.after] = place_of(cursor)

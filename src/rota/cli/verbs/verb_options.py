@@ -17,7 +17,8 @@ from rota.errors import BadPayload, Invalid, did_you_mean
 from rota.values import json
 from rota.values.durations import format_duration
 from rota.values.scope import Scope
-from rota.verbs.parameters import Parameter, Place, Request
+from rota.verbs.parameters import Parameter, Place, request_of
+from rota.verbs.verb import Declared
 from rota.verbs.wire import decode, members_of, wired_in
 
 Settings = Mapping[str, Mapping[str, Any]]
@@ -36,38 +37,40 @@ _HELP = {"idempotency_key": "A repeated command with this key changes nothing mo
 class Form(msgspec.Struct, frozen=True):
     """Form in which parameters of a verb are typed.
 
-    `read` turns the values of click's parameters into arguments of the verb; `write` turns arguments into what one
-    types, for each of click's parameters.
+    `read` turns the values of click's parameters into arguments of the verb; `write`, if a parameter is not typed as it
+    is declared, turns arguments into the value of each of click's parameters.
     """
 
     names: tuple[str, ...]
     params: Sequence[click.Parameter]
     read: Callable[[Mapping[str, Any]], dict[str, Any]]
-    write: Callable[[Sequence[Any]], Sequence[Any]] = list
+    write: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
 
-def forms_of(request: Request, by_hand: Sequence[Form], settings: Settings) -> list[Form]:
+def forms_of(declared: Declared, by_hand: Sequence[Form], settings: Settings) -> list[Form]:
     """Return a form for each parameter that a person types: those by hand first, then arguments, then options."""
-    taken = {name for form in by_hand for name in form.names} | {"limit"}
+    taken = {name for form in by_hand for name in form.names}
+    pages = _page_form(declared, settings)
     rest = [
         parameter
-        for parameter in request.parameters.values()
-        if parameter.place in _TYPED and parameter.name not in taken
+        for parameter in request_of(declared).parameters.values()
+        if parameter.place in _TYPED and parameter.name not in (taken if pages is None else {*taken, *pages.names})
     ]
     rest.sort(key=lambda parameter: not _is_argument(parameter))
     forms = [*by_hand, *(_form(parameter, settings.get(parameter.name, {})) for parameter in rest)]
-    return [*forms, *_page_forms(request, settings)]
+    return forms if pages is None else [*forms, pages]
 
 
-def _page_forms(request: Request, settings: Settings) -> list[Form]:
+def _page_form(declared: Declared, settings: Settings) -> Form | None:
     """Return the options of a list with pages, as REST has them."""
-    fields = {} if request.query is None else {field.name: field for field in msgspec.structs.fields(request.query)}
-    if "cursor" not in fields:
-        return []
-    size = {"type": Number(1, None), "default": fields["limit"].default, "show_default": True, "metavar": "N"}
+    query = request_of(declared).query
+    if declared.verb.page is None or query is None:
+        return None
+    default = {field.name: field.default for field in msgspec.structs.fields(query)}["limit"]
+    size = {"type": Number(1, None), "default": default, "show_default": True, "metavar": "N"}
     limit = click.Option(["--limit"], **{**size, "help": "Most items to list.", **settings.get("limit", {})})
     cursor = click.Option(["--cursor"], metavar="CURSOR", help="Continue after the page that ended with this cursor.")
-    return [Form(("limit", "cursor"), [limit, cursor], lambda _: {})]
+    return Form(("limit", "cursor"), [limit, cursor], lambda _: {})
 
 
 def scope_form() -> Form:
