@@ -1,4 +1,5 @@
-"""Writes docs/reference/ from the program itself, so that nothing in it can be forgotten or out of date.
+"""Writes docs/reference/ from the program itself, so that nothing in it can be forgotten or out of date, and
+src/rota/api/docs/raised.json, from which the OpenAPI document has the codes of problems.
 
 python -m tools.reference            write
 python -m tools.reference --check    say which pages are not what would be written; exit code 1 if there are any
@@ -13,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src")]
 
-from tools.reference import cli, python, rest, settings, states  # noqa: E402
+from tools.reference import cli, problems, python, rest, settings, states  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
@@ -33,6 +34,12 @@ NOTE = (
 
 
 def main(arguments: list[str]) -> int:
+    raised = problems.written()
+    if raised != read(problems.TARGET):
+        if arguments == ["--check"]:
+            print(f"{problems.TARGET.name} is stale: `python3 dev.py docs` writes it again")
+            return 1
+        problems.TARGET.write_text(raised, encoding="utf-8")
     wanted = {name: text(order, name) for order, name in enumerate(PAGES, start=1)}
     stale = [name for name, content in wanted.items() if content != read(FOLDER / name)]
     stale += [path.name for path in FOLDER.iterdir() if path.name not in wanted] if FOLDER.exists() else []

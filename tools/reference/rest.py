@@ -18,7 +18,7 @@ from tools.reference.settings import row, table
 Document = Mapping[str, Any]
 
 TITLES = {
-    **dict.fromkeys(["healthz", "readyz", "metrics", "openapi.json", "time"], "The server itself"),
+    "server": "The server itself",
     "error-groups": "Error groups",
     "session": "Signing in",
     "stream": "Following what happens",
@@ -47,6 +47,7 @@ def page() -> str:
         lines += [row(method, link(path, method), role(one), one["summary"]) for method, path, one in routes]
         for method, path, one in routes:
             lines += ["", *operation(method, path, one, asked[method, path])]
+            lines += ["", refusals(one, document["components"]["responses"])]
     shapes = {name: "\n".join(shape(name, schema)) for name, schema in sorted(schemas.items())}
     text = "\n".join([*lines, "", "## Shapes"])
     told = "\n".join([text, *shapes.values()])
@@ -85,9 +86,20 @@ def operation(method: str, path: str, one: Document, asked: str) -> list[str]:
     if "requestBody" in one:
         needed = "" if one["requestBody"]["required"] else ", if there is one"
         lines += ["", *content(f"The body{needed}: ", one["requestBody"]["content"])]
-    answers = {status: answer for status, answer in one["responses"].items() if status != "default"}
+    answers = {status: answer for status, answer in one["responses"].items() if status.startswith("2")}
     media = next(iter(answers.values())).get("content", {})
     return [*lines, "", *content(f"Answers {' or '.join(answers)}", media, colon=True)]
+
+
+def refusals(one: Document, shared: Document) -> str:
+    """The codes of problems by status."""
+    found = {status: answer for status, answer in one["responses"].items() if status.startswith(("4", "5"))}
+    whole = {
+        status: shared[answer["$ref"].rpartition("/")[2]] if "$ref" in answer else answer
+        for status, answer in found.items()
+    }
+    told = [f"{status} {', '.join(f'`{code}`' for code in answer['x-codes'])}" for status, answer in whole.items()]
+    return f"Problems: {'; '.join(told)}."
 
 
 def parameter(one: Document) -> str:

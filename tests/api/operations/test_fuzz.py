@@ -30,6 +30,7 @@ from tests.support.runs.runs import LEASE_MICROS, WORKER
 BASE = "http://127.0.0.1:7682"
 EXAMPLES = int(os.environ.get("ROTA_FUZZ_EXAMPLES", "2"))
 ENDLESS = {"stream_changes"}
+OF_ALL = ("not-found", "method-not-allowed")  # an empty part of a path leads elsewhere
 LENGTH = "content-length"
 CHECKS = [
     checks.not_a_server_error,
@@ -149,9 +150,21 @@ def look(
     def one(case: Case[Any]) -> None:
         if case.query and "follow" in case.query:
             del case.query["follow"]
-        case.validate_response(world.ask(case), checks=CHECKS)
+        answer = world.ask(case)
+        case.validate_response(answer, checks=CHECKS)
+        require_named(world, operation.definition.raw, answer)
 
     one()
+
+
+def require_named(world: World, operation: Any, answer: httpx2.Response) -> None:
+    """A problem is one of those that the document names for this operation, or of the whole server."""
+    if answer.status_code < 400 or answer.headers["content-type"] != "application/problem+json":
+        return
+    code = answer.json()["code"]
+    response = operation["responses"].get(str(answer.status_code), {})
+    named = world.document["components"]["responses"].get(response.get("$ref", "").rpartition("/")[2], response)
+    assert code in [*named.get("x-codes", []), *OF_ALL], f"{code} of {operation['operationId']} is not in the document"
 
 
 @pytest.mark.timeout(600)

@@ -11,17 +11,44 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
+from rota.api.docs.refusals import Refusals
 from rota.api.docs.schemas import Schemas
 from rota.api.operations.operation import Operation, operation
 from rota.api.operations.query import NoQuery
 from rota.api.operations.response import answer, at
-from rota.api.operations.routing import Declared, declared, walk
+from rota.api.operations.routing import declared, walk
 from rota.core.runs.search import LONGEST_VALUE
 from rota.values.names import LONGEST_NAME
 from rota.version import __version__
 
 _PATH_PART = re.compile(r"\{(\w+)\}")
 _PARTS = {"id": "Id, or its unique beginning or end", "name": "Name", "kind": "Kind"}
+_API = "/api/v1/"
+_ABOUT_SERVER = (_API + "time",)
+_TAGS = {
+    "server": "The server itself: probes, metrics, time, and this document",
+    "runs": "Runs: enqueue, list, follow, cancel and retry them",
+    "jobs": "Jobs, those of code and those that are data",
+    "executions": "Runs as numbered executions of their jobs",
+    "scheduler": "Totals of all jobs and executions",
+    "schedules": "Schedules, their plan times, and what became of those",
+    "workers": "Workers, and what operators ask of them",
+    "queues": "Queues: how many runs wait in each, and whether it is paused",
+    "quotas": "Limits of a scope, over all jobs",
+    "overview": "What operators look at first",
+    "series": "Metrics over time, for charts",
+    "timeline": "Attempts over time, by schedule, job, worker or queue",
+    "expectations": "What is expected of jobs and schedules, and what was breached",
+    "error-groups": "Failed runs, grouped by error",
+    "notifications": "Who is told of failures and breaches",
+    "audit": "Who changed what",
+    "tokens": "Tokens of callers, with their roles",
+    "whoami": "The caller",
+    "session": "Sessions of browsers",
+    "stream": "Changes as they happen",
+    "export": "Everything, line by line",
+    "worker": "Protocol of workers in other languages",
+}
 _BODIES = ("POST", "PUT", "PATCH")
 
 
@@ -42,24 +69,31 @@ def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     """Return the OpenAPI document of these routes, without pages for people."""
     shown = [(path, route) for path, route in walk(routes) if not route.page]
     schemas = Schemas([operation for _, route in shown for operation in route.operations.values()], [Problem])
+    refusals = Refusals(schemas.of(Problem))
     paths: dict[str, dict[str, Any]] = {}
     for path, route in shown:
         methods = {
-            method.lower(): _operation(path, method, declared_operation, route, schemas)
-            for method, declared_operation in _each(route)
+            method.lower(): _operation(path, method, operation, schemas, refusals)
+            for method, operation in route.operations.items()
         }
         paths.setdefault(path, {}).update(methods)
+    responses = refusals.components()
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "rota",
             "version": __version__,
             "description": "Run jobs on time, and know what happened.",
+            "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],
+        "tags": [
+            {"name": tag, "description": _TAGS.get(tag, tag)} for tag in dict.fromkeys(_tag(path) for path, _ in shown)
+        ],
         "paths": paths,
         "components": {
-            "schemas": schemas.mentioned(paths),
+            "schemas": schemas.mentioned([paths, responses]),
+            "responses": responses,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "rota_session"},
@@ -68,19 +102,14 @@ def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     }
 
 
-def _each(route: Declared) -> Iterable[tuple[str, Operation]]:
-    return route.operations.items()
-
-
-def _operation(path: str, method: str, source: Operation, route: Declared, schemas: Schemas) -> dict[str, Any]:
-    tag = path.removeprefix("/api/v1").strip("/").partition("/")[0].partition(":")[0]
+def _operation(path: str, method: str, source: Operation, schemas: Schemas, refusals: Refusals) -> dict[str, Any]:
     document: dict[str, Any] = {
         "operationId": source.name,
-        "tags": [tag],
+        "tags": [_tag(path)],
         "summary": source.summary,
         "x-role": source.role.value if source.role else None,
         "parameters": [*_path_parameters(path), *_query_parameters(source, schemas)],
-        "responses": _responses(source, schemas),
+        "responses": {**_good(source, schemas), **refusals.of(source.name), "default": refusals.other()},
         "security": [{"token": []}, {"session": []}, {}] if source.role else [{}],
     }
     if source.description:
@@ -97,6 +126,13 @@ def _operation(path: str, method: str, source: Operation, route: Declared, schem
             content["example"] = source.takes
         document["requestBody"] = {"required": not source.body_optional, "content": {"application/json": content}}
     return document
+
+
+def _tag(path: str) -> str:
+    """Return the group of a path: its first part, or `server` for what is about the server itself."""
+    if not path.startswith(_API) or path in _ABOUT_SERVER:
+        return "server"
+    return path.removeprefix(_API).partition("/")[0].partition(":")[0]
 
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:
@@ -141,8 +177,7 @@ def _header(name: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
 
 
-def _responses(source: Operation, schemas: Schemas) -> dict[str, Any]:
-    problem = {"description": "A problem", "content": {"application/problem+json": {"schema": schemas.of(Problem)}}}
+def _good(source: Operation, schemas: Schemas) -> dict[str, Any]:
     good: dict[str, Any] = {"description": source.summary or "Done"}
     if source.answers is not None:
         schema = schemas.of(source.answers)
@@ -163,7 +198,7 @@ def _responses(source: Operation, schemas: Schemas) -> dict[str, Any]:
         good["content"] = {source.media: content}
     elif source.media != "application/json":
         good["content"] = {source.media: {"schema": {"type": "string"}}}
-    return {**{str(status): good for status in (source.status, *source.also)}, "default": problem}
+    return {str(status): good for status in (source.status, *source.also)}
 
 
 @operation(None, query=None, answers=dict[str, Any])

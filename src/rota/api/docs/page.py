@@ -21,7 +21,8 @@ def page_of(document: Document) -> str:
     tags: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            tags.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
+            text = _operation(path, method, operation, document["components"]["responses"])
+            tags.setdefault(operation["tags"][0], []).append(text)
     parts = [
         _HEAD.format(style=at("/static/rota.css")),
         "<h1>REST API</h1>",
@@ -34,7 +35,7 @@ def page_of(document: Document) -> str:
     return "".join([*parts, "</main></body></html>"])
 
 
-def _operation(path: str, method: str, operation: Document) -> str:
+def _operation(path: str, method: str, operation: Document, problems: Document) -> str:
     role = f" <small>{escape(operation['x-role'])}</small>" if operation["x-role"] else ""
     parts = [
         f"<details><summary><code>{method.upper()} {escape(path)}</code> {escape(operation['summary'])}{role}</summary>"
@@ -46,7 +47,22 @@ def _operation(path: str, method: str, operation: Document) -> str:
         parts.append(_content("Request body", operation["requestBody"]["content"]))
     status, good = next(iter(operation["responses"].items()))
     parts.append(_content(f"Response {status}", good.get("content", {})))
+    parts.append(_problems(operation["responses"], problems))
     return "".join([*parts, "</details>"])
+
+
+def _problems(responses: Document, shared: Document) -> str:
+    """Return the codes of problems by status."""
+    named = {
+        status: shared[response["$ref"].rpartition("/")[2]] if "$ref" in response else response
+        for status, response in responses.items()
+    }
+    rows = "".join(
+        f"<tr><th scope=row>{status}</th><td>{escape(', '.join(response['x-codes']))}</td></tr>"
+        for status, response in named.items()
+        if "x-codes" in response
+    )
+    return f"<p>Problems</p><table><tbody>{rows}</tbody></table>" if rows else ""
 
 
 def _parameters(parameters: list[Document]) -> str:

@@ -76,7 +76,7 @@ class Schemas:
         waiting = [document]
         while waiting:
             match waiting.pop():
-                case {"$ref": str(ref)}:
+                case {"$ref": str(ref)} if ref.startswith(_REF):
                     name = ref.removeprefix(_REF)
                     waiting += [] if name in names else [self._components[name]]
                     names.add(name)
