@@ -49,7 +49,8 @@ class Call(msgspec.Struct, frozen=True):
     def with_actor(self) -> dict[str, Any]:
         """Return the named arguments and the caller, if the verb wants to know."""
         parameters = request_of(routes_of(self.verb)[0]).parameters
-        return {**self.named, "actor": ACTOR} if "actor" in parameters else dict(self.named)
+        acts = "actor" in parameters and parameters["actor"].place is Place.ACTOR
+        return {**self.named, "actor": ACTOR} if acts else dict(self.named)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments by name."""

@@ -39,6 +39,7 @@ NOT_OVER_HTTP = {
     ExternalClient: {
         "hand_back"
     },  # the server's, of claims whose answer reached nobody; callers say what they have `held`
+    ErrorGroupsClient: {"shown_by"},  # the server's: what a caller may see
     TokensClient: {"check", "check_session", "open_session", "close_session"},  # the server's own business
 }
 PAIRS: list[tuple[type, type]] = [

@@ -10,7 +10,8 @@ import pytest
 from rota.client.limits.quotas import QuotasClient
 from rota.client.parts import all_verbs
 from rota.core.access.roles import Role
-from rota.verbs.pages import Page, place_of
+from rota.errors import Invalid
+from rota.verbs.pages import Page, cursor_at, place_of
 from rota.verbs.parameters import Place, given, request_of
 from rota.verbs.verb import Declared, verb, verbs_of
 from rota.verbs.wire import Body, answer_field
@@ -135,6 +136,15 @@ def test_a_list_is_cut_into_pages() -> None:
     assert place_of(cursor) == "b"
     assert paging.cut(["c", "a", "b"], 2, cursor) == (["c"], None)
     assert paging.cut(["c", "a"], 2, None) == (["a", "c"], None)
+
+
+def test_a_cursor_of_another_list_is_refused() -> None:
+    paging: Page[str] = Page(lambda text: text)
+    for cursor in (cursor_at(7), cursor_at(["a", 1]), "x", ""):
+        with pytest.raises(Invalid, match="is invalid"):
+            paging.cut(["a", "b"], 1, cursor)
+    with pytest.raises(Invalid, match="is invalid"):
+        place_of(cursor_at("seven"), int | None)
 
 
 def test_verbs_stay_ordinary_methods() -> None:

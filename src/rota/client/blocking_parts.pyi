@@ -7,6 +7,7 @@ from typing import Any, Unpack
 from rota.client.access.tokens import _LIFE
 from rota.client.external.external import Held
 from rota.client.limits.quotas import Many
+from rota.client.monitoring.audit import Seq
 from rota.client.monitoring.monitoring import From, To
 from rota.client.workers.workers import Slots
 from rota.core.access.roles import Issued, Role, Token
@@ -47,6 +48,7 @@ from rota.core.workers.worker import Queues, Worker
 from rota.values.durations import Duration
 from rota.values.json import Json
 from rota.values.scope import Scope
+from rota.verbs.pages import Cursor, Limit
 
 def class_name(part: str) -> str: ...
 def verbs_in(kind: type) -> dict[str, Callable[..., Any]]: ...
@@ -59,8 +61,8 @@ class BlockingVerbs:
         kind: str | None = None,
         subject: str | None = None,
         actor: str | None = None,
-        limit: int = 50,
-        before: int | None = None,
+        limit: Limit = 50,
+        before: Seq | None = None,
     ) -> Sequence[Event]: ...
     def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState: ...
     def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int: ...
@@ -383,5 +385,6 @@ class BlockingErrorGroups:
         until: datetime | None = None,
         job: str | None = None,
         scope: Scope | tuple[str, str] | None = None,
-        limit: int = 50,
+        limit: Limit = 50,
+        cursor: Cursor | None = None,
     ) -> ErrorGroups: ...

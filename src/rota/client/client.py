@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from datetime import datetime
 
 from rota.client.access.tokens import TokensClient
 from rota.client.alerts.expectations import ExpectationsClient
@@ -34,7 +33,6 @@ from rota.observability import tracing
 from rota.registry.jobs import Registry
 from rota.store import Store
 from rota.store.databases.batcher import Batcher
-from rota.values.instants import instant
 from rota.values.json import Limits
 from rota.values.scope import Scope
 
@@ -78,6 +76,7 @@ class Client(OwnVerbs):
         """
         scoped = copy(self)
         scoped.scope = scope_of(scope)
+        scoped.error_groups = ErrorGroupsClient(self.store, scoped.scope)
         scoped._bulk = Bulk(self.store, scoped._again, self.meters.runs[RunState.CANCELLED])
         return scoped
 
@@ -86,18 +85,10 @@ class Client(OwnVerbs):
         await self._hints.close()
         await self.store.close()
 
-    async def time(self) -> datetime:
-        """Return the database's current time."""
-        return instant(await self.store.now())
-
     async def metrics(self) -> str:
         """Return this process's counters and the database's gauges in Prometheus format. A database outage is reported
         as a metric."""
         return self.meters.text(await self._gauges.read())
-
-    async def check_ready(self) -> None:
-        """Raise unless the database answers and its schema fits this version."""
-        await self.store.require_schema()
 
     async def prune(self) -> int:
         """Delete runs past their job's retention; return how many."""

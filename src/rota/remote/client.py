@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from rota.client.monitoring.audit import AuditVerbs
+from rota.client.monitoring.health import HealthVerbs
 from rota.client.schedules.definition import require_limit
 from rota.client.subscription import Subscription
 from rota.config import Config
@@ -40,6 +41,7 @@ from rota.remote.monitoring.monitoring import RemoteMonitoring
 from rota.remote.problems import NotOffered, Problem, ServerTrouble, raised
 from rota.remote.schedules.schedules import RemoteSchedules
 from rota.remote.transport import Transport, once, path_of
+from rota.remote.verbs import Remote
 from rota.remote.workers.workers import RemoteWorkers
 from rota.values.durations import Duration, parse_duration
 from rota.values.json import Limits
@@ -50,10 +52,6 @@ _LINES = "application/x-ndjson"
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
 _AT_ONCE = 8
-
-
-class _Now(msgspec.Struct):
-    now: datetime
 
 
 class _Next(msgspec.Struct):
@@ -73,7 +71,7 @@ class _Part(msgspec.Struct):
     code: str | None = None
 
 
-class RemoteClient(RemoteJobs):
+class RemoteClient(Remote, RemoteJobs, AuditVerbs, HealthVerbs):
     """Client of a server. The server takes the actor from the token: an `actor` argument is not sent.
 
     Each request ends within `timeout`; verbs that wait or follow send several.
@@ -115,10 +113,6 @@ class RemoteClient(RemoteJobs):
 
     async def _post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
         return (await self._transport.ask("POST", path, body=body, headers=headers)).body
-
-    async def time(self) -> datetime:
-        """Return the database's current time."""
-        return read(await self._get("time"), _Now).now
 
     async def metrics(self) -> str:
         """Return the server process's counters and the database's gauges in Prometheus format."""
@@ -335,23 +329,6 @@ class RemoteClient(RemoteJobs):
     async def events(self, run_id: str) -> Sequence[Event]:
         """List the state changes of a run, oldest first, each with its time, actor and fence."""
         return [event_of(item) for item in items(await self._get("runs", run_id, "events"), dict[str, Any])]
-
-    async def audit(
-        self,
-        *,
-        kind: str | None = None,
-        subject: str | None = None,
-        actor: str | None = None,
-        limit: int = 50,
-        before: int | None = None,
-    ) -> Sequence[Event]:
-        """List actions of people and policies, newest first. `before` is the last `seq` of the previous page.
-
-        `subject` is the whole id of a run or worker, or the name of a job, schedule or queue.
-        """
-        require_limit(limit, _MOST_LISTED)
-        query = {"kind": kind, "subject": subject, "actor": actor, "limit": limit, "cursor": before}
-        return [event_of(item) for item in items(await self._get("audit", **query), dict[str, Any])]
 
     async def prune(self) -> int:
         """Raise `NotOffered`: pruning needs the database."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.ledger.audit import Event
+from rota.core.ledger.audit import Event, event_in
 from rota.core.runs.run import Enqueued, Run
 from rota.core.schedules.documents import parse
 from rota.core.schedules.preview import Fire
@@ -21,8 +20,6 @@ from rota.values.instants import micros_at
 from rota.verbs.wire import answer_in
 
 T = TypeVar("T")
-
-_INSTANTS = ("_at", "plan_time")
 
 
 def read(body: bytes, kind: type[T]) -> T:
@@ -54,17 +51,10 @@ def undecodable(error: Exception) -> ServerTrouble:
 
 def event_of(plain: dict[str, Any]) -> Event:
     """Decode an event, including instants in its details."""
-    event = value(plain, Event)
-    return msgspec.structs.replace(event, details={name: _instant(name, fact) for name, fact in event.details.items()})
-
-
-def _instant(name: str, fact: Any) -> Any:
-    if not name.endswith(_INSTANTS) or not isinstance(fact, str):
-        return fact
     try:
-        return msgspec.convert(fact, datetime)
-    except msgspec.ValidationError:
-        return fact
+        return event_in(plain)
+    except msgspec.ValidationError as error:
+        raise undecodable(error) from None
 
 
 def job_of(plain: dict[str, Any]) -> JobDefinition:

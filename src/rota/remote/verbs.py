@@ -164,18 +164,17 @@ async def _pages(
     start = None if paging.after is None else arguments.get(paging.after)
     cursor = None if start is None else cursor_at(start)
     items: list[Any] = []
-    while wanted is None or len(items) < wanted:
-        # A limit that the server refuses is sent as it is, so that the error is the same as without HTTP.
-        size = MOST if wanted is None else wanted if wanted < 1 else min(MOST, wanted - len(items))
+    while True:
+        # A limit that the verb refuses is sent as it is, so that it is refused here as well.
+        size = MOST if wanted is None else wanted - len(items)
         part = read(
             (await transport.ask(declared.verb.method, path, {**query, "limit": size, "cursor": cursor})).body,
             dict[str, Any],
         )
         items += [_result(declared, item, item_type) for item in part.get("items", ())]
         cursor = part.get("next_cursor")
-        if cursor is None:
-            break
-    return items
+        if cursor is None or len(items) == wanted:
+            return items
 
 
 def _result(declared: Declared, plain: Any, kind: Any) -> Any:

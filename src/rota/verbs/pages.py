@@ -34,8 +34,11 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
         """Return the page of a whole list that follows `cursor`, and the cursor of the next one."""
         ordered = sorted(items, key=self.key)
         if cursor is not None:
-            place = place_of(cursor)
-            ordered = [item for item in ordered if _comparable(self.key(item)) > _comparable(place)]
+            place = _comparable(place_of(cursor))
+            try:
+                ordered = [item for item in ordered if _comparable(self.key(item)) > place]
+            except TypeError:  # a cursor of another list
+                raise foreign_cursor(cursor) from None
         return self.limited(ordered[:limit], limit) if len(ordered) > limit else (ordered, None)
 
     def limited(self, items: Sequence[T], limit: int) -> tuple[Sequence[T], str | None]:
@@ -48,11 +51,11 @@ def cursor_at(place: object) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).rstrip(b"=").decode()
 
 
-def place_of(cursor: str) -> Any:
-    """Decode a cursor."""
+def place_of(cursor: str, kind: Any = Any) -> Any:
+    """Decode a cursor; the place in it has the type `kind`."""
     try:
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
-        return msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
+        return msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=kind)
     except (ValueError, binascii.Error, msgspec.MsgspecError):
         raise foreign_cursor(cursor) from None
 

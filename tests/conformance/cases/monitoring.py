@@ -1,12 +1,15 @@
-"""Cases of the overview, charts and the timeline."""
+"""Cases of the overview, charts, the timeline, error groups, the audit log and the clock."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tests.conformance.case import PYTHON, Case, Refusal, refusals
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.run import RunError
+from rota.core.states import Outcome
+from tests.conformance.case import CLIENT, PYTHON, REMOTE, REST, Case, Refusal, refusals
 from tests.conformance.world import World
-from tests.support.runs.runs import claim, finish, put
+from tests.support.runs.runs import claim, finish, put, put_and_claim, tell
 
 _AT = datetime(2020, 1, 31, 8, tzinfo=UTC)
 _LATER = _AT + timedelta(hours=2)
@@ -22,7 +25,100 @@ async def a_finished_run(world: World) -> None:
     world.note("second", await put(world.store))
 
 
+async def failures(world: World) -> None:
+    """Let runs of two jobs fail, one of them in a scope."""
+    for number, (job, options) in enumerate((("rest", {"scope": ("tenant", "7")}), ("crawl", {}), ("crawl", {}))):
+        held = await put_and_claim(world.store, job, max_attempts=1, **options)
+        world.note(f"failed {number}", held.run_id)
+        error = stored_error(RunError("Timeout", f"no answer from {job}"))
+        await tell(world.store, held, Outcome.FAILED, error=error)
+
+
+async def acts(world: World) -> None:
+    """Change two queues."""
+    await world.client.pause_queue("mail", reason="down", actor="ann")
+    await world.client.pause_queue("print", actor="bob")
+    await world.client.resume_queue("mail", actor="ann")
+
+
+_AUDIT = [
+    Case("audit", "of nothing", contains=[]),
+    Case(
+        "audit",
+        "the newest first",
+        given=(acts,),
+        contains=[
+            {"kind": "queue", "subject": "mail", "type": "resumed", "actor": "ann"},
+            {"subject": "print", "type": "paused", "actor": "bob"},
+            {"subject": "mail", "type": "paused", "details": {"reason": "down"}},
+        ],
+    ),
+    Case("audit", "of an actor", named={"actor": "bob"}, given=(acts,), contains=[{"subject": "print"}]),
+    Case("audit", "of a subject", named={"kind": "queue", "subject": "mail"}, given=(acts,), contains=[{}, {}]),
+    Case("audit", "a page", named={"limit": 1}, given=(acts,), contains=[{"type": "resumed"}]),
+    *refusals(
+        "audit",
+        ("of an unknown kind", (), {"kind": "queues"}, Refusal("invalid", "kind", "did you mean 'queue'?")),
+        ("of none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
+        ("of too many", (), {"limit": 501}, Refusal("invalid", "limit", shape=True)),
+    ),
+]
+_SCOPED = (CLIENT, REMOTE, REST)
+_GROUPS = [
+    Case("error_groups.list", "of nothing", contains={"items": [], "truncated": False, "next_cursor": None}),
+    Case(
+        "error_groups.list",
+        "the most recent first",
+        given=(failures,),
+        contains={
+            "items": [
+                {"job": "crawl", "count": 2, "last_run_id": "<failed 2>", "message": "no answer from crawl"},
+                {"job": "rest", "type": "Timeout", "count": 1, "last_run_id": "<failed 0>"},
+            ]
+        },
+    ),
+    Case("error_groups.list", "of a job", named={"job": "rest"}, given=(failures,), contains={"items": [{}]}),
+    Case(
+        "error_groups.list",
+        "of a scope",
+        named={"scope": ("tenant", "7")},
+        given=(failures,),
+        contains={"items": [{"job": "rest"}]},
+    ),
+    Case(
+        "error_groups.list",
+        "for a caller of a scope",
+        given=(failures,),
+        scope=("tenant", "7"),
+        contains={"items": [{"job": "rest"}]},
+        only=_SCOPED,
+    ),
+    Case(
+        "error_groups.list",
+        "of another scope",
+        named={"scope": ("tenant", "8")},
+        given=(failures,),
+        scope=("tenant", "7"),
+        refused=Refusal("forbidden", "only runs of tenant/7"),
+        only=_SCOPED,
+    ),
+    Case(
+        "error_groups.list",
+        "of a time",
+        named={"since": _AT, "until": _LATER},
+        given=(failures,),
+        contains={"items": [], "since": _ZONED},
+    ),
+    *refusals(
+        "error_groups.list",
+        ("that ends first", (), {"since": _LATER, "until": _AT}, Refusal("invalid", "since must be before until")),
+        ("after a strange cursor", (), {"cursor": "x"}, Refusal("invalid", "cursor 'x' is invalid", "next_cursor")),
+    ),
+    Case("time", "of the database"),
+]
 CASES = [
+    *_AUDIT,
+    *_GROUPS,
     Case("monitoring.overview", "of nothing", contains={"live": {"running": 0, "queued": 0}, "attention_count": 0}),
     Case(
         "monitoring.overview",

@@ -215,12 +215,13 @@ export interface ErrorGroup {
   histogram: number[];
 }
 
-/** Error groups, the one seen last first. `truncated`: there were more failed runs than were read. */
+/** Error groups, the one seen last first. `truncated`: there were more failed runs than were read. `next_cursor` is that of the next page. */
 export interface ErrorGroups {
   items: ErrorGroup[];
   since: string;
   until: string;
   truncated: boolean;
+  next_cursor: string | null;
 }
 
 /** Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known. An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run or a schedule; in the audit log it is the line's own number, the cursor for the page before. */
@@ -669,6 +670,7 @@ export interface NotificationsUpdateBody {
 
 /** The database's time. */
 export interface Now {
+  /** The database's time */
   now: string;
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 
 import msgspec
 from starlette.requests import Request
@@ -13,6 +12,8 @@ from rota.api.operations.operation import operation
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
+from rota.api.operations.verb_operation import routes_of
+from rota.client.monitoring.health import HealthVerbs
 from rota.core.access.roles import Role
 from rota.errors import DeadlineExceeded
 from rota.observability.metrics import CONTENT_TYPE
@@ -24,12 +25,6 @@ class Status(msgspec.Struct):
     """Status of the process."""
 
     status: str
-
-
-class Now(msgspec.Struct):
-    """The database's time."""
-
-    now: datetime
 
 
 @operation(None, query=None, answers=Status, gives={"status": "ok"})
@@ -60,16 +55,9 @@ async def get_metrics(request: Request) -> Response:
     return Response(await client.metrics(), headers={"content-type": CONTENT_TYPE})
 
 
-@operation(None, answers=Now, gives={"now": "2026-01-31T08:00:00Z"})
-async def get_time(request: Request) -> Response:
-    """Get the database's time."""
-    client = await client_of(request)
-    return answer({"now": await client.time()})
-
-
 PROBES = [
     declared("/healthz", GET=get_health),
     declared("/readyz", GET=get_readiness),
     declared("/metrics", GET=get_metrics),
 ]
-ROUTES = [declared("/time", GET=get_time)]
+ROUTES = routes_of(HealthVerbs)

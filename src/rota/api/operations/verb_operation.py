@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -29,23 +29,28 @@ from rota.verbs.revisions import condition_in, etag
 from rota.verbs.verb import Declared, verbs_of
 from rota.verbs.wire import Body, decode
 
+Act = Callable[[Request, Client, Mapping[str, Any]], Awaitable[Any]]
+"""Carry out a verb for the caller of a request: `act(request, client, arguments)` returns what the verb returns."""
 
-def routes_of(kind: type, part: str = "", **by_hand: Operation) -> list[Route]:
-    """Return the routes of all verbs of a class of the client. `by_hand` replaces the operations of some verbs."""
+
+def routes_of(kind: type, part: str = "", **by_hand: Operation | Act) -> list[Route]:
+    """Return the routes of all verbs of a class of the client. `by_hand` replaces the operations of some verbs, or only
+    their acts."""
     operations: dict[tuple[str, bool], dict[str, Operation]] = {}
     for declared in verbs_of(kind, part):
         place = (declared.verb.path, declared.verb.scoped)
-        operation = by_hand.get(declared.name) or operation_of(declared)
+        other = by_hand.get(declared.name)
+        operation = other if isinstance(other, Operation) else operation_of(declared, other)
         operations.setdefault(place, {})[declared.verb.method] = operation
     return [Route(path, methods, scoped=scoped) for (path, scoped), methods in operations.items()]
 
 
-def operation_of(declared: Declared) -> Operation:
-    """Return the operation of a verb."""
+def operation_of(declared: Declared, act: Act | None = None) -> Operation:
+    """Return the operation of a verb. `act` replaces the call of the client's method."""
     request, verb = request_of(declared), declared.verb
 
     async def endpoint(request: Request) -> Response:
-        return await _respond(declared, request)
+        return await _respond(declared, request, act)
 
     return Operation(
         endpoint=endpoint,
@@ -74,7 +79,7 @@ def _shape(declared: Declared) -> Any:
     return None if is_silent(declared) else item_of(returns) if is_list(returns) else returns
 
 
-async def _respond(declared: Declared, request: Request) -> Response:
+async def _respond(declared: Declared, request: Request, act: Act | None) -> Response:
     shape = request_of(declared)
     body: Any = None
     if shape.body is not None:
@@ -82,7 +87,7 @@ async def _respond(declared: Declared, request: Request) -> Response:
     arguments = _arguments(declared, request, body)
     client = await client_of(request)
     with _payload_in(declared, body):
-        result = await _method(client, declared)(**arguments)
+        result = await (act(request, client, arguments) if act else _method(client, declared)(**arguments))
     if is_silent(declared):
         return Response(status_code=204)
     query: Any = None if declared.verb.page is None else checked_query(request, shape.query or NoQuery)
@@ -126,7 +131,7 @@ def _arguments(declared: Declared, request: Request, plain: Any) -> dict[str, An
                 arguments |= _of(parameter, body)
             case Place.CURSOR:
                 cursor = query.get("cursor")
-                arguments[parameter.name] = None if cursor is None else place_of(cursor)
+                arguments[parameter.name] = None if cursor is None else place_of(cursor, parameter.annotation)
             case _:
                 arguments |= _of_head(parameter, request)
     return arguments

@@ -35,6 +35,7 @@ _COLUMNS = Columns(
 @click.option("--job", metavar="NAME", help="Only runs of this job.")
 @click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only runs of this scope.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
+@click.option("--cursor", metavar="CURSOR", help="Continue after the page that ended with this cursor.")
 @shared
 def error_groups(since: str, database: str | None, as_json: bool, **options: Any) -> None:
     """List failed runs, grouped by error.
@@ -51,6 +52,8 @@ def error_groups(since: str, database: str | None, as_json: bool, **options: Any
         print_json(page)
         return
     print_rows(_COLUMNS, [_row(group, now) for group in page.items], none="no errors")
+    if page.next_cursor and on_terminal():
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
     if page.truncated and on_terminal():
         click.echo("note: there are more failed runs than were read", err=True)
 

@@ -178,7 +178,7 @@ class VerbCommand(click.Command):
         if paging is not None and "limit" in names:
             implied["limit"] = limit
         if paging is not None and paging.after is not None and cursor is not None:
-            implied[paging.after] = place_of(cursor)
+            implied[paging.after] = place_of(cursor, names[paging.after].annotation)
         return implied
 
     def _ask_first(self, database: str | None, arguments: Mapping[str, Any], *, yes: bool) -> Any:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rota.core.monitoring.error_groups import MOST_GROUPS, ErrorGroups, checked_window, grouped
+from msgspec import Meta
+
+from rota.core.access.roles import Role
+from rota.core.monitoring.error_groups import MOST_GROUPS, ErrorGroups, GroupQuery
 from rota.core.runs.options import scope_of
-from rota.errors import Invalid
+from rota.core.runs.run import Run
+from rota.errors import Forbidden, Invalid
 from rota.values.instants import instant
 from rota.values.scope import Scope
+from rota.verbs.examples import ERROR_GROUPS
+from rota.verbs.pages import Cursor, Limit, cursor_at, place_of
+from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
     from rota.store import Store
@@ -18,34 +27,58 @@ if TYPE_CHECKING:
 class ErrorGroupsClient:
     """Failed runs grouped by error."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, scope: Scope | None = None) -> None:
         self._store = store
+        self._scope = scope
+        self._shown: Callable[[Run], Run] = lambda run: run
 
+    def shown_by(self, shown: Callable[[Run], Run]) -> ErrorGroupsClient:
+        """Return a client whose messages come from runs as `shown` returns them: without what a reader may not see."""
+        client = copy(self)
+        client._shown = shown
+        return client
+
+    @verb("GET", "/error-groups", Role.VIEWER, scoped=True, gives=ERROR_GROUPS)
     async def list(
         self,
         *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        job: str | None = None,
-        scope: Scope | tuple[str, str] | None = None,
-        limit: int = 50,
+        since: Annotated[datetime | None, Meta(description="Begin of the time range, by default a day earlier")] = None,
+        until: Annotated[datetime | None, Meta(description="End of the time range, by default now")] = None,
+        job: Annotated[str | None, Meta(description="Only runs of this job")] = None,
+        scope: Annotated[Scope | tuple[str, str] | None, Meta(description="Only runs of this scope, `kind/id`")] = None,
+        limit: Limit = 50,
+        cursor: Cursor | None = None,
     ) -> ErrorGroups:
         """Group the runs that failed, timed out or expired by job and error fingerprint, most recent group first.
 
-        Covers the last day unless `since` and `until` are given, and at most the newest 10 000 of those runs.
+        At most the newest 10 000 of those runs are considered; `truncated` means that there were more. `histogram`
+        counts them in 24 equal parts of the time range. To retry all runs of a group, filter by its `job` and
+        `fingerprint`.
         """
         if not 1 <= limit <= MOST_GROUPS:
             raise Invalid(f"limit must be 1 to {MOST_GROUPS}, not {limit}")
-        begin, end = checked_window(since, until, instant(await self._store.now()))
-        only_scope = None if scope is None else scope_of(scope)
-        errors, truncated = await self._store.error_groups.between(begin, end, job, only_scope)
-        groups = grouped(errors, begin, end)
-        shown = groups[:limit]
-        newest = {run.id: run for run in await self._store.searching.runs([group.last_run_id for group in shown])}
+        after = None if cursor is None else place_of(cursor, tuple[datetime, str])
+        only_scope = self._visible(None if scope is None else scope_of(scope))
+        query = GroupQuery(since=since, until=until, job=job, scope=only_scope, limit=limit, after=after)
+        found = await self._store.error_groups.groups(query)
+        # A run may have been pruned since its failure was read.
+        runs = {id: self._shown(run) for id, run in found.newest.items()}
         items = [
-            group.said_by(newest[group.last_run_id].error, newest[group.last_run_id].reason)
-            for group in shown
-            if group.last_run_id in newest
+            group.said_by(runs[group.last_run_id].error, runs[group.last_run_id].reason)
+            for group in found.groups
+            if group.last_run_id in runs
         ]
-        incomplete = truncated or len(groups) > limit
-        return ErrorGroups(items=items, since=instant(begin), until=instant(end), truncated=incomplete)
+        return ErrorGroups(
+            items=items,
+            since=instant(found.since),
+            until=instant(found.until),
+            truncated=found.truncated,
+            next_cursor=cursor_at(found.groups[-1].place) if found.more else None,
+        )
+
+    def _visible(self, scope: Scope | None) -> Scope | None:
+        """Return the scope to search, limited to the client's own."""
+        own_scope = self._scope
+        if own_scope is not None and scope not in (None, own_scope):
+            raise Forbidden(f"only runs of {own_scope.kind}/{own_scope.id} are visible here")
+        return own_scope or scope

@@ -51,6 +51,22 @@ class Event(
     details: dict[str, Any] = {}
 
 
+def event_in(plain: Mapping[str, Any]) -> Event:
+    """Read an event from JSON, including the instants in its details."""
+    event = msgspec.convert(plain, Event)
+    details = {name: _read_detail(name, fact) for name, fact in event.details.items()}
+    return msgspec.structs.replace(event, details=details)
+
+
+def _read_detail(name: str, fact: Any) -> Any:
+    if not name.endswith(_INSTANTS) or not isinstance(fact, str):
+        return fact
+    try:
+        return msgspec.convert(fact, datetime)
+    except msgspec.ValidationError:
+        return fact
+
+
 class Note(msgspec.Struct, frozen=True):
     """Audit line as stored, written in the transaction of the act itself."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
-from rota.core.runs.run import RunError
+from rota.core.runs.run import Run, RunError
 from rota.core.states import RunState
 from rota.errors import Invalid
 from rota.values.instants import instant, micros_at
+from rota.values.scope import Scope
 
 BUCKETS = 24
 MOST_GROUPS = 500
@@ -45,6 +46,15 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[str, int]
     histogram: Sequence[int]
 
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Place in the list, which is in descending order."""
+        return self.last_at, self.last_run_id
+
+    def follows(self, place: tuple[datetime, str] | None) -> bool:
+        """Return whether the group is after this place in the list."""
+        return place is None or self.place < place
+
     def said_by(self, error: RunError | None, reason: str | None) -> ErrorGroup:
         """Return the group with the type and message of this error; with the run's reason if it has no error."""
         message = reason if error is None else error.message
@@ -52,12 +62,41 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """Error groups, the one seen last first. `truncated`: there were more failed runs than were read."""
+    """Error groups, the one seen last first. `truncated`: there were more failed runs than were read.
+
+    `next_cursor` is that of the next page.
+    """
 
     items: Sequence[ErrorGroup]
     since: datetime
     until: datetime
     truncated: bool
+    next_cursor: str | None = None
+
+
+class GroupQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Question for error groups; `after` is the last group seen, by its last failure and run."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    job: str | None = None
+    scope: Scope | None = None
+    limit: int = 50
+    after: tuple[datetime, str] | None = None
+
+
+class FoundGroups(msgspec.Struct, frozen=True):
+    """Error groups between two instants, without messages, and the newest run of each that is still there.
+
+    `more`: there are groups after these.
+    """
+
+    groups: Sequence[ErrorGroup]
+    newest: Mapping[str, Run]
+    since: int
+    until: int
+    truncated: bool
+    more: bool
 
 
 def checked_window(since: datetime | None, until: datetime | None, now: datetime) -> tuple[int, int]:
@@ -80,7 +119,7 @@ def grouped(runs: Iterable[FailedRun], since: int, until: int) -> list[ErrorGrou
         _group(sorted(members, key=lambda member: (member.at, member.run_id)), since, until)
         for members in groups.values()
     ]
-    return sorted(result, key=lambda group: (group.last_at, group.last_run_id), reverse=True)
+    return sorted(result, key=lambda group: group.place, reverse=True)
 
 
 def _group(runs: Sequence[FailedRun], since: int, until: int) -> ErrorGroup:

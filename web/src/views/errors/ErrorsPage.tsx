@@ -43,7 +43,7 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
         actions={<Filters range={range} onRange={(next) => choose(next === USUAL ? null : next)} job={job} onJob={chooseJob} />}
       />
       {groups.error && <ProblemNotice problem={groups.error} onRetry={() => void groups.refetch()} />}
-      {groups.data?.truncated && <p className="notice tone-warn">{t.truncated}</p>}
+      {(groups.data?.truncated || groups.data?.next_cursor) && <p className="notice tone-warn">{t.truncated}</p>}
       {(items || !groups.error) && <Card bare>
         {items && !items.length ? (
           <div className="errors-calm">
