@@ -241,14 +241,17 @@ queue pause default
 queue resume default
 quota update account/42 --max-concurrency 3 --rate 10/1m
 quota list
+quota get account/42
 quota delete account/42
 expectation update --job greet --start-within 5m --max-failures 3
 expectation list
+expectation get --job greet
 expectation list --breached
 expectation delete --job greet
 notification create ops --to {hook} --job greet
 notification list
 notification get ops
+notification update ops --disabled
 notification test ops: 69
 notification delete ops --yes
 schedule create news greet --every 30m

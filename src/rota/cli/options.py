@@ -90,6 +90,11 @@ def catch_up_option(command: F) -> F:
     )(command)
 
 
+idempotency_option = click.option(
+    "--idempotency-key", metavar="KEY", help="A repeated command with this key changes nothing more."
+)
+
+
 def shared(command: F) -> F:
     """Add --database and --json, which every command takes."""
     return _database(click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command))

@@ -74,7 +74,7 @@ def test_the_audit_log_in_pages() -> None:
     assert [(item["subject"], item["type"]) for item in page["items"]] == [
         ("a", "resumed"), ("c", "paused"), ("b", "paused"),
     ]  # fmt: skip
-    rest = answer("audit", "--before", str(page["next_cursor"]))
+    rest = answer("audit", "--cursor", page["next_cursor"])
     assert [item["subject"] for item in rest["items"]] == ["a"]
     assert rest["next_cursor"] is None
     assert len(answer("audit", "--kind", "queue", "--subject", "a", "--actor", actor())["items"]) == 2

@@ -96,7 +96,7 @@ def _created(reply: Reply) -> None:
     _table(reply)
 
 
-async def _known_jobs(client: Client, _: NotificationView) -> set[str]:
+async def _known_jobs(client: Client, *_: object) -> set[str]:
     return {job.name for job in await client.jobs()}
 
 

@@ -12,8 +12,11 @@ import msgspec
 from rota.cli.connect import ask
 from rota.cli.options import examples, shared
 from rota.cli.terminal.format import Cell, Columns, rfc3339, run_id_cell, state_cell, text_cell, time_cell
-from rota.cli.terminal.output import json_text, on_terminal, print_json, print_rows
-from rota.client.client import MOST_LISTED
+from rota.cli.terminal.output import json_text, print_json, print_rows
+from rota.cli.verbs.looks import table
+from rota.cli.verbs.verb_command import verb_command
+from rota.cli.verbs.verb_options import Word
+from rota.client.monitoring.audit import AuditVerbs
 from rota.core.ledger.audit import KINDS, Event
 from rota.core.states import RunState
 
@@ -52,34 +55,6 @@ def schedule_events(name: str, database: str | None, as_json: bool) -> None:
     A deleted schedule keeps its events until another one has its name.
     """
     _print(ask(database, lambda client: client.schedules.events(name)), _SCHEDULE_COLUMNS, as_json=as_json)
-
-
-@click.command(
-    epilog=examples(
-        "rota audit",
-        "rota audit --actor cli:ann --kind schedule",
-        "rota audit --subject news --limit 200 --json",
-    )
-)
-@click.option("--kind", type=click.Choice(KINDS), help="Only events of subjects of this kind.")
-@click.option("--subject", metavar="ID|NAME", help="Only events of this subject: a run's complete id, or a name.")
-@click.option("--actor", metavar="NAME", help="Only events of this actor, for example cli:ann or policy:overlap.")
-@click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
-@click.option("--before", type=int, metavar="SEQ", help="The page after the one that ended with this number.")
-@shared
-def audit(limit: int, database: str | None, as_json: bool, **options: Any) -> None:
-    """List what people and policies did, newest first.
-
-    On a terminal, runs are named by the end of their id, which every command accepts.
-    """
-    page = ask(database, lambda client: client.audit(limit=limit, **options))
-    following = page[-1].seq if len(page) == limit else None
-    if as_json:
-        print_json({"items": page, "next_cursor": following})
-        return
-    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in page], none="no events match")
-    if following and on_terminal():
-        click.echo(f"more: --before {following}", err=True)
 
 
 def _print(listed: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
@@ -122,3 +97,19 @@ def _shown(value: object) -> str:
     if isinstance(value, dict) and value.keys() >= {"type", "message"}:
         return f"{value['type']}: {value['message']}"
     return value if isinstance(value, str) else json_text(value)
+
+
+audit = verb_command(
+    "",
+    AuditVerbs.audit,
+    table(_AUDIT_COLUMNS, lambda event, _: _row(event, _AUDIT_COLUMNS), "no events match"),
+    "rota audit",
+    "rota audit --actor cli:ann --kind schedule",
+    "rota audit --subject news --limit 200 --json",
+    words="List what people and policies did, newest first.\n\n"
+    "On a terminal, runs are named by the end of their id, which every command accepts.",
+    settings={
+        "kind": {"type": Word(KINDS, open_ended=True), "help": "Only events of subjects of this kind."},
+        "subject": {"metavar": "ID|NAME"},
+    },
+)

@@ -46,8 +46,8 @@ class Facts(TypedDict, total=False):
     """Differences between a command and its verb.
 
     `words` replace the help from the docstring. `settings` says how options differ from the declaration, `forms` which
-    parameters are typed otherwise. `refine` completes the arguments, `also` reads more for the look; `code` tells the
-    exit code.
+    parameters are typed otherwise. `refine` completes the arguments; `also` reads more for the look, from the answer
+    and the arguments; `code` tells the exit code.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Facts(TypedDict, total=False):
     forms: Sequence[Callable[[], Form]]
     consent: Consent
     refine: Callable[[Client, dict[str, Any]], Awaitable[dict[str, Any]]]
-    also: Callable[[Client, Any], Awaitable[Any]]
+    also: Callable[[Client, Any, Mapping[str, Any]], Awaitable[Any]]
     code: Callable[[Reply], int]
 
 
@@ -118,6 +118,9 @@ class VerbCommand(click.Command):
         """Return what the verb's docstring says, in words of the command line."""
         if self._words is None:
             words = "\n\n".join(part for part in (self.declared.summary, self.declared.description) if part)
+            paging = self.declared.verb.page
+            if paging is not None and paging.after is not None:  # a person types --cursor
+                words = re.sub(rf"; `{paging.after}` is [^.;]*|\s*`{paging.after}` is [^.;]*\.", "", words)
             for word, typed in _OF_PYTHON:
                 words = word.sub(typed, words)
             self._words = _NAME.sub(self._typed, words)
@@ -152,7 +155,7 @@ class VerbCommand(click.Command):
             if as_json:
                 return result, _NO_TIME, None
             also = self._facts.get("also")
-            return result, await client.time(), also and await also(client, result)
+            return result, await client.time(), also and await also(client, result, arguments)
 
         result, now, also = ask(database, act)
         value, following = page_of(self.declared, result, limit, cursor) if self._is_list else (result, None)

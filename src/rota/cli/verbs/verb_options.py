@@ -112,7 +112,8 @@ def _argument(parameter: Parameter, settings: Mapping[str, Any]) -> click.Argume
 
 
 def _option(parameter: Parameter, settings: Mapping[str, Any]) -> click.Option:
-    attributes = {"required": parameter.default is UNSET, **_facts(parameter), **settings}
+    facts = {} if "type" in settings else _facts(parameter)
+    attributes = {"required": parameter.default is UNSET, **facts, **settings}
     attributes.setdefault("help", _help(parameter, with_default="default" not in settings))
     names = attributes.pop("names", (_flags(parameter) if attributes.get("is_flag") else f"--{_dashed(parameter)}",))
     if parameter.option and isinstance(attributes.get("type"), click.ParamType):
