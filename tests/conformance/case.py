@@ -18,6 +18,7 @@ Reading = tuple[str, dict[str, Any]]
 CLIENT, BLOCKING, REMOTE, REST, COMMAND = "client", "blocking", "remote", "rest", "command"
 DOORS = (CLIENT, BLOCKING, REMOTE, REST, COMMAND)
 PYTHON = (CLIENT, BLOCKING, REMOTE)
+SCOPED = (CLIENT, REMOTE, REST)  # the doors of callers who are limited to a scope
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -69,6 +70,10 @@ def refusals(
     ]
 
 
+def is_declared(verb: str) -> bool:
+    return any(f"{declared.part}.{declared.name}".strip(".") == verb for declared in all_verbs())
+
+
 def routes_of(verb: str) -> list[Declared]:
     """Return the declarations of a verb: `routes_of("quotas.update")`."""
     part, _, name = verb.rpartition(".")
@@ -91,6 +96,8 @@ def arguments_of(verb: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> 
 def route_for(verb: str, arguments: Mapping[str, Any]) -> Declared:
     """Return the route of a verb whose path names the most arguments."""
     routes = sorted(routes_of(verb), key=lambda route: len(route.verb.placeholders()), reverse=True)
+    if len(routes) == 1:
+        return routes[0]
     for route in routes:
         names = {route.verb.wire_name(name) for name, value in arguments.items() if value is not None}
         fixed = all(arguments.get(name) == value for name, value in route.verb.fixed.items())

@@ -24,7 +24,7 @@ from rota.server import asgi
 from rota.values.durations import format_duration
 from rota.values.scope import Scope
 from rota.verbs.answers import is_silent
-from rota.verbs.parameters import Parameter, Place, request_of
+from rota.verbs.parameters import Parameter, Place, has_place, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import wired_in
 from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, route_for, routes_of
@@ -48,9 +48,8 @@ class Call(msgspec.Struct, frozen=True):
 
     def with_actor(self) -> dict[str, Any]:
         """Return the named arguments and the caller, if the verb wants to know."""
-        parameters = request_of(routes_of(self.verb)[0]).parameters
-        acts = "actor" in parameters and parameters["actor"].place is Place.ACTOR
-        return {**self.named, "actor": ACTOR} if acts else dict(self.named)
+        is_told = has_place(request_of(routes_of(self.verb)[0]), Place.ACTOR)
+        return {**self.named, "actor": ACTOR} if is_told else dict(self.named)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments by name."""
@@ -179,12 +178,19 @@ class _Written:
     def __init__(self, declared: Declared, arguments: Mapping[str, Any]) -> None:
         self.declared = declared
         self._parts: dict[Place, dict[str, Any]] = {place: {} for place in Place}
+        form = declared.verb.body
+        own: dict[str, Any] = {}
         for name, value in arguments.items():
             parameter = request_of(declared).parameters.get(name)
-            if parameter is None:  # an unknown one, which must be refused
+            if form is not None and (parameter is None or parameter.place is Place.BODY):
+                own[name] = value
+            elif parameter is None:  # an unknown one, which must be refused
                 self._parts[Place.QUERY if request_of(declared).body is None else Place.BODY][name] = value
             else:
                 self._parts[parameter.place][parameter.wire_name] = _in_json(value, parameter)
+
+        if form is not None:
+            self._parts[Place.BODY] = msgspec.to_builtins(form.encode(own))
 
     @cached_property
     def is_list(self) -> bool:
@@ -202,12 +208,14 @@ class _Written:
         has_body = request_of(self.declared).body is not None
         sends_none = verb.optional_body and not self._parts[Place.BODY]
         key = self._parts[Place.KEY].get("idempotency_key")
+        revision = self._parts[Place.CONDITION].get("expected_revision")
+        conditions = {} if revision is None else {"If-Match": f'"{revision}"'} if revision else {"If-None-Match": "*"}
         return await http.request(
             verb.method,
             path,
             params=[*_in_query(self._parts[Place.QUERY]), *page.items()],
             json=self._parts[Place.BODY] if has_body and not sends_none else None,
-            headers={} if key is None else {"Idempotency-Key": key},
+            headers={**conditions, **({} if key is None else {"Idempotency-Key": key})},
         )
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from rota.client.parts import all_verbs
 from rota.core.access.roles import Role
-from tests.conformance.case import CLIENT, COMMAND, DOORS, Case, Refusal, routes_of
+from tests.conformance.case import CLIENT, COMMAND, SCOPED, Case, Refusal, routes_of
 from tests.conformance.cases import CASES
 from tests.conformance.doors import DOOR, Call, actor_at
 from tests.conformance.forms import Outcome, comparable, differences, lacking
@@ -25,8 +25,8 @@ _references: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def doors_of(case: Case) -> list[str]:
-    command = case.scope is None and command_of(routes_of(case.verb)[0]) is not None
-    return [door for door in DOORS if door in case.only and (door != COMMAND or command)]
+    doors = SCOPED if case.scope is not None else case.only
+    return [door for door in doors if door != COMMAND or command_of(routes_of(case.verb)[0]) is not None]
 
 
 async def enacted(case: Case, door: str, url: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class World:
         self.url = url
         self.client = client
         self.names: dict[str, str] = {}
+        self.fence = 0
         self.stack = AsyncExitStack()
 
     @property

@@ -1,0 +1,356 @@
+"""Cases of jobs, queues and data jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from rota.client.client import Order
+from rota.core.calendar.triggers import every
+from rota.core.jobs.retry import Delays, Exponential
+from rota.core.jobs.secrets import MASK
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
+from tests.conformance.case import PYTHON, REST, Case, Reading, Refusal, refusals
+from tests.conformance.cases.runs import failed
+from tests.conformance.world import World
+
+_URL = "https://example.com/health?key=hunter2"
+_PING: Reading = ("job", {"name": "ping"})
+_UNTYPED = (*PYTHON, REST)
+
+
+async def paused(world: World) -> None:
+    """Pause a job and a queue."""
+    await world.client.pause_job("crawl", reason="the site is down", actor="ann")
+    await world.client.pause_queue("default", reason="the relay is down", actor="ann")
+
+
+async def waiting(world: World) -> None:
+    """Enqueue runs of two queues, and create a schedule."""
+    world.note("run", (await world.client.enqueue(Order("crawl", {"url": "u"}, {"delay": "9h"}))).id)
+    await world.client.enqueue(Order("rest", {}, {"queue": "slow"}))
+    await world.client.schedules.create("news", "crawl", every("30m"), payload={"url": "u"}, actor="ann")
+
+
+async def ping(world: World) -> None:
+    """Create a data job."""
+    await world.client.data_jobs.create(
+        "ping", "http", url=_URL, headers={"Authorization": "Bearer hunter2"}, actor="ann"
+    )
+
+
+async def pinged(world: World) -> None:
+    """Create a data job with a schedule of its own, another schedule, and a run."""
+    await ping(world)
+    await world.client.schedules.create("nightly", "ping", every("1d"), actor="ann")
+    world.note("run", (await world.client.enqueue(Order("ping", {}, {"delay": "1h"}))).id)
+
+
+_UNKNOWN = Refusal("unknown-job", "craw", "'crawl'")
+_STATUS: Reading = ("job_status", {"name": "crawl"})
+_QUEUES: Reading = ("queues", {})
+_QUESTIONS = [
+    Case(
+        "job",
+        "declared in code",
+        ("crawl",),
+        contains={"name": "crawl", "kind": "python", "tags": ["net"], "status": {"job": "crawl", "state": "pending"}},
+    ),
+    Case("job", "defined as data", ("ping",), given=(ping,), contains={"kind": "http", "timeout": "10s", "version": 1}),
+    Case("jobs", "by name", given=(ping,), contains=[{"name": name} for name in ("crawl", "label", "ping", "rest")]),
+    Case("jobs", "of a kind", named={"kind": "http"}, given=(ping,), contains=[{"name": "ping"}]),
+    Case("jobs", "of a tag", named={"tag": "net"}, contains=[{"name": "crawl"}]),
+    Case("jobs", "that are paused", named={"state": "paused"}, given=(paused,), contains=[{"name": "crawl"}]),
+    Case("jobs", "of a pattern", named={"name": "r*"}, contains=[{"name": "rest"}]),
+    Case("jobs", "of a text", named={"text": "AB"}, contains=[{"name": "label"}]),
+    Case("jobs", "a page", named={"limit": 2}, contains=[{"name": "crawl"}, {"name": "label"}]),
+    Case(
+        "jobs",
+        "the next page",
+        named={"limit": 2, "after": "crawl"},
+        contains=[{"name": "label"}, {"name": "rest"}],
+        only=PYTHON,
+    ),
+    *refusals(
+        "jobs",
+        ("of an unknown state", (), {"state": "pausd"}, Refusal("invalid", "pausd", "'paused'")),
+        ("of an unknown kind", (), {"kind": "htpt"}, Refusal("invalid", "htpt", "'http'")),
+        ("none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
+    ),
+    Case(
+        "job_status", "of a paused job", ("crawl",), given=(paused,), contains={"state": "paused", "paused_by": "ann"}
+    ),
+    Case(
+        "job_status", "of a job with runs", ("crawl",), given=(waiting,), contains={"state": "scheduled", "waiting": 1}
+    ),
+    Case("job_stats", "of a job", ("crawl",), given=(failed,)),
+    Case("queues", "of all jobs", given=(waiting,), contains=[{"queue": "default"}, {"queue": "slow", "queued": 1}]),
+    Case(
+        "queues",
+        "that are paused",
+        given=(paused,),
+        contains=[{"queue": "default", "paused": {"reason": "the relay is down"}}],
+    ),
+    Case("scheduler_metrics", "of all", given=(failed,)),
+    *(
+        case
+        for verb in ("job", "job_status", "job_stats", "pause_job", "resume_job", "cancel_job", "retry_job")
+        for case in refusals(verb, ("an unknown job", ("craw",), {}, _UNKNOWN))
+    ),
+]
+_ACTS = [
+    Case(
+        "pause_job",
+        "with a reason",
+        ("crawl",),
+        {"reason": "a rest"},
+        given=(waiting,),
+        contains={"state": "paused", "pause_reason": "a rest", "paused_by": "<actor>"},
+        reads=("schedules.list", {}),
+    ),
+    Case("pause_job", "without one", ("crawl",), contains={"state": "paused", "pause_reason": None}, reads=_STATUS),
+    Case(
+        "resume_job",
+        "and skip",
+        ("crawl",),
+        given=(paused,),
+        contains={"state": "pending", "paused_at": None},
+        reads=_STATUS,
+    ),
+    Case(
+        "resume_job",
+        "and catch up",
+        ("crawl",),
+        {"catch_up": "latest"},
+        given=(waiting, paused),
+        reads=("schedules.list", {}),
+    ),
+    *refusals(
+        "resume_job",
+        ("in a wrong way", ("crawl",), {"catch_up": "last"}, Refusal("invalid", "last", "latest")),
+        given=(paused,),
+        reads=_STATUS,
+    ),
+    Case(
+        "cancel_job",
+        "with its runs",
+        ("crawl",),
+        {"reason": "enough"},
+        given=(waiting,),
+        contains={"job": "crawl", "cancelled": 1, "status": {"state": "cancelled"}},
+        reads=("schedules.list", {}),
+    ),
+    Case("retry_job", "that failed", ("crawl",), given=(failed,), contains={"retry_of": "<run>", "created": True}),
+    *refusals("retry_job", ("that has no runs", ("rest",), {}, Refusal("nothing-to-retry", "rest", None))),
+    *refusals("retry_job", ("that waits", ("crawl",), {}, Refusal("nothing-to-retry", "crawl", "")), given=(waiting,)),
+    Case(
+        "pause_queue",
+        "with a reason",
+        ("default",),
+        {"reason": "a rest"},
+        contains={"queue": "default", "paused": {"reason": "a rest"}},
+        reads=_QUEUES,
+    ),
+    Case("pause_queue", "that nobody names", ("new",), contains={"queue": "new", "queued": 0}, reads=_QUEUES),
+    Case(
+        "resume_queue",
+        "that is paused",
+        ("default",),
+        given=(paused,),
+        contains={"was_paused": True, "paused": None},
+        reads=_QUEUES,
+    ),
+    Case("resume_queue", "that is not", ("default",), contains={"was_paused": False}, reads=_QUEUES),
+    *refusals("pause_queue", ("of an impossible name", ("\t",), {}, Refusal("invalid", "queue", None))),
+]
+_OPTIONS: dict[str, Any] = {
+    "url": _URL,
+    "headers": {"Authorization": "Bearer hunter2"},
+    "timeout": timedelta(minutes=3),
+    "backoff": Exponential(timedelta(seconds=2)),
+    "unique": Unique(("id",), timedelta(minutes=1)),
+    "limit": [Limit(max=2, by=("scope",)), Limit(max=9, per=timedelta(minutes=1))],
+    "expect": {"success_every": timedelta(hours=25)},
+    "expect_status": ["2xx", 404],
+    "owner": "me",
+}
+
+
+def _created(what: str, named: dict[str, Any], contains: Any, given: Any = ()) -> Case:
+    return Case("data_jobs.create", what, ("ping",), named, given=given, contains=contains, reads=_PING, only=_UNTYPED)
+
+
+_CREATED = [
+    _created(
+        "of requests",
+        {"kind": "http", "url": _URL},
+        {"kind": "http", "created": True, "schedule": None, "run": None, "version": 1},
+    ),
+    _created("whose kind is implied", {"url": _URL}, {"kind": "http", "created": True}),
+    _created("with all options", _OPTIONS, {"timeout": "3m", "expect": {"success_every": "1d1h"}}),
+    _created("of a command", {"argv": ["pg_dump"], "env": {"PGPASSWORD": "hunter2"}}, {"kind": "command"}),
+    _created("of work outside", {"kind": "external", "payload_schema": {"type": "object"}}, {"kind": "external"}),
+    _created(
+        "with a schedule",
+        {"url": _URL, "schedule": {"every": "30m"}},
+        {"schedule": {"name": "ping", "rule": "every 30 minutes"}},
+    ),
+    _created("with a run", {"url": _URL, "run": {"a": 1}}, {"run": {"payload": {"a": 1}, "state": "queued"}}),
+    _created(
+        "a second time",
+        {"kind": "http", "url": _URL, "headers": {"Authorization": "Bearer hunter2"}},
+        {"created": False},
+        (ping,),
+    ),
+    *refusals(
+        "data_jobs.create",
+        ("of an unknown kind", ("x", "htpt"), {"url": _URL}, Refusal("invalid", "htpt", "'http'")),
+        ("of no kind", ("x",), {}, Refusal("invalid", "kind", "url")),
+        (
+            "that code declares",
+            ("crawl", "http"),
+            {"url": _URL},
+            Refusal("conflict", "declared in code", "another name"),
+        ),
+        ("that differs", ("ping", "http"), {"url": "https://other.example"}, Refusal("conflict", "ping", "")),
+        (
+            "with an option of another kind",
+            ("x", "http"),
+            {"url": _URL, "argv": ["ls"]},
+            Refusal("unknown-option", "argv", ""),
+        ),
+        (
+            "with a wrong duration",
+            ("x", "http"),
+            {"url": _URL, "timeout": "soon"},
+            Refusal("bad-duration", "timeout", "90s"),
+        ),
+        (
+            "with a wrong schedule",
+            ("x",),
+            {"url": _URL, "schedule": {"cron": "nonsense"}},
+            Refusal("bad-trigger", "nonsense", ""),
+        ),
+        (
+            "with a masked secret",
+            ("x",),
+            {"url": _URL, "secret": MASK},
+            Refusal("masked-secret", "secret", "", shape=True),
+        ),
+        given=(ping,),
+        reads=("jobs", {}),
+        only=_UNTYPED,
+    ),
+    *refusals(
+        "data_jobs.create",
+        (
+            "with an unknown option",
+            ("x", "http"),
+            {"url": _URL, "prioriti": 1},
+            Refusal("unknown-option", "prioriti", "'priority'", shape=True),
+        ),
+        only=_UNTYPED,
+    ),
+]
+_CHANGED = [
+    Case(
+        "data_jobs.update",
+        "some options",
+        ("ping",),
+        {"timeout": "3s", "backoff": Delays((timedelta(seconds=5),))},
+        given=(ping,),
+        contains={"version": 2, "timeout": "3s"},
+        reads=_PING,
+        only=_UNTYPED,
+    ),
+    Case(
+        "data_jobs.update",
+        "back to a default",
+        ("ping",),
+        {"timeout": None, "enabled": False},
+        given=(ping,),
+        contains={"enabled": False},
+        reads=_PING,
+        only=_UNTYPED,
+    ),
+    Case(
+        "data_jobs.update",
+        "of an expected version",
+        ("ping",),
+        {"priority": 1, "expected_revision": 1},
+        given=(ping,),
+        contains={"version": 2},
+        reads=_PING,
+        only=_UNTYPED,
+    ),
+    *refusals(
+        "data_jobs.update",
+        (
+            "of another version",
+            ("ping",),
+            {"priority": 1, "expected_revision": 7},
+            Refusal("changed-meanwhile", "", ""),
+        ),
+        ("unknown", ("pong",), {"priority": 1}, Refusal("unknown-job", "pong", "")),
+        ("that code declares", ("crawl",), {"priority": 1}, Refusal("conflict", "code", "")),
+        ("of another kind", ("ping",), {"kind": "command"}, Refusal("conflict", "of kind http", "delete it")),
+        given=(ping,),
+        reads=_PING,
+        only=_UNTYPED,
+    ),
+    Case(
+        "data_jobs.replace",
+        "all options",
+        ("ping",),
+        {"url": _URL, "method": "HEAD"},
+        given=(ping,),
+        contains={"created": False, "version": 2},
+        reads=_PING,
+        only=_UNTYPED,
+    ),
+    Case(
+        "data_jobs.replace",
+        "none",
+        ("new",),
+        {"url": _URL, "expected_revision": 0},
+        contains={"created": True, "version": 1},
+        only=_UNTYPED,
+    ),
+    *refusals(
+        "data_jobs.replace",
+        ("one that must not be", ("ping",), {"url": _URL, "expected_revision": 0}, Refusal("conflict", "ping", None)),
+        ("of another version", ("ping",), {"url": _URL, "expected_revision": 7}, Refusal("changed-meanwhile", "", "")),
+        ("of another kind", ("ping",), {"argv": ["ls"]}, Refusal("conflict", "of kind http", "delete it")),
+        ("that code declares", ("crawl",), {"url": _URL}, Refusal("conflict", "declared in code", "change it there")),
+        given=(ping,),
+        reads=_PING,
+        only=_UNTYPED,
+    ),
+    Case("data_jobs.delete", "unused", ("ping",), given=(ping,), contains=None, reads=("jobs", {})),
+    Case(
+        "data_jobs.delete",
+        "with force",
+        ("ping",),
+        {"force": True},
+        given=(pinged,),
+        contains=None,
+        reads=("schedules.list", {}),
+    ),
+    *refusals(
+        "data_jobs.delete",
+        ("in use", ("ping",), {}, Refusal("job-in-use", "ping", "force")),
+        given=(pinged,),
+        reads=_PING,
+    ),
+    *refusals(
+        "data_jobs.delete",
+        ("unknown", ("pong",), {}, Refusal("unknown-job", "pong", "")),
+        ("that code declares", ("crawl",), {}, Refusal("conflict", "code", "")),
+        ("of another version", ("ping",), {"expected_revision": 7}, Refusal("changed-meanwhile", "", "")),
+        given=(ping,),
+        reads=_PING,
+        only=_UNTYPED,
+    ),
+]
+CASES = [*_QUESTIONS, *_ACTS, *_CREATED, *_CHANGED]

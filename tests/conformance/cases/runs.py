@@ -1,0 +1,310 @@
+"""Cases of runs: questions about one or many, and what can be done to one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rota.client.client import Order
+from rota.core.runs.dependencies import Follows
+from rota.core.runs.run import RunFilter
+from rota.core.states import Outcome, RunState
+from rota.values.scope import Scope
+from tests.conformance.case import PYTHON, Case, Reading, Refusal, refusals
+from tests.conformance.world import World
+from tests.support.runs.runs import claim, put, tell
+
+MISSING = "00000000-0000-7000-8000-000000000000"
+_TENANT = ("tenant", "42")
+_FAR = datetime(2099, 1, 31, 8, tzinfo=UTC)
+_EXPLAIN: Reading = ("explain", {"run_id": "<run>"})
+_GET: Reading = ("get", {"run_id": "<run>"})
+_UNKNOWN = Refusal("unknown-run", "there is no run", "rota run ls")
+_LIVE = Refusal("run-not-final", "<run>", "")
+_NO_STEP = Refusal("unknown-step", "luk", "")
+_FINAL = Refusal("run-is-final", "<run>", "a final run never changes")
+_REUSED = Refusal("idempotency-key-reused", "again", "")
+_FOREIGN = Refusal("unknown-run", "<run>", "")
+_GENERAL = ("get", "attempts", "steps", "progress", "logs", "parents", "children", "replicas", "explain", "events")
+_COMMANDS: dict[str, dict[str, Any]] = {"cancel": {}, "retry": {}, "restrict": {"only_workers": ["gpu-1"]}}
+
+
+async def queued(world: World) -> None:
+    """Enqueue a run of a tenant."""
+    options = {"scope": _TENANT, "key": "k", "tags": ["x"], "metadata": {"a": [1]}, "run_at": _FAR, "priority": 7}
+    run = await world.client.enqueue(Order("crawl", {"url": "https://example.com"}, options))
+    world.note("run", run.id)
+    world.note("end", run.id[-12:])
+
+
+async def running(world: World) -> None:
+    """Let an external worker claim a run and tell of it."""
+    enqueued = await world.client.enqueue(Order("label", {"image": "cat.png"}, {"scope": _TENANT}))
+    external = world.client.external
+    (run,) = await external.claim("w", jobs=["label"], lease="10m")
+    world.note("run", enqueued.id)
+    world.fence = run.fence
+    await external.progress(enqueued.id, run.fence, 40, "looking")
+    await external.step(enqueued.id, run.fence, "look", "succeeded", result={"n": 1})
+    await external.logs(enqueued.id, run.fence, ["one", {"text": "two", "level": "error"}, "three"], no=1)
+
+
+async def finished(world: World) -> None:
+    """Complete that run, at 40 percent."""
+    await running(world)
+    await world.client.external.complete(world.names["<run>"], world.fence, {"label": "cat"})
+
+
+async def failed(world: World) -> None:
+    """Let a run fail for good."""
+    world.note("run", await put(world.store, "crawl", max_attempts=1, payload={"url": "https://example.com"}))
+    (held,) = await claim(world.store, known={"crawl": 1})
+    await tell(world.store, held, Outcome.FAILED)
+
+
+async def retried(world: World) -> None:
+    """Retry the run under an idempotency key."""
+    await world.client.retry(world.names["<run>"], idempotency_key="again")
+
+
+async def related(world: World) -> None:
+    """Enqueue a run, two that follow it, and one that follows both."""
+    orders = [
+        Order("rest", {}, {"ref": "first", "run_at": _FAR}),
+        Order("rest", {}, {"ref": "second", "after": ["first"]}),
+        Order("rest", {}, {"ref": "third", "after": [Follows("first", on="end")]}),
+        Order("rest", {}, {"after": ["second", Follows("third", otherwise="cancel")]}),
+    ]
+    for name, run in zip(("first", "second", "third", "run"), await world.client.enqueue_many(orders), strict=True):
+        world.note(name, run.id)
+
+
+async def several(world: World) -> None:
+    """Enqueue five runs of two tenants."""
+    for number in range(5):
+        options = {"scope": ("tenant", str(number % 2)), "tags": [f"t{number}"], "run_at": _FAR}
+        run = await world.client.enqueue(Order("crawl", {"url": f"https://example.com/{number}"}, options))
+        world.note(f"run {number}", run.id)
+
+
+def _numbers(*numbers: int) -> list[dict[str, str]]:
+    return [{"id": f"<run {number}>"} for number in numbers]
+
+
+_GETS = [
+    Case(
+        "get",
+        "with all that was given",
+        ("<run>",),
+        given=(queued,),
+        contains={
+            "id": "<run>",
+            "state": "scheduled",
+            "scope": {"kind": "tenant", "id": "42"},
+            "key": "k",
+            "tags": ["x"],
+            "metadata": {"a": [1]},
+            "run_at": "2099-01-31T08:00:00Z",
+            "priority": 7,
+            "payload": {"url": "https://example.com"},
+        },
+    ),
+    Case("get", "by the end of its id", ("<end>",), given=(queued,), contains={"id": "<run>"}),
+    Case("get", "running, with progress", ("<run>",), given=(running,), contains={"progress": {"percentage": 40.0}}),
+    Case(
+        "get",
+        "finished, with its last progress",
+        ("<run>",),
+        given=(finished,),
+        contains={"state": "succeeded", "result": {"label": "cat"}, "progress": {"percentage": 100.0}},
+    ),
+    Case("get", "failed", ("<run>",), given=(failed,), contains={"state": "failed", "error": {"message": "no luck"}}),
+    Case("get", "without steps", ("<run>",), {"steps": False}, given=(finished,), contains={"id": "<run>"}),
+]
+_COPY = {"retry_of": "<run>"}
+_EVENTS = [{"to": "queued"}, {}, {"to": "failed"}]
+_ODD = _numbers(3, 1)
+_ALL = _numbers(4, 3, 2, 1, 0)
+_PARTS = [
+    Case("attempts", "of a run that failed", ("<run>",), given=(failed,), contains=[{"no": 1, "outcome": "failed"}]),
+    Case("attempts", "of a run that waits", ("<run>",), given=(queued,), contains=[]),
+    Case("steps", "of a run", ("<run>",), given=(running,), contains=[{"id": "look", "result": {"n": 1}}]),
+    Case("progress", "of a run", ("<run>",), given=(running,), contains={"percentage": 40.0, "summary": "looking"}),
+    Case("progress", "of a finished run", ("<run>",), given=(finished,), contains={"percentage": 100.0}),
+    Case("progress", "of a run that says nothing", ("<run>",), given=(queued,), contains={"summary": None}),
+    Case(
+        "logs",
+        "of a run",
+        ("<run>",),
+        given=(running,),
+        contains=[{"text": "one", "level": "info"}, {"text": "two", "level": "error"}, {"text": "three"}],
+    ),
+    Case("logs", "the last line", ("<run>",), {"last": 1}, given=(running,), contains=[{"text": "three"}]),
+    Case("parents", "of a run", ("<run>",), given=(related,), contains=[{"id": "<second>"}, {"id": "<third>"}]),
+    Case("children", "of a run", ("<first>",), given=(related,), contains=[{"id": "<second>"}, {"id": "<third>"}]),
+    Case("replicas", "of a run without any", ("<run>",), given=(queued,), contains=[]),
+    Case("explain", "a run that waits", ("<run>",), given=(queued,), contains={"verdict": "scheduled"}),
+    Case("explain", "a run that failed", ("<run>",), given=(failed,), contains={"verdict": "failed"}),
+    Case(
+        "events", "of a run that failed", ("<run>",), given=(failed,), contains=[{"to": "queued"}, {}, {"to": "failed"}]
+    ),
+]
+_LISTS = [
+    Case("page", "all, newest first", given=(several,), contains={"items": _ALL, "next_cursor": None}),
+    Case(
+        "page",
+        "the first two",
+        named={"limit": 2},
+        given=(several,),
+        contains={"items": _numbers(4, 3), "next_cursor": "<cursor>"},
+    ),
+    Case(
+        "page",
+        "after the first two",
+        named={"limit": 2, "before": "<run 3>"},
+        given=(several,),
+        contains={"items": _numbers(2, 1)},
+        only=PYTHON,
+    ),
+    *(
+        Case("page", what, (run_filter,), given=(several,), contains={"items": _numbers(*numbers)})
+        for what, run_filter, numbers in [
+            ("of a scope", RunFilter(scope=Scope("tenant", "1")), (3, 1)),
+            ("with a tag", RunFilter(tag="t2"), (2,)),
+            ("in states", RunFilter(states=(RunState.SCHEDULED, RunState.FAILED), job="crawl"), (4, 3, 2, 1, 0)),
+            ("of a payload", RunFilter(payload={"url": "https://example.com/2"}), (2,)),
+            ("created later", RunFilter(created_after=_FAR), ()),
+            ("not retried", RunFilter(retried=False, created_before=_FAR), (4, 3, 2, 1, 0)),
+        ]
+    ),
+    Case("page", "of a caller's own scope", given=(several,), scope=("tenant", "1"), contains={"items": _ODD}),
+    *refusals(
+        "page",
+        ("none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
+        ("too many", (), {"limit": 1_000}, Refusal("invalid", "limit", shape=True)),
+        given=(several,),
+    ),
+    *refusals(
+        "page",
+        ("before half an id", (), {"before": "abc"}, Refusal("invalid", "before must be the whole id", None)),
+        only=PYTHON,
+    ),
+    Case("count", "all", given=(several,), contains={"count": 5, "exact": True}),
+    Case("count", "some", (RunFilter(tag="t2"),), given=(several,), contains={"count": 1, "exact": True}),
+    Case("count", "up to three", named={"most": 3}, given=(several,), contains={"count": 3, "exact": False}),
+    *refusals("count", ("up to none", (), {"most": 0}, Refusal("invalid", "most", shape=True))),
+]
+_ACTS = [
+    Case(
+        "cancel",
+        "a run that waits",
+        ("<run>",),
+        {"reason": "a mistake"},
+        given=(queued,),
+        contains={"id": "<run>", "state": "cancelled", "reason": "a mistake"},
+        reads=("events", {"run_id": "<run>"}),
+    ),
+    Case("cancel", "a run under way", ("<run>",), given=(running,), contains={"state": "cancelling"}, reads=_GET),
+    *refusals("cancel", ("a final run", ("<run>",), {}, _FINAL), given=(finished,), reads=_GET),
+    Case(
+        "retry",
+        "a run that failed",
+        ("<run>",),
+        given=(failed,),
+        contains={"retry_of": "<run>", "state": "queued", "created": True},
+        reads=("page", {}),
+    ),
+    Case(
+        "retry", "with its steps", ("<run>",), {"keep_steps": True}, given=(finished,), contains={"retry_of": "<run>"}
+    ),
+    *refusals(
+        "retry",
+        ("a run that waits", ("<run>",), {}, Refusal("run-not-final", "<run>", "")),
+        given=(queued,),
+        reads=_GET,
+    ),
+    *refusals(
+        "retry",
+        ("from no step", ("<run>",), {"from_step": "luk"}, Refusal("unknown-step", "luk", "")),
+        given=(finished,),
+    ),
+    Case(
+        "retry",
+        "under a key that was used",
+        ("<run>",),
+        {"idempotency_key": "again"},
+        given=(failed, retried),
+        contains={"retry_of": "<run>", "created": False},
+        reads=("count", {}),
+    ),
+    *refusals(
+        "retry",
+        (
+            "another under a used key",
+            ("<run>",),
+            {"idempotency_key": "again", "keep_steps": True},
+            _REUSED,
+        ),
+        given=(failed, retried),
+        reads=("count", {}),
+    ),
+    Case(
+        "restrict",
+        "to workers",
+        ("<run>", ["a", "b"]),
+        given=(queued,),
+        contains={"id": "<run>"},
+        reads=("explain", {"run_id": "<run>"}),
+    ),
+    Case("restrict", "to nobody in particular", ("<run>", None), given=(queued,), contains={"id": "<run>"}, reads=_GET),
+    *refusals(
+        "restrict",
+        ("to nobody", ("<run>", []), {}, Refusal("invalid", "only_workers", "")),
+        ("to nobody's name", ("<run>", [""]), {}, Refusal("invalid", "only_workers", None)),
+        given=(queued,),
+        reads=_GET,
+    ),
+    *refusals(
+        "restrict",
+        ("a final run", ("<run>", ["a"]), {}, _FINAL),
+        given=(finished,),
+        reads=_GET,
+    ),
+]
+_OF_ONE = [
+    *(
+        case
+        for verb in _GENERAL
+        for case in (
+            *refusals(verb, ("a run that is not", (MISSING,), {}, _UNKNOWN), given=(queued,)),
+            *refusals(verb, ("a run by no id", ("zz",), {}, Refusal("unknown-run", "zz", "")), given=(queued,)),
+            Case(verb, "of a tenant's own run", ("<run>",), given=(queued,), scope=_TENANT),
+            Case(
+                verb,
+                "of another tenant's run",
+                ("<run>",),
+                given=(queued,),
+                scope=("tenant", "43"),
+                refused=_FOREIGN,
+            ),
+        )
+    ),
+    *(
+        case
+        for verb, named in _COMMANDS.items()
+        for case in (
+            *refusals(verb, ("a run that is not", (MISSING,), named, _UNKNOWN), given=(queued,)),
+            Case(
+                verb,
+                "of another tenant's run",
+                ("<run>",),
+                named,
+                given=(failed if verb == "retry" else queued,),
+                scope=("tenant", "43"),
+                refused=_FOREIGN,
+                reads=_GET,
+            ),
+        )
+    ),
+]
+CASES = [*_GETS, *_PARTS, *_LISTS, *_ACTS, *_OF_ONE]
