@@ -7,7 +7,9 @@ import msgspec
 
 class Scope(msgspec.Struct, frozen=True, gc=False):
     kind: str = "global"
+    """Kind of the scope, such as `account`."""
     id: str = "global"
+    """Id of the scope."""
 
 
 GLOBAL = Scope()

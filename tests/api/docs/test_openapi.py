@@ -14,6 +14,7 @@ from rota.api.docs.openapi import described
 from rota.api.operations.routing import walk
 from rota.app import Rota
 from rota.server import asgi
+from rota.verbs.glossary import GLOSSARY
 
 DOCUMENT = json.loads(msgspec.json.encode(described(asgi(Rota("sqlite:///unused.db")).routes)))
 OPERATIONS = [(path, method, one) for path, methods in DOCUMENT["paths"].items() for method, one in methods.items()]
@@ -67,6 +68,19 @@ def test_everything_that_takes_a_body_shows_one() -> None:
         if "requestBody" in one and "example" not in one["requestBody"]["content"]["application/json"]
     ]
     assert bare == []
+
+
+def test_every_field_and_parameter_is_described() -> None:
+    schemas = list(schemas_within(DOCUMENT))
+    fields = [(name, field) for schema in schemas for name, field in schema.get("properties", {}).items()]
+    parameters = [(one["name"], one) for _, _, operation in OPERATIONS for one in operation["parameters"]]
+    bare = {name for name, described in [*fields, *parameters] if not described.get("description")}
+    assert bare == set(), "write a docstring below the field, Meta in the annotation, or a word of verbs/glossary"
+
+
+def test_every_word_of_the_glossary_is_used() -> None:
+    texts = {schema["description"] for schema in schemas_within(DOCUMENT) if isinstance(schema.get("description"), str)}
+    assert [word for word, meaning in GLOSSARY.items() if not any(meaning in text for text in texts)] == []
 
 
 async def test_it_is_served_with_a_page_for_people(sqlite_url: str) -> None:

@@ -2,370 +2,567 @@
 
 /** Schedules of `owner` that no document names are deleted. `dry_run` only returns what would change. */
 export interface ApplyBody {
+  /** Who declared it: a program, a person, a token, or the owner of a file */
   owner: string;
+  /** Documents of schedules */
   documents: Record<string, unknown>[];
-  /** Default: `false` */
+  /** Change nothing; only tell what would change. Default: `false` */
   dry_run?: boolean;
 }
 
 /** Run assigned to an external worker. `steps`: results of the steps that are done, which need not be repeated. `idempotency_key`: the same for every attempt and every retry of the same work. */
 export interface Assignment {
+  /** Its id */
   id: string;
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** Number of the attempt, counted from 1; 0 before the first one */
   attempt: number;
+  /** Most attempts, the first one included */
   max_attempts: number;
+  /** Name of the job */
   job: string;
+  /** Version of the job when the run was enqueued */
   job_version: number;
+  /** Arguments of the job, by name */
   payload: Record<string, unknown>;
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
   scope: Scope;
+  /** Key of the caller's own: while a run with it has not ended, another enqueue returns that run */
   key: string | null;
+  /** Time for which the schedule planned the run */
   plan_time: string | null;
+  /** Key that is the same for every attempt and every retry of the same work */
   idempotency_key: string;
+  /** When the lease expires unless it is extended; for a run that waits, its deadline */
   lease_until: string;
+  /** Results of the steps that are done, which need not be repeated */
   steps: Record<string, unknown>;
 }
 
 /** Attempt of a run; `outcome` and `ended_at` are None while it is running. */
 export interface Attempt {
+  /** Number of the attempt */
   no: number;
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** Id of the worker that has the run, or had it last */
   worker_id: string;
+  /** When a worker claimed the run */
   claimed_at: string;
+  /** When the lease expires unless it is extended; for a run that waits, its deadline */
   lease_until: string | null;
+  /** When it began; null until then */
   started_at: string | null;
+  /** When it ended; null while it is live */
   ended_at: string | null;
+  /** How the attempt ended; null while it is live */
   outcome: Outcome | null;
+  /** Error with which it ended */
   error: RunError | null;
+  /** CPU time of the attempt; null for coroutines */
   cpu_time_ms: number | null;
+  /** Highest memory of the attempt in its own process; null otherwise */
   memory_peak_mb: number | null;
+  /** What the handler has counted, by name */
   counters: Record<string, number>;
 }
 
 /** Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id. */
 export interface Attention {
+  /** What is the matter, for programs */
   kind: string;
+  /** Name or id of what it is about */
   subject: string | null;
+  /** Since when */
   since: string | null;
+  /** What is the matter, for people */
   text: string;
+  /** What may help */
   hint: string | null;
 }
 
 /** Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one. Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a dry run does not count the latter separately. `plan_times` are the first of those that got a run. */
 export interface Backfill {
+  /** Name of the schedule */
   schedule: string;
+  /** Number of runs */
   count: number;
+  /** How many of them are for plan times that had a run */
   retried: number;
+  /** Plan times that ran already, or were coalesced into a run */
   already: number;
+  /** Plan times that only a compacted range still accounts for */
   known: number;
+  /** Plan times that are still to be decided */
   pending: number;
+  /** Plan times whose unique key another run has */
   held: number;
+  /** Ids of the runs */
   runs: string[];
+  /** The first plan times that got a run */
   plan_times: string[];
+  /** Change nothing; only tell what would change */
   dry_run: boolean;
 }
 
 /** `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`). */
 export interface BackfillBody {
-  /** A time with a zone: 2026-01-31T08:00:00Z */
+  /** Beginning of the time range. A time with a zone: 2026-01-31T08:00:00Z */
   from: string;
-  /** A time with a zone: 2026-01-31T08:00:00Z */
+  /** End of the time range. A time with a zone: 2026-01-31T08:00:00Z */
   to: string;
-  /** Default: `"none"` */
+  /** Plan times that had a run: `none` of them, those whose run `failed`, or `all`. Default: `"none"` */
   ran?: string;
-  /** Default: `1` */
+  /** Runs at a time. Default: `1` */
   concurrency?: number;
-  /** Default: `false` */
+  /** Change nothing; only tell what would change. Default: `false` */
   dry_run?: boolean;
 }
 
 /** Exponential backoff between attempts. */
 export interface BackoffBody {
+  /** Which of several shapes it is */
   type: "exponential";
-  /** Default: `"60s"` */
+  /** First delay. Default: `"60s"` */
   base?: string;
-  /** Default: `2.0` */
+  /** Factor by which each delay is longer than the one before. Default: `2.0` */
   factor?: number;
-  /** Default: `"1h"` */
+  /** Longest delay. Default: `"1h"` */
   cap?: string;
-  /** Default: `0.1` */
+  /** Share by which delays vary at random. Default: `0.1` */
   jitter?: number;
 }
 
 /** Breach as it is shown. */
 export interface Breached {
+  /** Name of the expectation */
   what: string;
+  /** When the breach began */
   since: string;
+  /** What happened, for people */
   message: string;
+  /** More about it, for programs */
   details: Record<string, unknown>;
 }
 
 /** Step of a chart. `queued` and `running` are the highest sample within it; None: there is no sample. */
 export interface Bucket {
+  /** Start of the step */
   at: string;
+  /** Runs that ended within it, by state */
   runs: Record<string, number>;
+  /** Median duration */
   duration_p50_ms: number | null;
+  /** Duration that 95 % do not exceed */
   duration_p95_ms: number | null;
+  /** Median time between due and begun */
   lag_p50_ms: number | null;
+  /** Time between due and begun that 95 % do not exceed */
   lag_p95_ms: number | null;
+  /** Most runs that could be claimed at a time */
   queued: number | null;
+  /** Most runs that were executed at a time */
   running: number | null;
 }
 
 /** Result of a bulk operation: of `matched` runs, `done` were changed, the others are counted in `refused`. */
 export interface BulkResult {
+  /** Number of those that matched */
   matched: number;
+  /** Number of those that were changed */
   done: number;
+  /** Those that were not changed, by the reason */
   refused: Refused[];
 }
 
 /** An optional reason, for the audit log. */
 export interface CancelBody {
+  /** Why, for the audit log */
   reason?: string | null;
 }
 
 /** `cancelled` is the number of runs that ended or were asked to stop. */
 export interface CancelledJob {
+  /** Name of the job */
   job: string;
+  /** Number of runs that ended or were asked to stop */
   cancelled: number;
+  /** State and counts of the job */
   status: JobStatus;
 }
 
 /** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held` lists all runs that it knows of; other leases of it are handed back first, because the response of their claim was lost. */
 export interface ClaimBody {
+  /** Name of a worker */
   worker: string;
+  /** Names of queues, each with the most slots that its runs may take where it has a number */
   queues?: string[];
+  /** Names of jobs */
   jobs?: string[] | null;
-  /** Default: `1` */
+  /** Most runs to claim. Default: `1` */
   max?: number;
+  /** How long to wait for a run if there is none */
   wait?: string | null;
+  /** How long a run is the worker's without a heartbeat */
   lease?: string | null;
+  /** Runs that the worker holds */
   held?: HeldRun[] | null;
+  /** Labels of workers: a worker must have all that a run requires */
   labels?: string[] | null;
+  /** Version of the program */
   version?: string | null;
 }
 
 /** The claimed runs. */
 export interface ClaimedRuns {
+  /** The runs */
   runs: Assignment[];
 }
 
 /** The result of the run. */
 export interface CompleteBody {
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** What the handler returned */
   result?: unknown;
 }
 
 /** Number of matching runs; a lower bound if not `exact`, because counting stopped at a limit or a timeout. */
 export interface Counted {
+  /** How many */
   count: number;
+  /** False if there may be more, because counting stopped */
   exact: boolean;
 }
 
 /** Effect of applying a file on one schedule, with its next plan times before and after. A pause is left alone. */
 export interface Difference {
+  /** `create`, `change`, `delete` or `unchanged` */
   kind: string;
+  /** Its name */
   name: string;
+  /** Keys that differ */
   changes: FieldChange[];
+  /** The next plan times without the change */
   fires_before: string[];
+  /** The next plan times with the change */
   fires_after: string[];
+  /** Whether the schedule is paused, which stays so */
   paused: boolean;
 }
 
 /** Preview of a document, which could be stored if there are no `problems`. `rule` is None if it makes no sense. */
 export interface DocumentPreview {
+  /** When it fires, in words */
   rule: string | null;
+  /** Time zone in which the schedule is computed */
   timezone: string;
+  /** The next plan times */
   fires: Fire[];
+  /** What keeps it from being stored */
   problems: DocumentProblem[];
 }
 
 /** Problem that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
 export interface DocumentProblem {
+  /** Code of the error */
   code: string;
+  /** What is wrong */
   detail: string;
+  /** What may help */
   hint: string | null;
+  /** Key of the document that is at fault */
   key: string | null;
 }
 
 /** `created` says which of them are new; the others existed. */
 export interface EnqueuedRuns {
+  /** The items of this page */
   items: Run[];
+  /** Whether each of the runs is new; the others existed */
   created: boolean[];
 }
 
 /** An error of an external job. */
 export interface ErrorBody {
+  /** What happened, for people */
   message: string;
+  /** Type of the error */
   type?: string | null;
+  /** Code of the error, for programs */
   code?: string | null;
+  /** Where in the code it happened */
   traceback?: string | null;
 }
 
 /** Failed runs of one job with the same error. `type` and `message` are those of the newest; `states` counts runs by final state; `histogram` counts them in 24 equal parts of the time range. Errors older than fingerprints have none, and form one group. */
 export interface ErrorGroup {
+  /** Fingerprint, the same for errors that differ only in numbers, ids, addresses and quoted texts */
   fingerprint: string | null;
+  /** Name of the job */
   job: string;
+  /** Type of the newest error */
   type: string | null;
+  /** Message of the newest error */
   message: string | null;
+  /** Number of runs */
   count: number;
+  /** When it happened first */
   first_at: string;
+  /** When it happened last */
   last_at: string;
+  /** Id of the newest run */
   last_run_id: string;
+  /** Numbers of runs by state */
   states: Record<string, number>;
+  /** Numbers of runs in 24 equal parts of the time range */
   histogram: number[];
 }
 
 /** Error groups, the one seen last first. `truncated`: there were more failed runs than were read. `next_cursor` is that of the next page. */
 export interface ErrorGroups {
+  /** The items of this page */
   items: ErrorGroup[];
+  /** Beginning of the time range */
   since: string;
+  /** End of the time range */
   until: string;
+  /** True if there were more failed runs than were read */
   truncated: boolean;
+  /** Cursor of the next page; null if this is the last one */
   next_cursor: string | null;
 }
 
 /** Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known. An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run or a schedule; in the audit log it is the line's own number, the cursor for the page before. */
 export interface Event {
+  /** Number of the line, which orders the lines of one answer */
   seq: number;
+  /** When it happened */
   at: string;
+  /** Kind of the subject: `run`, `schedule`, `job`, `worker` and others */
   kind: string;
+  /** Name or id of what it is about */
   subject: string;
+  /** What happened: `enqueued`, `claimed`, `paused` and others */
   type: string;
+  /** State of the run before */
   from: RunState | null;
+  /** State of the run after */
   to: RunState | null;
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number | null;
+  /** Who did it: a person, a token, or a policy of rota */
   actor: string | null;
+  /** More about it, for programs */
   details: Record<string, unknown>;
 }
 
 /** A run. `execution_number` counts the runs of its job from 1, `retry_attempt` its attempts from 0. */
 export interface Execution {
+  /** Its id */
   id: string;
+  /** Name of the job */
   job_id: string;
+  /** Number of the run among those of its job, from 1 */
   execution_number: number;
+  /** State of the run */
   status: string;
+  /** When it began; null until then */
   started_at: string | null;
+  /** When it ended; null until then */
   completed_at: string | null;
+  /** Time from its start to its end */
   duration_ms: number | null;
+  /** Number of the attempt, from 0 */
   retry_attempt: number;
+  /** Message of the error */
   error_message: string | null;
+  /** Anything that callers store with it */
   metadata: Record<string, unknown>;
 }
 
 /** An execution with its resource usage. */
 export interface ExecutionDetail {
+  /** Its id */
   id: string;
+  /** Name of the job */
   job_id: string;
+  /** Number of the run among those of its job, from 1 */
   execution_number: number;
+  /** State of the run */
   status: string;
+  /** When it began; null until then */
   started_at: string | null;
+  /** When it ended; null until then */
   completed_at: string | null;
+  /** Time from its start to its end */
   duration_ms: number | null;
+  /** Number of the attempt, from 0 */
   retry_attempt: number;
+  /** Message of the error */
   error_message: string | null;
+  /** Anything that callers store with it */
   metadata: Record<string, unknown>;
+  /** CPU time of the attempt; null for coroutines */
   cpu_time_ms: number | null;
+  /** Highest memory of the attempt in its own process; null otherwise */
   memory_peak_mb: number | null;
+  /** What the handler has counted, by name */
   counters: Record<string, number>;
 }
 
 /** Totals over all executions. */
 export interface ExecutionTotals {
+  /** How many there are in all */
   total: number;
+  /** Average duration */
   average_duration_ms: number | null;
+  /** Share of runs that succeeded, 0 to 1 */
   success_rate: number | null;
 }
 
 /** A page of executions. */
 export interface Executions {
+  /** The executions, newest first */
   executions: Execution[];
+  /** How many there are in all */
   total: number;
+  /** Maximum number of items */
   limit: number;
+  /** How many items to leave out */
   offset: number;
 }
 
 /** Replace the expectations of a job or schedule, like `update`. */
 export interface ExpectationsReplaceBody {
+  /** A run starts at most this long after it is due */
   start_within?: string | null | null;
+  /** A run ends at most this long after it is due */
   finish_within?: string | null | null;
+  /** A run succeeds at least this often */
   success_every?: string | null | null;
+  /** An attempt takes at most this long */
   max_duration?: string | null | null;
+  /** At most this many runs fail in a row */
   max_consecutive_failures?: number | null | null;
+  /** At least this share of the last runs succeeds: `0.95` or `"95%"` */
   min_success_rate?: number | string | null | null;
+  /** Number of last runs for the rate, by default 20 */
   over?: number | null | null;
+  /** Ended runs before the rate counts, by default 5 */
   at_least?: number | null | null;
 }
 
 /** Change the given expectations of a job or schedule; None removes one. */
 export interface ExpectationsUpdateBody {
+  /** A run starts at most this long after it is due */
   start_within?: string | null | null;
+  /** A run ends at most this long after it is due */
   finish_within?: string | null | null;
+  /** A run succeeds at least this often */
   success_every?: string | null | null;
+  /** An attempt takes at most this long */
   max_duration?: string | null | null;
+  /** At most this many runs fail in a row */
   max_consecutive_failures?: number | null | null;
+  /** At least this share of the last runs succeeds: `0.95` or `"95%"` */
   min_success_rate?: number | string | null | null;
+  /** Number of last runs for the rate, by default 20 */
   over?: number | null | null;
+  /** Ended runs before the rate counts, by default 5 */
   at_least?: number | null | null;
 }
 
 /** Expectations of a job or a schedule, their owner, and current breaches. They rest (`resting`) while their subject is paused or disabled. */
 export interface Expected {
+  /** `job` or `schedule` */
   kind: string;
+  /** Name of the job or schedule */
   subject: string;
+  /** The expectations */
   expect: Record<string, unknown>;
+  /** Who declared it: a program, a person, a token, or the owner of a file */
   owner: string;
+  /** When they were set */
   since: string;
+  /** True while the job or schedule is paused or disabled */
   resting: boolean;
+  /** What is breached now */
   breaches: Breached[];
 }
 
 /** Explanation of a run or a plan time: `verdict` is one word, `words` are sentences, `facts` are for programs. */
 export interface Explanation {
+  /** The explanation in one word */
   verdict: string;
+  /** The explanation in sentences */
   words: string[];
+  /** What the explanation is based on, for programs */
   facts: Record<string, unknown>;
 }
 
 /** The run is retried by its job's policy, or `after` that long; with `retry: false` it is not retried. */
 export interface FailBody {
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** What went wrong */
   error: string | ErrorBody;
-  /** Default: `true` */
+  /** False: it is not retried. Default: `true` */
   retry?: boolean;
+  /** Time until the retry, instead of the job's policy */
   after?: string | null;
 }
 
 /** `fence` is the number that came with the run. */
 export interface FenceBody {
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
 }
 
 /** Change of one key of a schedule's document; None stands for the default, where the document has no such key. */
 export interface FieldChange {
+  /** Key of the document */
   key: string;
+  /** Value until now; null for the default */
   before: unknown;
+  /** New value; null for the default */
   after: unknown;
 }
 
 /** Inconsistency: `expected` plan times or records, but `found` so many. */
 export interface Finding {
+  /** What is inconsistent, for programs */
   problem: string;
+  /** What is inconsistent, for people */
   words: string;
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
   scope: Scope | null;
+  /** Revisions of the schedule that are concerned */
   revisions: number[];
+  /** Beginning of the time range */
   from_at: string | null;
+  /** End of the time range */
   to_at: string | null;
+  /** How many plan times or records there should be */
   expected: number | null;
+  /** How many there are */
   found: number | null;
+  /** Id of the run */
   run_id: string | null;
+  /** Plan times */
   plan_times: string[];
 }
 
 /** A plan time to come. `local` is in the schedule's zone; `eligible_at` is when its run may start, jitter aside. `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of the day comes twice), `transition` (the first one after the clocks changed). */
 export interface Fire {
+  /** Time for which the schedule planned the run */
   plan_time: string;
+  /** The plan time in the schedule's time zone */
   local: string;
+  /** When its run may start, jitter aside */
   eligible_at: string;
+  /** What is special about its time of the day: `gap`, `fold-first`, `fold-second` or `transition` */
   marks: string[];
 }
 
@@ -374,92 +571,153 @@ export type Grouping = "job" | "queue" | "schedule" | "worker";
 
 /** Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then. For a run that waits, `lease_until` is its deadline. */
 export interface Heartbeat {
+  /** True if the run was asked to stop */
   cancelling: boolean;
+  /** When the lease expires unless it is extended; for a run that waits, its deadline */
   lease_until: string;
 }
 
 /** A run that the worker holds, with its fence. */
 export interface HeldRun {
+  /** Its id */
   id: string;
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
 }
 
 /** Authenticated caller, as recorded with its changes; with a scope, restricted to runs of it. */
 export interface Identity {
+  /** Name under which the caller's changes are recorded */
   actor: string;
+  /** What its holder may do */
   role: Role;
+  /** Only runs of this scope may be accessed; null for all */
   scope: Scope | null;
 }
 
 /** A new token with its `secret`. */
 export interface IssuedToken {
+  /** Its id */
   id: string;
+  /** Name of the token, as the audit log shows it */
   name: string;
+  /** What its holder may do */
   role: Role;
+  /** Only runs of this scope may be accessed; null for all */
   scope: Scope | null;
+  /** When it was created */
   created_at: string;
+  /** Who created it */
   created_by: string | null;
+  /** When it expires; null if never */
   expires_at: string | null;
+  /** When it was revoked */
   revoked_at: string | null;
+  /** Who revoked it */
   revoked_by: string | null;
+  /** When it was used last */
   used_at: string | null;
+  /** Secret that signs requests, or the token itself; shown only where it is created */
   secret: string;
 }
 
 /** `kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are alternatives to `max_attempts` and `backoff`. */
 export interface JobBody {
+  /** What kind of thing it is, or is about */
   kind?: "command" | "external" | "http";
+  /** Address of the HTTP request */
   url?: string;
+  /** Method of the HTTP request */
   method?: string | null;
+  /** Headers of the HTTP request */
   headers?: Record<string, string> | null;
+  /** Body of the HTTP request; by default the payload as JSON for POST, PUT and PATCH */
   body?: unknown;
+  /** Statuses that count as success: `200`, `2xx`, `200-204`, or a list of them */
   expect_status?: number | string | (number | string)[] | null;
+  /** Statuses that are retried; every other failure is final */
   retry_on?: number | string | (number | string)[] | null;
+  /** Whether redirects are followed; by default for GET and HEAD */
   redirects?: boolean | null;
+  /** How much of a response is stored */
   max_response?: number | string | null;
+  /** Secret that signs requests, or the token itself; shown only where it is created */
   secret?: string | null;
+  /** Program and its arguments */
   argv?: string[];
+  /** Environment variables of the command */
   env?: Record<string, string> | null;
+  /** Folder in which the command runs */
   cwd?: string | null;
+  /** Standard input of the command */
   stdin?: string | null;
+  /** Exit codes that are retried; every other failure is final */
   retry_exit_codes?: number[] | null;
+  /** JSON Schema of the payload */
   payload_schema?: Record<string, unknown> | null;
+  /** Name of the queue in which runs wait */
   queue?: string | null;
+  /** -1000 to 1000; higher ones run first */
   priority?: number | null;
+  /** Most attempts, the first one included */
   max_attempts?: number | null;
+  /** One less than `max_attempts` */
   max_retries?: number;
+  /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
   backoff?: string | string[] | BackoffBody | null;
+  /** Delay before the first retry, doubled after each attempt */
   retry_backoff_seconds?: number;
+  /** Longest duration of an attempt */
   timeout?: string | null;
+  /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
   on_lost?: string | null;
+  /** False: a run that a worker has claimed cannot be cancelled */
   cancellable?: boolean | null;
+  /** How long a cancelled handler may take before the run is ended without it */
   cancel_grace?: string | null;
+  /** Uniqueness: true for the whole payload, a field, fields, or all options */
   unique?: boolean | string | string[] | UniqueBody | null;
+  /** Most runs at a time, on all workers together */
   max_concurrency?: number | null;
+  /** Most runs at a time with the same key, or several such limits */
   limit?: Record<string, unknown> | Record<string, unknown>[] | null;
+  /** Names of workers that may run it; null for all */
   only_workers?: string[] | null;
+  /** Labels of workers: a worker must have all that a run requires */
   labels?: string[] | null;
+  /** Lowest version of the application that may run it */
   min_worker_version?: string | null;
+  /** How many workers each execute it: a number, `"all"`, or both with options */
   replicas?: number | string | Record<string, unknown> | null;
+  /** What is expected of its runs */
   expect?: Record<string, unknown> | null;
+  /** Finished runs are kept while they are among the newest of this number */
   keep?: number | null;
+  /** Finished runs are kept for this long */
   keep_for?: string | null;
+  /** False: it is switched off */
   enabled?: boolean | null;
+  /** False: at most one success for each scope, ever */
   repeatable?: boolean | null;
+  /** Whether schedules may name it */
   schedulable?: boolean | null;
+  /** What it is for, for people */
   description?: string | null;
+  /** Words by which runs can be listed */
   tags?: string[] | null;
+  /** Anything that callers store with it */
   metadata?: Record<string, unknown> | null;
 }
 
 /** An optional reason, for the audit log. */
 export interface JobReasonBody {
+  /** Why, for the audit log */
   reason?: string | null;
 }
 
 /** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface JobResumeBody {
-  /** Default: `"skip"` */
+  /** Which plan times of the pause still run: none (`skip`), the `latest`, or `all`. Default: `"skip"` */
   catch_up?: string;
 }
 
@@ -468,177 +726,294 @@ export type JobState = "cancelled" | "completed" | "failed" | "paused" | "pendin
 
 /** Statistics of all runs of a job that ever ended, pruned ones included. */
 export interface JobStats {
+  /** Name of the job */
   job: string;
+  /** Runs that ended */
   total: number;
+  /** Runs that succeeded */
   succeeded: number;
+  /** Runs that failed */
   failed: number;
+  /** Runs that timed out */
   timed_out: number;
+  /** Runs that were cancelled */
   cancelled: number;
+  /** Runs that were lost and not retried */
   expired: number;
+  /** Runs that never began */
   skipped: number;
+  /** Share of runs that succeeded, 0 to 1 */
   success_rate: number | null;
+  /** Average duration */
   average_duration_ms: number | null;
+  /** Duration that 95 % do not exceed */
   p95_duration_ms: number | null;
+  /** Time of the first one */
   first_at: string | null;
+  /** When the last one began */
   last_execution_at: string | null;
+  /** When the next run is due */
   next_scheduled_at: string | null;
 }
 
 /** State and counts of a job; `next_at` is when its next run is due, None while the job is paused. */
 export interface JobStatus {
+  /** Name of the job */
   job: string;
+  /** State it is in; a filter may name several */
   state: JobState;
+  /** Runs that are being executed */
   running: number;
+  /** Runs that wait */
   waiting: number;
+  /** When its last run began */
   last_run_at: string | null;
+  /** When the next run is due */
   next_at: string | null;
+  /** Since when it is paused; null if it is not */
   paused_at: string | null;
+  /** Who paused it */
   paused_by: string | null;
+  /** Why it is paused */
   pause_reason: string | null;
 }
 
 /** Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time. */
 export interface Lane {
+  /** Name of the schedule, job, worker or queue */
   name: string;
+  /** Attempts, the newest first */
   attempts: TimelineAttempt[];
+  /** Plan times to come, the next first */
   coming: string[];
+  /** True if two attempts overlap in time */
   overlaps: boolean;
 }
 
 /** Runs that ended within the last 24 hours, by state; as exact as charts are. `success_rate`: share of success among those that succeeded, failed, timed out or expired. */
 export interface LastDay {
+  /** The runs */
   runs: Record<string, number>;
+  /** Share of runs that succeeded, 0 to 1 */
   success_rate: number | null;
 }
 
 /** Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due. */
 export interface Late {
+  /** Runs that are queued more than 10 s after they were due */
   runs: number;
+  /** Schedules that are not planned more than 10 s after they were due */
   schedules: number;
 }
 
 /** A log line. */
 export interface LineBody {
+  /** Text for people */
   text: string;
-  /** Default: `"info"` */
+  /** Level of the log line: debug, info, warning, error or critical. Default: `"info"` */
   level?: string;
-  /** Default: `"external"` */
+  /** Name of the logger. Default: `"external"` */
   logger?: string;
 }
 
 /** Runs that have not ended. `capped`: there are more queued or scheduled runs than were counted. */
 export interface Live {
+  /** Runs that are being executed */
   running: number;
+  /** Runs that were asked to stop and have not yet */
   cancelling: number;
+  /** Runs that may be claimed */
   queued: number;
+  /** Runs that are not due yet */
   scheduled: number;
+  /** Runs that wait for external work */
   waiting: number;
+  /** Since when the run that waits longest could be claimed */
   oldest_queued_at: string | null;
+  /** True if there are more queued or scheduled runs than were counted */
   capped: boolean;
 }
 
 /** Log line; `cursor` is where to continue reading after its row. */
 export interface LogLine {
+  /** When it happened */
   at: string;
+  /** Level of the log line: debug, info, warning, error or critical */
   level: string;
+  /** Name of the logger */
   logger: string;
+  /** Text for people */
   text: string;
+  /** Number of the attempt, counted from 1; 0 before the first one */
   attempt: number;
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** `next_cursor` of the previous page */
   cursor: string;
 }
 
 /** A page of log lines. */
 export interface LogPage {
+  /** The items of this page */
   items: LogLine[];
+  /** Cursor of the next page; null if this is the last one */
   next_cursor: string | null;
 }
 
 /** Log lines to append. With `no`, a sequence number that grows from 1, lines sent again are not stored twice. */
 export interface LogsBody {
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** Log lines, as texts or objects */
   lines: (string | LineBody)[];
+  /** Number of the request, from 1: lines sent again are not stored twice */
   no?: number | null;
 }
 
 /** Runs to enqueue together. */
 export interface ManyRunsBody {
+  /** The runs, all or none of which are enqueued */
   runs: RunBody[];
 }
 
 /** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule or that run. */
 export interface NewJobBody {
+  /** What kind of thing it is, or is about */
   kind?: "command" | "external" | "http";
+  /** Address of the HTTP request */
   url?: string;
+  /** Method of the HTTP request */
   method?: string | null;
+  /** Headers of the HTTP request */
   headers?: Record<string, string> | null;
+  /** Body of the HTTP request; by default the payload as JSON for POST, PUT and PATCH */
   body?: unknown;
+  /** Statuses that count as success: `200`, `2xx`, `200-204`, or a list of them */
   expect_status?: number | string | (number | string)[] | null;
+  /** Statuses that are retried; every other failure is final */
   retry_on?: number | string | (number | string)[] | null;
+  /** Whether redirects are followed; by default for GET and HEAD */
   redirects?: boolean | null;
+  /** How much of a response is stored */
   max_response?: number | string | null;
+  /** Secret that signs requests, or the token itself; shown only where it is created */
   secret?: string | null;
+  /** Program and its arguments */
   argv?: string[];
+  /** Environment variables of the command */
   env?: Record<string, string> | null;
+  /** Folder in which the command runs */
   cwd?: string | null;
+  /** Standard input of the command */
   stdin?: string | null;
+  /** Exit codes that are retried; every other failure is final */
   retry_exit_codes?: number[] | null;
+  /** JSON Schema of the payload */
   payload_schema?: Record<string, unknown> | null;
+  /** Name of the queue in which runs wait */
   queue?: string | null;
+  /** -1000 to 1000; higher ones run first */
   priority?: number | null;
+  /** Most attempts, the first one included */
   max_attempts?: number | null;
+  /** One less than `max_attempts` */
   max_retries?: number;
+  /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
   backoff?: string | string[] | BackoffBody | null;
+  /** Delay before the first retry, doubled after each attempt */
   retry_backoff_seconds?: number;
+  /** Longest duration of an attempt */
   timeout?: string | null;
+  /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
   on_lost?: string | null;
+  /** False: a run that a worker has claimed cannot be cancelled */
   cancellable?: boolean | null;
+  /** How long a cancelled handler may take before the run is ended without it */
   cancel_grace?: string | null;
+  /** Uniqueness: true for the whole payload, a field, fields, or all options */
   unique?: boolean | string | string[] | UniqueBody | null;
+  /** Most runs at a time, on all workers together */
   max_concurrency?: number | null;
+  /** Most runs at a time with the same key, or several such limits */
   limit?: Record<string, unknown> | Record<string, unknown>[] | null;
+  /** Names of workers that may run it; null for all */
   only_workers?: string[] | null;
+  /** Labels of workers: a worker must have all that a run requires */
   labels?: string[] | null;
+  /** Lowest version of the application that may run it */
   min_worker_version?: string | null;
+  /** How many workers each execute it: a number, `"all"`, or both with options */
   replicas?: number | string | Record<string, unknown> | null;
+  /** What is expected of its runs */
   expect?: Record<string, unknown> | null;
+  /** Finished runs are kept while they are among the newest of this number */
   keep?: number | null;
+  /** Finished runs are kept for this long */
   keep_for?: string | null;
+  /** False: it is switched off */
   enabled?: boolean | null;
+  /** False: at most one success for each scope, ever */
   repeatable?: boolean | null;
+  /** Whether schedules may name it */
   schedulable?: boolean | null;
+  /** What it is for, for people */
   description?: string | null;
+  /** Words by which runs can be listed */
   tags?: string[] | null;
+  /** Anything that callers store with it */
   metadata?: Record<string, unknown> | null;
+  /** Its name */
   name: string;
+  /** Document of the schedule that is created with the job */
   schedule?: Record<string, unknown> | null;
+  /** Number of minutes, hours or days between runs */
   interval_minutes?: number | null;
+  /** Unit of `interval_minutes`: `minutes`, `hours` or `days` */
   interval_type?: string | null;
+  /** Whether the schedule that is created with the job is enabled */
   schedule_enabled?: boolean | null;
+  /** Arguments of the job, by name */
   payload?: Record<string, unknown> | null;
 }
 
 export interface NextRun {
+  /** Name of the schedule */
   schedule: string;
+  /** Name of the job */
   job: string;
+  /** When it is due */
   at: string;
+  /** Time zone in which the schedule is computed */
   zone: string;
+  /** When it fires, in words */
   rule: string;
 }
 
 /** Notification without its secrets, for people. */
 export interface NotificationView {
+  /** Its name */
   name: string;
+  /** Events that are sent */
   on: string[];
+  /** A URL or a `mailto:` address */
   to: string;
+  /** Only events of these jobs */
   jobs: string[];
+  /** Only events of these schedules */
   schedules: string[];
+  /** `***` if messages are signed */
   secret: string | null;
+  /** Whether messages include the payload */
   include_payload: boolean;
+  /** Most messages in an hour for each job */
   at_most: number;
+  /** Who declared it: a program, a person, a token, or the owner of a file */
   owner: string;
+  /** Whether it is sent */
   enabled: boolean;
+  /** When it was created */
   created_at: string;
+  /** When it was changed last */
   updated_at: string;
 }
 
@@ -646,11 +1021,17 @@ export interface NotificationView {
 export interface NotificationsCreateBody {
   /** Its name */
   name: string;
+  /** Signals to send, of success, failure, cancelled, skip, missed, late, breached, met; by default failure */
   on?: string[] | string | null | null;
+  /** Only of these jobs; without jobs and schedules, of everything */
   jobs?: string[] | null | null;
+  /** Only of these schedules */
   schedules?: string[] | null | null;
+  /** Signs webhooks; `env:NAME` is looked up by the sending worker */
   secret?: string | null | null;
+  /** Whether to send payloads, too */
   include_payload?: boolean | null | null;
+  /** Deliveries per hour and job, by default 60 */
   at_most?: number | null | null;
   /** A URL or a `mailto:` address */
   to: string;
@@ -658,13 +1039,21 @@ export interface NotificationsCreateBody {
 
 /** Change the given options of a notification; None resets an option to its default. */
 export interface NotificationsUpdateBody {
+  /** Signals to send, of success, failure, cancelled, skip, missed, late, breached, met; by default failure */
   on?: string[] | string | null | null;
+  /** Only of these jobs; without jobs and schedules, of everything */
   jobs?: string[] | null | null;
+  /** Only of these schedules */
   schedules?: string[] | null | null;
+  /** Signs webhooks; `env:NAME` is looked up by the sending worker */
   secret?: string | null | null;
+  /** Whether to send payloads, too */
   include_payload?: boolean | null | null;
+  /** Deliveries per hour and job, by default 60 */
   at_most?: number | null | null;
+  /** A URL or a `mailto:` address */
   to?: string | null;
+  /** Whether it is sent */
   enabled?: boolean | null | null;
 }
 
@@ -676,22 +1065,35 @@ export interface Now {
 
 /** Plan time, or `count` of them between `from_at` and `to_at`; without a scope, those of all scopes. `run_id` is the run that it got, or the one that it was coalesced into. */
 export interface Occurrence {
+  /** What became of it: `ran`, `skipped`, `coalesced`, `missed`, `paused`, `pruned` or `pending` */
   kind: string;
+  /** Time for which the schedule planned the run */
   plan_time: string | null;
+  /** Beginning of the time range */
   from_at: string | null;
+  /** End of the time range */
   to_at: string | null;
+  /** Number of plan times that this line stands for */
   count: number;
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
   scope: Scope | null;
+  /** The run that it got, or the one that it was coalesced into */
   run_id: string | null;
+  /** State of that run */
   state: string | null;
+  /** Why it got no run, or was skipped */
   reason: string | null;
+  /** Revision of the schedule that decided */
   revision: number | null;
+  /** Run that was made in place of one that did not succeed */
   again: Replacement | null;
 }
 
 /** Sum of all that operators request of a worker, not the last request only. So it is idempotent: a worker may read it twice, or late. */
 export interface OperatorRequest {
+  /** What it is asked to do: work, drain or stop */
   state?: WorkerState;
+  /** Settings that operators have changed */
   settings?: WorkerSettings;
 }
 
@@ -700,75 +1102,117 @@ export type Outcome = "cancelled" | "failed" | "handed_back" | "lost" | "snoozed
 
 /** Content of the overview page; `attention` has the first of each kind, `attention_count` counts all. */
 export interface Overview {
+  /** When it was computed */
   at: string;
+  /** Runs that have not ended */
   live: Live;
+  /** How many are late by more than 10 s */
   late: Late;
+  /** Runs that ended within the last 24 hours */
   last_day: LastDay;
+  /** Numbers of workers and slots */
   workers: WorkerCounts;
+  /** Numbers of schedules by state */
   schedules: Record<string, number>;
+  /** What needs attention: the first of each kind */
   attention: Attention[];
+  /** How many things need attention */
   attention_count: number;
+  /** The next plan times of all schedules */
   next_fires: NextRun[];
 }
 
 /** Pause of a job or queue by an operator: since when, by whom and why. */
 export interface Pause {
+  /** Name of the job or queue */
   name: string;
+  /** Since when it is paused; null if it is not */
   paused_at: string;
+  /** Who paused it */
   paused_by: string | null;
+  /** Why, for the audit log */
   reason: string | null;
 }
 
 /** `until` is an instant, or a duration from now. */
 export interface PauseBody {
+  /** Why, for the audit log */
   reason?: string | null;
+  /** Until when */
   until?: string | null;
 }
 
 /** An error, as in RFC 9457. Programs should decide by `code`. */
 export interface Problem {
+  /** URN of the code */
   type: string;
+  /** Phrase of the status */
   title: string;
+  /** HTTP status */
   status: number;
+  /** What is wrong, for programs */
   code: string;
+  /** What is wrong, for people */
   detail: string;
+  /** What may help */
   hint?: string | null;
+  /** Field of a trigger that is wrong */
   field?: string | null;
+  /** JSON pointer to the value in the body */
   pointer?: string | null;
 }
 
 /** Progress of a run as it reports it. `steps` are left out in lists of runs. */
 export interface Progress {
+  /** 0 to 100; null if unknown */
   percentage: number | null;
+  /** What is being done, for people */
   summary: string | null;
+  /** When it was reported */
   at: string | null;
+  /** Steps of the run */
   steps?: Step[];
 }
 
 /** An omitted value keeps its last report. */
 export interface ProgressBody {
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** 0 to 100; null if unknown */
   percentage?: number | null;
+  /** What is being done, for people */
   summary?: string | null;
 }
 
 /** `oldest_at` is since when the longest-waiting run has been claimable; null if there is none. */
 export interface Queue {
+  /** Name of the queue in which runs wait */
   queue: string;
+  /** Runs that are being executed */
   running: number;
+  /** Runs that may be claimed */
   queued: number;
+  /** Runs that are not due yet */
   scheduled: number;
+  /** The pause; null if there is none */
   paused: Pause | null;
+  /** Since when the run that waits longest could be claimed; null if none waits */
   oldest_at: string | null;
 }
 
 /** Stored quota; without an id, the default of all scopes of its kind that have no quota of their own. */
 export interface QuotaOf {
+  /** Kind of the scope */
   kind: string;
+  /** Id of the scope; null for each scope of the kind that has no quota of its own */
   id: string | null;
+  /** Most runs at a time, on all workers together */
   max_concurrency: number | null;
+  /** Most runs that may wait */
   max_queued: number | null;
+  /** Attempts that may start within a time: `"1000/1h"` */
   rate: string | null;
+  /** Who declared it: a program, a person, a token, or the owner of a file */
   owner: string;
 }
 
@@ -784,67 +1228,97 @@ export interface QuotasUpdateBody {
 
 /** Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first. */
 export interface Refused {
+  /** Code of the error */
   code: string;
+  /** Number of runs that were refused for this reason */
   count: number;
+  /** Message of the first one */
   message: string;
+  /** Ids of a few of them */
   examples: string[];
 }
 
 /** Predecessor or successor of a run. `job` and `state` are None if it was pruned. */
 export interface RelatedRun {
+  /** Its id */
   id: string;
+  /** Name of the job */
   job: string | null;
+  /** State it is in; a filter may name several */
   state: RunState | null;
+  /** What the handler returned */
   result: unknown;
+  /** When the later run may start: after `success`, or after any `end` */
   on: string;
+  /** What becomes of it without a success: `skip` or `cancel` */
   otherwise: string;
 }
 
 /** Newest run that a retry or a backfill made in place of one that did not succeed. */
 export interface Replacement {
+  /** Id of the run */
   run_id: string;
+  /** State of that run */
   state: string;
 }
 
 /** Replica, a run of its own. `worker` is the name of its worker, None while any may have it. `cleared`: the run was enqueued again, and this replica no longer counts. */
 export interface Replica {
+  /** Id of the run */
   run_id: string;
+  /** Name of its worker; null while any may have it */
   worker: string | null;
+  /** State it is in; a filter may name several */
   state: RunState;
+  /** Number of the attempt, counted from 1; 0 before the first one */
   attempt: number;
+  /** Error in one line */
   error: string | null;
+  /** What the handler returned */
   result: unknown;
+  /** When it ended; null until then */
   finished_at: string | null;
+  /** True if only this worker may have it */
   bound: boolean;
+  /** True if the run was enqueued again, and this replica no longer counts */
   cleared: boolean;
 }
 
 /** `null` lifts the restriction. */
 export interface RestrictBody {
+  /** Names of workers that may run it; null for all */
   only_workers: string[] | null;
 }
 
 /** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
 export interface ResumeBody {
-  /** Default: `"skip"` */
+  /** Which plan times of the pause still run: none (`skip`), the `latest`, or `all`. Default: `"skip"` */
   catch_up?: string;
 }
 
 /** `was_paused` says whether the queue was paused before. */
 export interface ResumedQueue {
+  /** Name of the queue in which runs wait */
   queue: string;
+  /** Runs that are being executed */
   running: number;
+  /** Runs that may be claimed */
   queued: number;
+  /** Runs that are not due yet */
   scheduled: number;
+  /** The pause; null if there is none */
   paused: Pause | null;
+  /** Since when the run that waits longest could be claimed; null if none waits */
   oldest_at: string | null;
+  /** Whether it was paused before */
   was_paused: boolean;
 }
 
 /** `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. */
 export interface RetryBody {
-  /** Default: `false` */
+  /** Keep the results of steps that are done. Default: `false` */
   keep_steps?: boolean;
+  /** Keep the results of the steps before this one, and repeat it and those after it */
   from_step?: string | null;
 }
 
@@ -852,89 +1326,159 @@ export interface RetryBody {
 export type Role = "admin" | "enqueue" | "operator" | "viewer" | "worker";
 
 export interface Run {
+  /** Its id */
   id: string;
+  /** Name of the job */
   job: string;
+  /** Version of the job when the run was enqueued */
   job_version: number;
+  /** Name of the queue in which runs wait */
   queue: string;
+  /** -1000 to 1000; higher ones run first */
   priority: number;
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
   scope: Scope;
+  /** Key of the caller's own: while a run with it has not ended, another enqueue returns that run */
   key: string | null;
+  /** State it is in; a filter may name several */
   state: RunState;
+  /** Why it was cancelled, or ended without a result of its handler */
   reason: string | null;
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** Number of the attempt, counted from 1; 0 before the first one */
   attempt: number;
+  /** Most attempts, the first one included */
   max_attempts: number;
+  /** Arguments of the job, by name */
   payload: unknown;
+  /** What the handler returned */
   result: unknown;
+  /** Error of the last attempt that failed */
   error: RunError | null;
+  /** When it was created */
   created_at: string;
+  /** When the run is or was due */
   run_at: string;
+  /** When it began; null until then */
   started_at: string | null;
+  /** When it ended; null until then */
   finished_at: string | null;
+  /** The run that this one repeats */
   retry_of: string | null;
+  /** Id of the worker that has the run, or had it last */
   worker_id: string | null;
+  /** Words by which runs can be listed */
   tags: string[];
+  /** Anything that callers store with it */
   metadata: Record<string, unknown>;
+  /** Name of the schedule */
   schedule: string | null;
+  /** Time for which the schedule planned the run */
   plan_time: string | null;
+  /** The first of the older plan times that the run covers, if any */
   covers_from: string | null;
+  /** Number of older plan times that the run covers */
   missed_count: number;
+  /** What the run has reported of its progress; null if nothing */
   progress: Progress | null;
+  /** Who cancelled it or asked for it: a person, `api`, or a policy of rota (`policy:…`) */
   cancelled_by: string | null;
+  /** Since when the run waits for external work */
   wait_since: string | null;
+  /** When the run that waits for external work times out */
   wait_until: string | null;
+  /** The run of which this one is a replica */
   parent_id: string | null;
 }
 
 /** A run to enqueue. `null` counts as omitted. */
 export interface RunBody {
+  /** Name of the job */
   job: string;
+  /** Arguments of the job, by name */
   payload?: Record<string, unknown>;
+  /** Name of the queue in which runs wait */
   queue?: string | null;
+  /** -1000 to 1000; higher ones run first */
   priority?: number | null;
+  /** Not before this long from now */
   delay?: string | null;
+  /** Not before this time */
   run_at?: string | null;
+  /** Key of the caller's own: while a run with it has not ended, another enqueue returns that run */
   key?: string | null;
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
   scope?: ScopeBody | null;
+  /** Uniqueness: true for the whole payload, a field, fields, or all options */
   unique?: boolean | string | string[] | UniqueBody | null;
+  /** Most attempts, the first one included */
   max_attempts?: number | null;
+  /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
   backoff?: string | string[] | BackoffBody | null;
+  /** Longest duration of an attempt */
   timeout?: string | null;
+  /** Words by which runs can be listed */
   tags?: string[] | null;
+  /** Anything that callers store with it */
   metadata?: Record<string, unknown> | null;
+  /** Runs that must end first: ids, refs, or objects with `run`, `on` and `otherwise` */
   after?: (string | Record<string, string>)[] | null;
+  /** Name by which other runs of the same request may follow this one */
   ref?: string | null;
+  /** Names of workers that may run it; null for all */
   only_workers?: string[] | null;
+  /** Labels of workers: a worker must have all that a run requires */
   labels?: string[] | null;
+  /** Lowest version of the application that may run it */
   min_worker_version?: string | null;
 }
 
 /** Error of a run or an attempt. `core/runs/error_fingerprint.py` defines which errors share a `fingerprint`. */
 export interface RunError {
+  /** Type of the error */
   type: string;
+  /** What happened, for people */
   message: string;
+  /** Code of the error, if it has one */
   code?: string | null;
+  /** Where in the code it happened */
   traceback?: string | null;
+  /** Fingerprint, the same for errors that differ only in numbers, ids, addresses and quoted texts */
   fingerprint?: string | null;
 }
 
 /** All conditions must hold. `state` may be repeated: any of them. */
 export interface RunQuery {
+  /** State it is in; a filter may name several */
   state?: RunState[];
+  /** Name of the job */
   job?: string | null;
+  /** Name of the queue in which runs wait */
   queue?: string | null;
+  /** Key of the caller's own: while a run with it has not ended, another enqueue returns that run */
   key?: string | null;
+  /** One of its tags */
   tag?: string | null;
+  /** kind/id */
   scope?: string | null;
+  /** Name of the schedule */
   schedule?: string | null;
+  /** An id, or a name, which several workers may share */
   worker?: string | null;
+  /** The run whose replicas to find */
   parent?: string | null;
+  /** Created at this time or later. A time with a zone: 2026-01-31T08:00:00Z */
   created_after?: string | null;
+  /** Created before this time. A time with a zone: 2026-01-31T08:00:00Z */
   created_before?: string | null;
+  /** A part of `Type: message` */
   error?: string | null;
+  /** Fingerprint of the error */
   fingerprint?: string | null;
   /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
+  /** Whether a retry was made of it */
   retried?: boolean | null;
 }
 
@@ -942,50 +1486,70 @@ export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queu
 
 /** The run's new state. */
 export interface RunStateAnswer {
+  /** State it is in; a filter may name several */
   state: RunState;
 }
 
 /** Command and filter. If more than `expected` match, nothing is changed. An empty filter needs `everything`. `dry_run` only counts. */
 export interface RunsBulkBody {
+  /** Command for all that match */
   action: "cancel" | "retry";
+  /** Conditions, all of which must hold */
   filter?: RunQuery;
+  /** How many are expected; if more match, nothing is changed */
   expected?: number | null;
-  /** Default: `false` */
+  /** Required where the filter is empty. Default: `false` */
   everything?: boolean;
+  /** Why, for the audit log */
   reason?: string | null;
-  /** Default: `false` */
+  /** Change nothing; only tell what would change. Default: `false` */
   dry_run?: boolean;
 }
 
 /** `jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away. */
 export interface SchedulerMetrics {
+  /** Numbers of jobs by state */
   jobs: Record<string, number>;
+  /** Totals over all executions */
   executions: ExecutionTotals;
+  /** When the scheduler last looked for work */
   last_check_at: string | null;
+  /** When this was computed */
   last_metrics_update: string;
+  /** Number of expired leases that this process has taken away */
   stale_locks_cleared: number;
 }
 
 /** All schedules of a job or an owner, or those named. */
 export interface SchedulesBulkBody {
+  /** Command for all that match */
   action: "disable" | "enable" | "pause" | "resume";
+  /** Name of the job */
   job?: string | null;
+  /** Who declared it: a program, a person, a token, or the owner of a file */
   owner?: string | null;
+  /** Names of schedules */
   names?: string[] | null;
+  /** How many are expected; if more match, nothing is changed */
   expected?: number | null;
+  /** Why, for the audit log */
   reason?: string | null;
-  /** Default: `false` */
+  /** Change nothing; only tell what would change. Default: `false` */
   dry_run?: boolean;
 }
 
 export interface Scope {
+  /** Kind of the scope, such as `account` */
   kind: string;
+  /** Id of the scope */
   id: string;
 }
 
 /** A scope. */
 export interface ScopeBody {
+  /** Kind of the scope, such as `account` */
   kind: string;
+  /** Id of the scope */
   id: string;
 }
 
@@ -997,79 +1561,121 @@ export interface Sent {
 
 /** Chart, from the start of its first step to the end of the last one, or to now. */
 export interface Series {
+  /** Beginning of the time range */
   from: string;
+  /** End of the time range */
   to: string;
+  /** Length of a step */
   step: string;
+  /** Steps of the chart */
   buckets: Bucket[];
 }
 
 /** The token to sign in with. */
 export interface SessionBody {
+  /** The token to sign in with */
   token: string;
 }
 
 /** `changes`: another trigger or other options, as in a document. `outages`: periods without a scheduler, each from and to; times with a zone, or relative to `start` (`+1h`). */
 export interface SimulateBody {
-  /** Default: `"1d"` */
+  /** How long a time to simulate. Default: `"1d"` */
   span?: string;
+  /** When the simulation begins; by default now. A time with a zone: 2026-01-31T08:00:00Z */
   start?: string | null;
-  /** Default: `"1s"` */
+  /** How long each run takes. Default: `"1s"` */
   duration?: string;
+  /** Every how many runs one fails */
   fail_every?: number | null;
+  /** Periods without a scheduler, each from and to */
   outages?: [string, string][];
+  /** Number of workers */
   workers?: number | null;
+  /** What differs */
   changes?: Record<string, unknown>;
 }
 
 /** Fate of a plan time; `missed` and `covered` stand for `count` of them, up to `to_at`. */
 export interface SimulatedRun {
+  /** What becomes of it, in one word */
   kind: string;
+  /** Time for which the schedule planned the run */
   plan_time: string;
+  /** Scope, as `kind/id` */
   scope?: string | null;
+  /** When it began; null until then */
   started_at?: string | null;
+  /** When it ended; null until then */
   finished_at?: string | null;
+  /** Number of the attempt, counted from 1; 0 before the first one */
   attempt?: number;
+  /** Why it got no run */
   reason?: string | null;
+  /** Number of plan times that this line stands for */
   count?: number;
+  /** End of the time range */
   to_at?: string | null;
 }
 
 /** Report of a simulation. `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
 export interface SimulationReport {
+  /** Beginning of the time range */
   from_at: string;
+  /** Until when it was computed */
   until_at: string;
+  /** How many plan times had each fate */
   counts: Record<string, number>;
+  /** What happened, in the order of time */
   events: SimulatedRun[];
+  /** True if there was too much to decide, and it ends earlier than asked for */
   truncated: boolean;
+  /** True if there are more events than are listed */
   events_truncated: boolean;
 }
 
 /** Status of the process. */
 export interface Status {
+  /** State in one word */
   status: string;
 }
 
 /** Step of a run; `kept_from`: the earlier run that completed it, of which this run is a retry. */
 export interface Step {
+  /** Id of the step */
   id: string;
+  /** Name of the step, for people */
   name: string;
+  /** State of the step */
   state: StepState;
+  /** Number of the attempt, counted from 1; 0 before the first one */
   attempt: number | null;
+  /** When it began; null until then */
   started_at: string | null;
+  /** When it ended; null until then */
   finished_at: string | null;
+  /** 0 to 100; null if unknown */
   percentage: number | null;
+  /** What is being done, for people */
   summary: string | null;
+  /** What the handler returned */
   result: unknown;
+  /** Error of the last attempt that failed */
   error: unknown;
+  /** The earlier run that did it, of which this one is a retry */
   kept_from: string | null;
 }
 
 /** State of a step, with its result or error. */
 export interface StepBody {
+  /** Number that grows with every claim; only who has the newest one may report */
   fence: number;
+  /** Its id */
   id: string;
+  /** State it is in; a filter may name several */
   state: string;
+  /** What the handler returned */
   result?: unknown;
+  /** Error of the last attempt that failed */
   error?: string | ErrorBody | null;
 }
 
@@ -1077,45 +1683,70 @@ export type StepState = "cancelled" | "failed" | "pending" | "running" | "skippe
 
 /** The state that the step is in. */
 export interface StepStateAnswer {
+  /** State it is in; a filter may name several */
   state: StepState;
 }
 
 /** Timeline; `truncated`: there are older attempts that are left out. */
 export interface Timeline {
+  /** Beginning of the time range */
   from: string;
+  /** End of the time range */
   to: string;
+  /** What a lane stands for: `schedule`, `job`, `worker` or `queue` */
   by: string;
+  /** Lanes, by name */
   lanes: Lane[];
+  /** True if there is more */
   truncated: boolean;
 }
 
 /** Attempt; `state` is its outcome or, while it lasts, `running`, `cancelling` or `waiting`. */
 export interface TimelineAttempt {
+  /** Id of the run */
   run_id: string;
+  /** Number of the attempt */
   no: number;
+  /** Name of the job */
   job: string;
+  /** Outcome or, while it lasts, `running`, `cancelling` or `waiting` */
   state: string;
+  /** Id of the worker that has the run, or had it last */
   worker_id: string | null;
+  /** When it began; null until then */
   started_at: string;
+  /** When it ended; null while it is live */
   ended_at: string | null;
 }
 
 export interface Token {
+  /** Its id */
   id: string;
+  /** Name of the token, as the audit log shows it */
   name: string;
+  /** What its holder may do */
   role: Role;
+  /** Only runs of this scope may be accessed; null for all */
   scope: Scope | null;
+  /** When it was created */
   created_at: string;
+  /** Who created it */
   created_by: string | null;
+  /** When it expires; null if never */
   expires_at: string | null;
+  /** When it was revoked */
   revoked_at: string | null;
+  /** Who revoked it */
   revoked_by: string | null;
+  /** When it was used last */
   used_at: string | null;
 }
 
 /** Scope of a token. */
 export interface TokenScope {
+  /** Kind of the scope, such as `account` */
   kind: string;
+  /** Id of the scope */
   id: string;
 }
 
@@ -1133,77 +1764,117 @@ export interface TokensCreateBody {
 
 /** `scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy. */
 export interface TriggerBody {
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
   scope?: string | null;
-  /** Default: `false` */
+  /** Do it even if it is in use, or if a policy forbids it. Default: `false` */
   force?: boolean;
 }
 
 /** The runs created. */
 export interface TriggeredRuns {
+  /** The items of this page */
   items: Run[];
 }
 
 /** Uniqueness of a run. */
 export interface UniqueBody {
+  /** Fields of the payload; none means all of it */
   fields?: string[];
+  /** How long after its creation a run holds the key; by default until it has ended */
   period?: string | null;
-  /** Default: `"existing"` */
+  /** When another run has the key: `existing`, `replace` or `reject`. Default: `"existing"` */
   on_conflict?: string;
+  /** Replicas of the existing run that are run again: those that `failed` or `succeeded` */
   clear?: string[];
 }
 
 /** Result for one schedule: `plan_times` compared, of all scopes; `unverified` stretches cannot be recomputed. */
 export interface Verification {
+  /** Name of the schedule */
   schedule: string;
+  /** Number of plan times that were compared, of all scopes */
   plan_times: number;
+  /** Inconsistencies */
   findings: Finding[];
+  /** Stretches that cannot be computed again */
   unverified: string[];
 }
 
 /** Worker; `held` counts all runs that it holds, `runs` are the oldest of them. */
 export interface Worker {
+  /** Its id */
   id: string;
+  /** Its name */
   name: string;
+  /** Name of its machine */
   host: string;
+  /** Id of its process */
   pid: number;
+  /** Version of rota */
   version: string;
+  /** State it is in; a filter may name several */
   state: WorkerState;
+  /** Names of queues, each with the most slots that its runs may take where it has a number */
   queues: Record<string, number>;
+  /** Names of the jobs that it knows */
   jobs: string[];
+  /** How many runs it executes at a time */
   slots: number;
+  /** Number of runs that it holds */
   held: number;
+  /** The oldest runs that it holds */
   runs: WorkerRun[];
+  /** When it began; null until then */
   started_at: string;
+  /** Time of the last heartbeat */
   seen_at: string;
+  /** Time between two heartbeats */
   heartbeat: string | null;
+  /** Time between two looks for work */
   poll: string | null;
+  /** What operators ask of the worker */
   asked: OperatorRequest | null;
+  /** Who asked it last */
   asked_by: string | null;
+  /** Its labels */
   labels: string[];
+  /** Version of the application that the worker runs */
   app_version: string;
 }
 
 /** Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use. */
 export interface WorkerCounts {
+  /** Workers that send heartbeats */
   alive: number;
+  /** Workers that are silent for longer than a lease, without a shutdown */
   stale: number;
+  /** Slots of all workers that are alive */
   slots: number;
+  /** Slots in use */
   busy: number;
 }
 
 /** Run that a worker has claimed. */
 export interface WorkerRun {
+  /** Its id */
   id: string;
+  /** Name of the job */
   job: string;
+  /** Number of the attempt, counted from 1; 0 before the first one */
   attempt: number;
+  /** When a worker claimed the run */
   claimed_at: string;
 }
 
 /** Settings that may change while a worker runs; None: as it was started. */
 export interface WorkerSettings {
+  /** How many runs it executes at a time */
   slots?: number | null;
+  /** Names of queues, each with the most slots that its runs may take where it has a number */
   queues?: Record<string, number> | null;
+  /** Time between two heartbeats */
   heartbeat?: string | null;
+  /** Time between two looks for work */
   poll?: string | null;
 }
 

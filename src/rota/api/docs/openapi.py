@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ from rota.api.operations.response import answer, at
 from rota.api.operations.routing import declared, walk
 from rota.core.runs.search import LONGEST_VALUE
 from rota.values.names import LONGEST_NAME
+from rota.verbs.glossary import GLOSSARY
 from rota.version import __version__
 
 _PATH_PART = re.compile(r"\{(\w+)\}")
@@ -56,13 +58,20 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """An error, as in RFC 9457. Programs should decide by `code`."""
 
     type: str
+    """URN of the code."""
     title: str
+    """Phrase of the status."""
     status: int
+    """HTTP status."""
     code: str
+    """What is wrong, for programs."""
     detail: str
+    """What is wrong, for people."""
     hint: str | None = None
     field: str | None = None
+    """Field of a trigger that is wrong."""
     pointer: str | None = None
+    """JSON pointer to the value in the body."""
 
 
 def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
@@ -150,7 +159,13 @@ def _query_parameters(source: Operation, schemas: Schemas) -> list[dict[str, Any
     return [
         _open_parameter(name, schema)
         if schema.get("type") == "object"
-        else {"name": name, "in": "query", "required": name in required, "schema": _query_schema(schema)}
+        else {
+            "name": name,
+            "in": "query",
+            "required": name in required,
+            "schema": _query_schema(schema),
+            "description": schema.get("description", ""),
+        }
         for name, schema in properties.items()
     ]
 
@@ -169,7 +184,8 @@ def _query_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     result = parts[0] if len(parts) == 1 else {"anyOf": parts}
     if result.get("type") == "string" and not {"format", "enum"} & result.keys():
         result = {"minLength": 1, "maxLength": LONGEST_NAME, **result}
-    return {name: value for name, value in result.items() if (name, value) != ("default", None)}
+    omitted = {"description", "default"} if result.get("default") is None else {"description"}
+    return {name: value for name, value in result.items() if name not in omitted}
 
 
 def _header(name: str, description: str) -> dict[str, Any]:
@@ -186,8 +202,8 @@ def _good(source: Operation, schemas: Schemas) -> dict[str, Any]:
             schema = {
                 "type": "object",
                 "properties": {
-                    "items": {"type": "array", "items": schema},
-                    "next_cursor": {"type": ["string", "null"]},
+                    "items": {"type": "array", "items": schema, "description": GLOSSARY["items"]},
+                    "next_cursor": {"type": ["string", "null"], "description": GLOSSARY["next_cursor"]},
                 },
                 "required": ["items", "next_cursor"],
             }
@@ -201,13 +217,19 @@ def _good(source: Operation, schemas: Schemas) -> dict[str, Any]:
     return {str(status): good for status in (source.status, *source.also)}
 
 
+async def _document(request: Request) -> dict[str, Any]:
+    """Return the document, made when it is first asked for, in a thread: reading the sources takes a while."""
+    state = request.app.state
+    if getattr(state, "openapi", None) is None:
+        state.openapi = await asyncio.to_thread(described, request.app.routes)
+    document: dict[str, Any] = state.openapi
+    return document
+
+
 @operation(None, query=None, answers=dict[str, Any])
 async def get_openapi(request: Request) -> Response:
     """Get this OpenAPI document."""
-    state = request.app.state
-    if getattr(state, "openapi", None) is None:
-        state.openapi = described(request.app.routes)
-    return answer({**state.openapi, "servers": [{"url": at("/")}]})
+    return answer({**await _document(request), "servers": [{"url": at("/")}]})
 
 
 @operation(None, query=None)
@@ -215,7 +237,7 @@ async def get_documentation(request: Request) -> Response:
     """Show this document as a page, without scripts."""
     from rota.api.docs.page import page_of
 
-    return HTMLResponse(page_of(described(request.app.routes)))
+    return HTMLResponse(page_of(await _document(request)))
 
 
 PAGES = [declared("/openapi.json", GET=get_openapi), declared("/docs", GET=get_documentation, page=True)]

@@ -70,7 +70,7 @@ def _parameters(parameters: list[Document]) -> str:
         return ""
     rows = "".join(
         f"<tr><th scope=row><code>{escape(parameter['name'])}</code></th><td>{escape(parameter['in'])}</td>"
-        f"<td>{escape(_type(parameter['schema']))}</td></tr>"
+        f"<td>{escape(_type(parameter['schema']))}</td><td>{escape(parameter['description'])}</td></tr>"
         for parameter in parameters
     )
     return f"<table><tbody>{rows}</tbody></table>"
@@ -103,6 +103,17 @@ def _type(schema: Document) -> str:
 
 def _schemas(schemas: Mapping[str, Document]) -> Iterator[str]:
     for name, schema in sorted(schemas.items()):
-        text = json.dumps(schema, indent=2, ensure_ascii=False)
         yield f'<details id="{escape(name)}"><summary><code>{escape(name)}</code></summary>'
-        yield f"<pre><code>{escape(text)}</code></pre></details>"
+        yield f"<p>{escape(schema.get('description', ''))}</p>"
+        yield f"<p>{escape(_type(schema))}</p>" if "properties" not in schema else _fields(schema)
+        yield "</details>"
+
+
+def _fields(schema: Document) -> str:
+    required = schema.get("required", [])
+    rows = "".join(
+        f"<tr><th scope=row><code>{escape(name)}</code></th><td>{escape(_type(field))}</td>"
+        f"<td>{'required' if name in required else ''}</td><td>{escape(field.get('description', ''))}</td></tr>"
+        for name, field in schema["properties"].items()
+    )
+    return f"<table><tbody>{rows}</tbody></table>"

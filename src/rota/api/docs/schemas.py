@@ -9,9 +9,14 @@ from typing import Any, get_args
 import msgspec
 from msgspec import NODEFAULT, UNSET, inspect
 
+from rota.api.docs.descriptions import description_of
 from rota.api.operations.operation import Operation
+from rota.verbs.wire import Instant
 
 Schema = dict[str, Any]
+
+INSTANT: str = get_args(Instant)[1].description
+"""Words of the type of times, which say how they are written, not what they mean."""
 
 _REF = "#/components/schemas/"
 
@@ -29,9 +34,11 @@ class Schemas:
         schemas, components = msgspec.json.schema_components(shapes, ref_template=_REF + "{name}")
         self._of: dict[Any, Schema] = dict(zip(shapes, map(_plain, schemas), strict=True))
         self._with_defaults: dict[str, Schema] = {name: _plain(schema) for name, schema in components.items()}
+        structs = {struct.__name__: struct for struct in _structs(shapes)}
+        for name in structs.keys() & self._with_defaults.keys():
+            _describe(self._with_defaults[name], structs[name])
         self._components = self._with_defaults
         in_requests = self.mentioned([self._of[shape] for shape in asked])
-        structs = {struct.__name__: struct for struct in _structs(shapes)}
         self._components = {
             name: _asked(schema) if name in in_requests or name not in structs else _answered(schema, structs[name])
             for name, schema in self._with_defaults.items()
@@ -120,6 +127,22 @@ def _plain(schema: Any) -> Any:
 def _any_of(schemas: list[Any]) -> Any:
     distinct = [schema for place, schema in enumerate(schemas) if schema not in schemas[:place]]
     return distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
+
+
+def _describe(schema: Schema, struct: type[msgspec.Struct]) -> None:
+    """Add the descriptions of fields. What is known of a part that may be null is said of the field."""
+    tag = struct.__struct_config__.tag_field
+    if tag is not None:
+        schema["properties"][tag]["description"] = "Which of several shapes it is"
+    for field in msgspec.structs.fields(struct):
+        content = schema["properties"][field.encode_name]
+        parts = [part for part in content.get("anyOf", []) if "description" in part]
+        of_type = content.get("description") or (parts[0].pop("description") if parts else "")
+        words = description_of(struct, field)
+        if of_type == INSTANT and words:
+            content["description"] = f"{words}. {INSTANT}"
+        elif of_type or words:
+            content["description"] = of_type or words
 
 
 def _asked(schema: Schema) -> Schema:

@@ -77,8 +77,10 @@ class FailBody(FenceBody, kw_only=True):
     """The run is retried by its job's policy, or `after` that long; with `retry: false` it is not retried."""
 
     error: str | ErrorBody
+    """What went wrong."""
     retry: bool = True
     after: str | None = None
+    """Time until the retry, instead of the job's policy."""
 
 
 class RunStateAnswer(msgspec.Struct):

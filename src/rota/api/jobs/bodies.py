@@ -66,6 +66,7 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     unique: bool | str | list[str] | UniqueBody | UnsetType | None = UNSET
     max_concurrency: Number = UNSET
     limit: dict[str, Any] | Annotated[list[dict[str, Any]], msgspec.Meta(max_length=20)] | UnsetType | None = UNSET
+    """Most runs at a time with the same key, or several such limits."""
     only_workers: Names = UNSET
     labels: Names = UNSET
     min_worker_version: Text = UNSET
@@ -89,6 +90,7 @@ class NewJobBody(JobBody, kw_only=True):
 
     name: str
     schedule: dict[str, Any] | None = None
+    """Document of the schedule that is created with the job."""
     interval_minutes: int | None = None
     interval_type: str | None = None
     schedule_enabled: bool | None = None

@@ -44,13 +44,19 @@ class Execution(msgspec.Struct, kw_only=True):
 
     id: str
     job_id: str
+    """Name of the job."""
     execution_number: int
+    """Number of the run among those of its job, from 1."""
     status: str
+    """State of the run."""
     started_at: datetime | None
     completed_at: datetime | None
+    """When it ended; null until then."""
     duration_ms: int | None
     retry_attempt: int
+    """Number of the attempt, from 0."""
     error_message: str | None
+    """Message of the error."""
     metadata: dict[str, Any]
 
 
@@ -66,6 +72,7 @@ class Executions(msgspec.Struct):
     """A page of executions."""
 
     executions: list[Execution]
+    """The executions, newest first."""
     total: int
     limit: int
     offset: int
@@ -83,10 +90,15 @@ class SchedulerMetrics(msgspec.Struct):
     """`jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away."""
 
     jobs: dict[str, int]
+    """Numbers of jobs by state."""
     executions: ExecutionTotals
+    """Totals over all executions."""
     last_check_at: datetime | None
+    """When the scheduler last looked for work."""
     last_metrics_update: datetime
+    """When this was computed."""
     stale_locks_cleared: int
+    """Number of expired leases that this process has taken away."""
 
 
 @operation(Role.VIEWER, query=ExecutionQuery, answers=Executions)

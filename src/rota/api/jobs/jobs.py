@@ -46,6 +46,7 @@ class CancelledJob(msgspec.Struct):
     job: str
     cancelled: int
     status: JobStatus
+    """State and counts of the job."""
 
 
 @operation(Role.VIEWER, answers=dict[str, Any], lists=True, gives=JOB)

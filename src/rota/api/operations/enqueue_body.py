@@ -23,7 +23,9 @@ class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
     """A scope."""
 
     kind: str
+    """Kind of the scope, such as `account`."""
     id: str
+    """Id of the scope."""
 
 
 class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -53,6 +55,7 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     priority: int | None = None
     delay: str | None = None
     run_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Not before this time."""
     key: str | None = None
     scope: ScopeBody | None = None
     unique: bool | str | list[str] | UniqueBody | None = None
@@ -62,6 +65,7 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     tags: list[str] | None = None
     metadata: dict[str, Any] | None = None
     after: list[str | dict[str, str]] | None = None
+    """Runs that must end first: ids, refs, or objects with `run`, `on` and `otherwise`."""
     ref: str | None = None
     only_workers: list[str] | None = None
     labels: list[str] | None = None
@@ -75,6 +79,7 @@ class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
     """Runs to enqueue together."""
 
     runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS, extra_json_schema=_RUNS)]
+    """The runs, all or none of which are enqueued."""
 
 
 EnqueueBody = RunBody | ManyRunsBody

@@ -32,6 +32,7 @@ class LogQuery(msgspec.Struct):
     `follow` streams new lines."""
 
     after: str | None = None
+    """Cursor of the last line seen."""
     last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
     follow: bool = False
 

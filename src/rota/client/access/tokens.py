@@ -60,7 +60,9 @@ class TokenScope(msgspec.Struct, forbid_unknown_fields=True):
     """Scope of a token."""
 
     kind: str
+    """Kind of the scope, such as `account`."""
     id: str
+    """Id of the scope."""
 
 
 def _scope_in(scope: TokenScope | str) -> Scope:

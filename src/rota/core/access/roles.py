@@ -38,8 +38,10 @@ class Identity(msgspec.Struct, frozen=True):
     """Authenticated caller, as recorded with its changes; with a scope, restricted to runs of it."""
 
     actor: str
+    """Name under which the caller's changes are recorded."""
     role: Role
     scope: Scope | None = None
+    """Only runs of this scope may be accessed; null for all."""
 
     def may(self, needed: Role) -> bool:
         return needed in _MAY[self.role]
@@ -54,8 +56,10 @@ class Identity(msgspec.Struct, frozen=True):
 class Token(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
+    """Name of the token, as the audit log shows it."""
     role: Role
     scope: Scope | None
+    """Only runs of this scope may be accessed; null for all."""
     created_at: datetime
     created_by: str | None
     expires_at: datetime | None

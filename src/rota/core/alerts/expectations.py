@@ -106,7 +106,9 @@ class Breached(msgspec.Struct, frozen=True):
     """Breach as it is shown."""
 
     what: str
+    """Name of the expectation."""
     since: datetime
+    """When the breach began."""
     message: str
     details: dict[str, Any] = {}
 
@@ -118,11 +120,16 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: str
+    """`job` or `schedule`."""
     subject: str
+    """Name of the job or schedule."""
     expect: dict[str, Any]
+    """The expectations."""
     owner: str
     since: datetime
+    """When they were set."""
     resting: bool
+    """True while the job or schedule is paused or disabled."""
     breaches: tuple[Breached, ...] = ()
 
 

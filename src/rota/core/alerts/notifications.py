@@ -117,14 +117,21 @@ class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     on: tuple[str, ...]
+    """Events that are sent."""
     to: str
+    """A URL or a `mailto:` address."""
     jobs: tuple[str, ...]
+    """Only events of these jobs."""
     schedules: tuple[str, ...]
+    """Only events of these schedules."""
     secret: str | None
+    """`***` if messages are signed."""
     include_payload: bool
     at_most: int
+    """Most messages in an hour for each job."""
     owner: str
     enabled: bool
+    """Whether it is sent."""
     created_at: datetime
     updated_at: datetime
 

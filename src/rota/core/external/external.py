@@ -48,6 +48,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "i
     idempotency_key: str
     lease_until: datetime
     steps: dict[str, Json] = {}
+    """Results of the steps that are done, which need not be repeated."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
@@ -57,6 +58,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """
 
     cancelling: bool
+    """True if the run was asked to stop."""
     lease_until: datetime
 
 

@@ -14,6 +14,7 @@ class Pause(msgspec.Struct, frozen=True):
     """Pause of a job or queue by an operator: since when, by whom and why."""
 
     name: str
+    """Name of the job or queue."""
     paused_at: datetime
     paused_by: str | None
     reason: str | None

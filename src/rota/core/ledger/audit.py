@@ -40,12 +40,17 @@ class Event(
     """
 
     seq: int
+    """Number of the line, which orders the lines of one answer."""
     at: datetime
     kind: str
+    """Kind of the subject: `run`, `schedule`, `job`, `worker` and others."""
     subject: str
     type: str
+    """What happened: `enqueued`, `claimed`, `paused` and others."""
     from_state: RunState | None = None
+    """State of the run before."""
     to_state: RunState | None = None
+    """State of the run after."""
     fence: int | None = None
     actor: str | None = None
     details: dict[str, Any] = {}

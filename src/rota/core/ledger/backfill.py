@@ -60,13 +60,21 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: str
     count: int
+    """Number of runs."""
     retried: int
+    """How many of them are for plan times that had a run."""
     already: int
+    """Plan times that ran already, or were coalesced into a run."""
     known: int
+    """Plan times that only a compacted range still accounts for."""
     pending: int
+    """Plan times that are still to be decided."""
     held: int = 0
+    """Plan times whose unique key another run has."""
     runs: tuple[str, ...]
+    """Ids of the runs."""
     plan_times: tuple[datetime, ...]
+    """The first plan times that got a run."""
     dry_run: bool
 
 

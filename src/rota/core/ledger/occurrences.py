@@ -21,6 +21,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
     run_id: str
     state: str
+    """State of that run."""
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,16 +31,23 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: str
+    """What became of it: `ran`, `skipped`, `coalesced`, `missed`, `paused`, `pruned` or `pending`."""
     plan_time: datetime | None = None
     from_at: datetime | None = None
     to_at: datetime | None = None
     count: int = 1
+    """Number of plan times that this line stands for."""
     scope: Scope | None = None
     run_id: str | None = None
+    """The run that it got, or the one that it was coalesced into."""
     state: str | None = None
+    """State of that run."""
     reason: str | None = None
+    """Why it got no run, or was skipped."""
     revision: int | None = None
+    """Revision of the schedule that decided."""
     again: Replacement | None = None
+    """Run that was made in place of one that did not succeed."""
 
 
 class PlannedRun(msgspec.Struct, frozen=True):

@@ -72,13 +72,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Inconsistency: `expected` plan times or records, but `found` so many."""
 
     problem: str
+    """What is inconsistent, for programs."""
     words: str
+    """What is inconsistent, for people."""
     scope: Scope | None = None
     revisions: tuple[int, ...] = ()
+    """Revisions of the schedule that are concerned."""
     from_at: datetime | None = None
     to_at: datetime | None = None
     expected: int | None = None
+    """How many plan times or records there should be."""
     found: int | None = None
+    """How many there are."""
     run_id: str | None = None
     plan_times: tuple[datetime, ...] = ()
 
@@ -88,8 +93,11 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: str
     plan_times: int
+    """Number of plan times that were compared, of all scopes."""
     findings: tuple[Finding, ...] = ()
+    """Inconsistencies."""
     unverified: tuple[str, ...] = ()
+    """Stretches that cannot be computed again."""
 
     @property
     def ok(self) -> bool:

@@ -52,7 +52,9 @@ class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
     """Stored quota; without an id, the default of all scopes of its kind that have no quota of their own."""
 
     kind: str
+    """Kind of the scope."""
     id: str | None
+    """Id of the scope; null for each scope of the kind that has no quota of its own."""
     max_concurrency: int | None
     max_queued: int | None
     rate: str | None

@@ -29,13 +29,21 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """Step of a chart. `queued` and `running` are the highest sample within it; None: there is no sample."""
 
     at: datetime
+    """Start of the step."""
     runs: dict[str, int]
+    """Runs that ended within it, by state."""
     duration_p50_ms: int | None
+    """Median duration."""
     duration_p95_ms: int | None
+    """Duration that 95 % do not exceed."""
     lag_p50_ms: int | None
+    """Median time between due and begun."""
     lag_p95_ms: int | None
+    """Time between due and begun that 95 % do not exceed."""
     queued: int | None
+    """Most runs that could be claimed at a time."""
     running: int | None
+    """Most runs that were executed at a time."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
@@ -44,6 +52,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from
     from_at: datetime
     to_at: datetime
     step: timedelta
+    """Length of a step."""
     buckets: Sequence[Bucket] = ()
 
 

@@ -38,13 +38,19 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None
     job: str
     type: str | None
+    """Type of the newest error."""
     message: str | None
+    """Message of the newest error."""
     count: int
+    """Number of runs."""
     first_at: datetime
     last_at: datetime
     last_run_id: str
+    """Id of the newest run."""
     states: dict[str, int]
+    """Numbers of runs by state."""
     histogram: Sequence[int]
+    """Numbers of runs in 24 equal parts of the time range."""
 
     @property
     def place(self) -> tuple[datetime, str]:
@@ -69,8 +75,11 @@ class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
 
     items: Sequence[ErrorGroup]
     since: datetime
+    """Beginning of the time range."""
     until: datetime
+    """End of the time range."""
     truncated: bool
+    """True if there were more failed runs than were read."""
     next_cursor: str | None = None
 
 

@@ -38,36 +38,48 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
     running: int = 0
     cancelling: int = 0
+    """Runs that were asked to stop and have not yet."""
     queued: int = 0
     scheduled: int = 0
     waiting: int = 0
+    """Runs that wait for external work."""
     oldest_queued_at: datetime | None = None
+    """Since when the run that waits longest could be claimed."""
     capped: bool = False
+    """True if there are more queued or scheduled runs than were counted."""
 
 
 class Late(msgspec.Struct, frozen=True):
     """Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due."""
 
     runs: int
+    """Runs that are queued more than 10 s after they were due."""
     schedules: int
+    """Schedules that are not planned more than 10 s after they were due."""
 
 
 class WorkerCounts(msgspec.Struct, frozen=True):
     """Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use."""
 
     alive: int
+    """Workers that send heartbeats."""
     stale: int
+    """Workers that are silent for longer than a lease, without a shutdown."""
     slots: int
+    """Slots of all workers that are alive."""
     busy: int
+    """Slots in use."""
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id."""
 
     kind: str
+    """What is the matter, for programs."""
     subject: str | None
     since: datetime | None
     text: str
+    """What is the matter, for people."""
     hint: str | None = None
 
 
@@ -75,6 +87,7 @@ class NextRun(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str
     job: str
     at: datetime
+    """When it is due."""
     zone: str
     rule: str
 
@@ -83,14 +96,20 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """Content of the overview page; `attention` has the first of each kind, `attention_count` counts all."""
 
     at: datetime
+    """When it was computed."""
     live: Live
+    """Runs that have not ended."""
     late: Late
     last_day: LastDay
+    """Runs that ended within the last 24 hours."""
     workers: WorkerCounts
+    """Numbers of workers and slots."""
     schedules: dict[str, int]
+    """Numbers of schedules by state."""
     attention: Sequence[Attention] = ()
     attention_count: int = 0
     next_fires: Sequence[NextRun] = ()
+    """The next plan times of all schedules."""
 
 
 class Backlog(msgspec.Struct, frozen=True):

@@ -53,17 +53,27 @@ class JobStats(msgspec.Struct, frozen=True, kw_only=True):
 
     job: str
     total: int
+    """Runs that ended."""
     succeeded: int
+    """Runs that succeeded."""
     failed: int
+    """Runs that failed."""
     timed_out: int
+    """Runs that timed out."""
     cancelled: int
+    """Runs that were cancelled."""
     expired: int
+    """Runs that were lost and not retried."""
     skipped: int
+    """Runs that never began."""
     success_rate: float | None
     average_duration_ms: int | None
     p95_duration_ms: int | None
+    """Duration that 95 % do not exceed."""
     first_at: datetime | None
+    """Time of the first one."""
     last_execution_at: datetime | None
+    """When the last one began."""
     next_scheduled_at: datetime | None
 
 

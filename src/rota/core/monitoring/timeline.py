@@ -59,8 +59,10 @@ class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     no: int
+    """Number of the attempt."""
     job: str
     state: str
+    """Outcome or, while it lasts, `running`, `cancelling` or `waiting`."""
     worker_id: str | None
     started_at: datetime
     ended_at: datetime | None
@@ -70,9 +72,13 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time."""
 
     name: str
+    """Name of the schedule, job, worker or queue."""
     attempts: Sequence[TimelineAttempt] = ()
+    """Attempts, the newest first."""
     coming: Sequence[datetime] = ()
+    """Plan times to come, the next first."""
     overlaps: bool = False
+    """True if two attempts overlap in time."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
@@ -81,7 +87,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "fr
     from_at: datetime
     to_at: datetime
     by: str
+    """What a lane stands for: `schedule`, `job`, `worker` or `queue`."""
     lanes: Sequence[Lane] = ()
+    """Lanes, by name."""
     truncated: bool = False
 
 

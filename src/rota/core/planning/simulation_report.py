@@ -50,13 +50,17 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Fate of a plan time; `missed` and `covered` stand for `count` of them, up to `to_at`."""
 
     kind: str
+    """What becomes of it, in one word."""
     plan_time: datetime
     scope: str | None = None
+    """Scope, as `kind/id`."""
     started_at: datetime | None = None
     finished_at: datetime | None = None
     attempt: int = 0
     reason: str | None = None
+    """Why it got no run."""
     count: int = 1
+    """Number of plan times that this line stands for."""
     to_at: datetime | None = None
 
 
@@ -70,6 +74,9 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     from_at: datetime
     until_at: datetime
     counts: dict[str, int]
+    """How many plan times had each fate."""
     events: tuple[SimulatedRun, ...]
     truncated: bool = False
+    """True if there was too much to decide, and it ends earlier than asked for."""
     events_truncated: bool = False
+    """True if there are more events than are listed."""

@@ -82,6 +82,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     percentage: float | None
     summary: str | None
     at: datetime | None
+    """When it was reported."""
     steps: Sequence[Step] = ()
 
 

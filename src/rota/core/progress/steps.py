@@ -50,8 +50,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Step of a run; `kept_from`: the earlier run that completed it, of which this run is a retry."""
 
     id: str
+    """Id of the step."""
     name: str
+    """Name of the step, for people."""
     state: StepState
+    """State of the step."""
     attempt: int | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -60,6 +63,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     result: Any = None
     error: Any = None
     kept_from: str | None = None
+    """The earlier run that did it, of which this one is a retry."""
 
 
 StepOption = str | dict[str, Any] | StepDefinition

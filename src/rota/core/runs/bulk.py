@@ -32,8 +32,11 @@ class Refused(msgspec.Struct, frozen=True):
     """Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first."""
 
     code: str
+    """Code of the error."""
     count: int
+    """Number of runs that were refused for this reason."""
     message: str
+    """Message of the first one."""
     examples: tuple[str, ...]
 
     def with_one_more(self, run_id: str) -> Refused:
@@ -45,6 +48,7 @@ class BulkResult(msgspec.Struct, frozen=True):
 
     matched: int
     done: int = 0
+    """Number of those that were changed."""
     refused: tuple[Refused, ...] = ()
 
     def after(self, handled: int, refusals: Mapping[str, RotaError]) -> BulkResult:

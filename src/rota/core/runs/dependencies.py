@@ -77,7 +77,9 @@ class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState | None
     result: Any
     on: str
+    """When the later run may start: after `success`, or after any `end`."""
     otherwise: str
+    """What becomes of it without a success: `skip` or `cancel`."""
 
 
 class Unmet(msgspec.Struct, frozen=True):

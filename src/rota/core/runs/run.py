@@ -112,8 +112,10 @@ class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
     """Error of a run or an attempt. `core/runs/error_fingerprint.py` defines which errors share a `fingerprint`."""
 
     type: str
+    """Type of the error."""
     message: str
     code: str | None = None
+    """Code of the error, if it has one."""
     traceback: str | None = None
     fingerprint: str | None = None
 
@@ -128,6 +130,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None
     state: RunState
     reason: str | None
+    """Why it was cancelled, or ended without a result of its handler."""
     fence: int
     attempt: int
     max_attempts: int
@@ -157,6 +160,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Attempt of a run; `outcome` and `ended_at` are None while it is running."""
 
     no: int
+    """Number of the attempt."""
     fence: int
     worker_id: str
     claimed_at: datetime
@@ -165,6 +169,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     outcome: Outcome | None
     error: RunError | None
+    """Error with which it ended."""
     cpu_time_ms: int | None
     memory_peak_mb: int | None
     counters: dict[str, int | float]

@@ -27,19 +27,25 @@ class FieldChange(msgspec.Struct, frozen=True):
     """Change of one key of a schedule's document; None stands for the default, where the document has no such key."""
 
     key: str
+    """Key of the document."""
     before: Any
+    """Value until now; null for the default."""
     after: Any
+    """New value; null for the default."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Effect of applying a file on one schedule, with its next plan times before and after. A pause is left alone."""
 
     kind: str
+    """`create`, `change`, `delete` or `unchanged`."""
     name: str
     changes: tuple[FieldChange, ...] = ()
+    """Keys that differ."""
     fires_before: tuple[datetime, ...] = ()
     fires_after: tuple[datetime, ...] = ()
     paused: bool = False
+    """Whether the schedule is paused, which stays so."""
 
 
 class File(msgspec.Struct, frozen=True):

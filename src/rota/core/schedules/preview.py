@@ -65,9 +65,12 @@ class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Problem that keeps a document from being a schedule. `key` is that of the document, where one is at fault."""
 
     code: str
+    """Code of the error."""
     detail: str
+    """What is wrong."""
     hint: str | None = None
     key: str | None = None
+    """Key of the document that is at fault."""
 
 
 class DocumentPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +80,7 @@ class DocumentPreview(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str = "UTC"
     fires: tuple[Fire, ...] = ()
     problems: tuple[DocumentProblem, ...] = ()
+    """What keeps it from being stored."""
 
 
 def named(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,13 +72,17 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     worker: str | None
+    """Name of its worker; null while any may have it."""
     state: RunState
     attempt: int = 0
     error: str | None = None
+    """Error in one line."""
     result: Any = None
     finished_at: datetime | None = None
     bound: bool = False
+    """True if only this worker may have it."""
     cleared: bool = False
+    """True if the run was enqueued again, and this replica no longer counts."""
 
     @property
     def counts(self) -> bool:

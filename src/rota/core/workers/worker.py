@@ -71,6 +71,7 @@ class OperatorRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     state: WorkerState = WorkerState.WORKING
+    """What it is asked to do: work, drain or stop."""
     settings: WorkerSettings = WorkerSettings()
 
 
@@ -91,12 +92,16 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
+    """Version of rota."""
     state: WorkerState
     queues: dict[str, int]
     jobs: tuple[str, ...]
+    """Names of the jobs that it knows."""
     slots: int
     held: int
+    """Number of runs that it holds."""
     runs: tuple[WorkerRun, ...]
+    """The oldest runs that it holds."""
     started_at: datetime
     seen_at: datetime
     heartbeat: timedelta | None
@@ -104,6 +109,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     asked: OperatorRequest | None
     asked_by: str | None
     labels: tuple[str, ...] = ()
+    """Its labels."""
     app_version: str = ""
 
 
