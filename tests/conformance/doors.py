@@ -28,7 +28,7 @@ from rota.verbs.parameters import Parameter, Place, has_place, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import wired_in
 from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, route_for, routes_of
-from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of
+from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of, types_of
 from tests.conformance.world import World
 from tests.support.commands import argv_of, command_of
 
@@ -63,7 +63,8 @@ def _method(client: Any, verb: str) -> Any:
 
 async def _outcome(call: Call, method: Callable[..., Awaitable[Any]], named: Mapping[str, Any]) -> Outcome:
     try:
-        return Outcome(plain_answer(routes_of(call.verb)[0], await method(*call.args, **named)))
+        result = await method(*call.args, **named)
+        return Outcome(plain_answer(routes_of(call.verb)[0], result), types=types_of(result))
     except RotaError as error:
         return Outcome(problem=problem_of(error))
 

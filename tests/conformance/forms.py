@@ -35,10 +35,11 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a door gave: an answer as JSON, or a problem."""
+    """What a door gave: an answer as JSON, or a problem. `types` are those of the answer in Python."""
 
     answer: Any = None
     problem: Problem | None = None
+    types: Any = None
 
 
 def plain_answer(declared: Declared, result: Any) -> Any:
@@ -52,6 +53,20 @@ def plain_answer(declared: Declared, result: Any) -> Any:
 def _plain(declared: Declared, value: Any, kind: Any) -> Any:
     form = declared.verb.answer
     return msgspec.to_builtins(written_answer(value, kind) if form is None else form.encode(value))
+
+
+def types_of(value: Any) -> Any:
+    """Return the types of a value and of all in it; lists and tuples are the same."""
+    match value:
+        case msgspec.Struct():
+            fields = {name: types_of(getattr(value, name)) for name in value.__struct_fields__}
+            return {"type": type(value).__name__, **fields}
+        case Mapping():
+            return {str(name): types_of(item) for name, item in value.items()}
+        case list() | tuple():
+            return [types_of(item) for item in value]
+        case _:
+            return type(value).__name__
 
 
 def problem_of(error: RotaError) -> Problem:
