@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.mutants.patches import planted, seen_in
+from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
 
 _STORE, _SQL, _CORE = "store/limits/quotas.py", "store/sql/limits/quotas.sql", "core/limits/quotas.py"
 
@@ -18,15 +18,24 @@ _QUOTAS = (
         "runs-that-wait-do-not-come-under-a-quota",
         "quota",
         _STORE,
-        "        if await self._database.transact(body):\n            await self._settle(kind, id)\n",
-        "        await self._database.transact(body)\n",
+        "            unsettled = await _is_unsettled(tx, kind, id)\n",
+        "            unsettled = False\n",
     ),
-    planted(
+    Planted(
         "a-quota-said-again-is-not-settled",
         "quota",
-        _STORE,
-        "            return changed or await _is_unsettled(tx, kind, id)\n",
-        "            return changed\n",
+        (
+            Edit(
+                _STORE,
+                '            if await tx.fetch("put_quota", **values):\n',
+                '            self._new = await tx.fetch("put_quota", **values)\n            if self._new:\n',
+            ),
+            Edit(
+                _STORE,
+                "            unsettled = await _is_unsettled(tx, kind, id)\n",
+                "            unsettled = bool(getattr(self, '_new', True)) and await _is_unsettled(tx, kind, id)\n",
+            ),
+        ),
     ),
     planted(
         "quota-of-a-kind-goes-before-that-of-a-scope",

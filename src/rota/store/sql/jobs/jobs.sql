@@ -16,10 +16,10 @@ with live(job, running, since, waiting, due) as (
     from rota_ready w left join rota_stage s on s.run_id = w.run_id group by coalesce(s.pipeline, w.job)
     union all
     select r.job, count(*), max(l.claimed_at), 0, null
-    from rota_lease l join rota_run r on r.id = l.run_id group by r.job
+    from rota_lease l cross join rota_run r where r.id = l.run_id group by r.job
     union all
     select r.job, count(*), max(o.claimed_at), 0, null
-    from rota_outside o join rota_run r on r.id = o.run_id group by r.job),
+    from rota_outside o cross join rota_run r where r.id = o.run_id group by r.job),
 counted as (
     select job, sum(running) as running, max(since) as since, sum(waiting) as waiting, min(due) as due
     from live group by job)

@@ -93,11 +93,11 @@ select queue, 'queued', count(*) from rota_ready where hold = {limited} group by
 union all
 select queue, 'queued', count(*) from rota_ready where hold = {restricted} group by queue
 union all
-select r.queue, 'running', count(*) from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
+select r.queue, 'running', count(*) from rota_lease l cross join rota_run r where r.id = l.run_id group by r.queue
 union all
-select r.queue, 'waiting', count(*) from rota_outside o join rota_run r on r.id = o.run_id group by r.queue
+select r.queue, 'waiting', count(*) from rota_outside o cross join rota_run r where r.id = o.run_id group by r.queue
 union all
-select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
+select r.queue, 'waiting', count(*) from rota_conduct c cross join rota_run r where r.id = c.run_id group by r.queue;
 
 -- name: oldest_queued
 -- One branch per hold, each in its own index, as in measure_queues.

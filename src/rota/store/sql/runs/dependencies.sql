@@ -48,9 +48,16 @@ from {rows id id, state text, attempt int, fence int, reason text}
 where rota_run.id = rows.id;
 
 -- name: parents
-select f.after_id, n.job, n.state, n.result, f.kind
-from rota_followed f left join rota_run_now n on n.id = f.after_id
-where f.run_id = :id order by f.no;
+-- Two branches instead of an outer join: SQLite would build the whole view first, of all runs that ever were.
+select after_id, job, state, result, kind
+from (
+    select f.after_id, n.job, n.state, n.result, f.kind, f.no
+    from rota_followed f join rota_run_now n on n.id = f.after_id where f.run_id = :id
+    union all
+    select f.after_id, null, null, null, f.kind, f.no
+    from rota_followed f where f.run_id = :id and not exists (select 1 from rota_run r where r.id = f.after_id)
+) as related
+order by no;
 
 -- name: children
 select f.run_id, n.job, n.state, n.result, f.kind

@@ -67,11 +67,12 @@ order by l.run_id
 {for_update l};
 
 -- name: lock_expired
--- Only leases are locked, and what a report has at this moment is left to it: it counts.
+-- Only leases are locked, and what a report has at this moment is left to it: it counts. `cross join` here and elsewhere:
+-- SQLite then goes from the few live runs to their rows; else it goes through all runs that ever were.
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.need
-from rota_lease l join rota_run r on r.id = l.run_id
-where l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0)
+from rota_lease l cross join rota_run r
+where r.id = l.run_id and (l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0))
 order by l.expires_at
 limit :limit
 {for_update_skip l};
