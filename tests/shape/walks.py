@@ -2,102 +2,27 @@
 
 `python -m tests.shape.walks` prints both walks of ARCHITECTURE.md; `tests/shape/test_walks.py` holds how long they are.
 
-A walk begins after the same act was done before, so that caches are filled and connections open. It counts every
-function of `src/rota` that any thread of the process calls until the act is done. A lambda is a function; a
-comprehension is not, because newer Pythons do not call it. The database's driver (`store/databases/sqlite`) is counted
-in `files` and left out of `without_driver`.
+A walk begins after the same act was done before, so that caches are filled and connections open. The database's driver
+(`store/databases/sqlite`) is counted in `files` and left out of `without_driver`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
-import rota
 from rota import Rota
 from rota.core.calendar.triggers import every
 from rota.engine.loops.planner import Planner
 from rota.store import open_store
 from rota.values.clock import HostClock
 from tests.support.clock import MINUTE, ManualClock
+from tests.support.profile import Profile, Walk
 from tests.support.runs.runs import claim, finish_all
 from tests.support.schedules.schedules import make_schedule
-
-PACKAGE = Path(rota.__file__).parent
-DRIVER = "store/databases/sqlite/"
-_INLINED = {"<listcomp>", "<dictcomp>", "<setcomp>"}  # no calls since Python 3.12
-
-
-class Walk:
-    """Functions that were called, in the order of their first calls, and how often anything was called."""
-
-    def __init__(self) -> None:
-        self.hops: dict[tuple[str, str], int] = {}
-        self.calls = 0
-
-    @property
-    def files(self) -> list[str]:
-        return list(dict.fromkeys(file for file, _ in self.hops))
-
-    @property
-    def without_driver(self) -> list[str]:
-        return [file for file in self.files if not file.startswith(DRIVER)]
-
-    def functions_in(self, file: str) -> list[str]:
-        return [name for place, name in self.hops if place == file]
-
-
-class Profile:
-    """Profiler of all threads that are started within it. It notes calls only while a walk is recorded."""
-
-    def __init__(self) -> None:
-        self._walk: Walk | None = None
-        self._places: dict[CodeType, tuple[str, str] | None] = {}
-
-    def __enter__(self) -> Profile:
-        self._former = sys.getprofile()
-        threading.setprofile(self._note)
-        sys.setprofile(self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(self._former)
-        threading.setprofile(None)
-
-    @contextmanager
-    def walk(self) -> Iterator[Walk]:
-        self._walk = walk = Walk()
-        try:
-            yield walk
-        finally:
-            self._walk = None
-
-    def _note(self, frame: FrameType, event: str, _argument: Any) -> None:
-        walk = self._walk
-        if walk is None or event != "call":
-            return
-        code = frame.f_code
-        if code not in self._places:
-            self._places[code] = _place_of(code)
-        place = self._places[code]
-        if place is not None:
-            walk.calls += 1
-            walk.hops[place] = walk.hops.get(place, 0) + 1
-
-
-def _place_of(code: CodeType) -> tuple[str, str] | None:
-    path = Path(code.co_filename)
-    if code.co_name in _INLINED or not path.is_relative_to(PACKAGE):
-        return None
-    return str(path.relative_to(PACKAGE)), code.co_qualname
 
 
 class CountedClock(HostClock):

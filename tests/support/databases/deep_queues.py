@@ -243,6 +243,8 @@ def explaining(patch: Any) -> Iterator[list[str]]:
 
     async def explained(tx: PostgresTx, statement: Statement, values: dict[str, object]) -> Any:
         generic = tx._connection.get_server_version().major >= _GENERIC and await _is_generic(tx._connection)
+        if tx._statements.manual_clock:
+            values["now"] = tx._statements.manual_clock.micros()
         given = [values[name] for name in statement.parameters]
         option = "(generic_plan)" if generic else ""
         rows = await tx._connection.fetch(f"explain {option} {statement.sql}", *given)

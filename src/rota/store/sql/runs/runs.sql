@@ -67,15 +67,16 @@ order by l.run_id
 {for_update l};
 
 -- name: lock_expired
--- Only leases are locked, and what a report has at this moment is left to it: it counts. `cross join` here and elsewhere:
--- SQLite then goes from the few live runs to their rows; else it goes through all runs that ever were.
-select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
-    r.need
-from rota_lease l cross join rota_run r
-where r.id = l.run_id and (l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0))
-order by l.expires_at
-limit :limit
-{for_update_skip l};
+-- Only leases are locked, and what a report has at this moment is left to it: it counts. They are chosen before their runs
+-- are looked at, and `cross join`, here and elsewhere, keeps that order on SQLite: else the planner of either database,
+-- while it knows little of the tables, goes through all runs that ever were.
+with taken as materialized (
+    select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, l.expires_at from rota_lease l
+    where l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0)
+    order by l.expires_at limit :limit {for_update_skip l})
+select t.run_id, t.fence, t.attempt, t.worker_id, t.claimed_at, t.cancel_at, r.max_attempts, r.on_lost, r.queue, r.need
+from taken t cross join rota_run r where r.id = t.run_id
+order by t.expires_at;
 
 -- name: drop_leases
 delete from rota_lease

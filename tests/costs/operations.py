@@ -1,0 +1,188 @@
+"""The operations whose costs are counted, each with what must be there before.
+
+Each is about `COUNT` runs, schedules or limits, unless its name says "one".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from rota.client.client import Client
+from rota.config import Config
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.limits.limits import Limit
+from rota.core.runs.claim import PLAIN, Claim, LimitedRequest, RestrictedRequest
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import RunFilter
+from rota.core.states import Outcome
+from rota.core.workers.requirements import MetRequirements
+from rota.registry.jobs import Registry
+from rota.store import Store
+from tests.support.clock import MINUTE, ManualClock
+from tests.support.runs.runs import LEASE_MICROS, WORK, WORKER, claim, make, report_of
+from tests.support.schedules.schedules import make_schedule
+
+COUNT = 100
+LIMITED = JobDefinition(name="limited", limits=(Limit(max=1_000_000),))
+KEYED = JobDefinition(name="keyed", limits=(Limit(max=1, by=("account",)),))
+KNOWN = {"work": 1, "limited": 1, "keyed": 1}
+
+Arrange = Callable[["World"], Awaitable[Any]]
+Act = Callable[["World", Any], Awaitable[object]]
+
+
+class World:
+    """A store, a client of it, and the clock of both."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.store = store
+        self.clock = clock
+        self.client = Client(store, Registry(), Config())
+
+    async def enqueue(self, job: JobDefinition = WORK, count: int = COUNT, **options: Any) -> None:
+        await self.store.enqueue([make(job, payload={"account": str(n)}, **options) for n in range(count)])
+
+    async def claimed(self) -> list[Claim]:
+        await self.enqueue()
+        return await claim(self.store, COUNT, known=KNOWN)
+
+    async def settle(self) -> None:
+        """End every run, so that an operation finds only what its own arrangement made."""
+        self.clock.advance(60 * MINUTE)  # retries and delays are over, answers that are kept for a while are forgotten
+        while (await self.store.promote(500)).count:
+            pass
+        await self.finish()
+
+    async def finish(self) -> None:
+        """End every run that can be claimed or is held."""
+        while held := await self._held():
+            await self.store.report([Report(id, fence, Outcome.SUCCEEDED, limited=True) for id, fence in held])
+
+    async def _held(self) -> list[tuple[str, int]]:
+        """Claim what can be claimed; return all leases."""
+        await claim(self.store, 500, known=KNOWN)
+        await self.limited()
+        await self.restricted()
+        return await self.store.leases_of(WORKER.id)
+
+    async def limited(self) -> list[Claim]:
+        request = LimitedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, COUNT, PLAIN)
+        return (await self.store.claim_limited(request)).claims
+
+    async def restricted(self) -> list[Claim]:
+        needs = tuple(await self.store.known_requirements())
+        request = RestrictedRequest(
+            WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, COUNT, PLAIN, MetRequirements(needs)
+        )
+        return (await self.store.claim_restricted(request)).claims
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """An operation: `arrange` makes what `act` then acts on; only `act` is measured."""
+
+    name: str
+    arrange: Arrange
+    act: Act
+
+
+async def _at_rest(world: World) -> None:
+    await world.settle()
+
+
+async def _due_schedules(world: World) -> None:
+    """Let all schedules have one due plan time; their former runs have ended."""
+    if not await world.store.schedules.get("schedule 0"):
+        for number in range(COUNT):
+            await make_schedule(world.store, f"schedule {number}", every("1m"))
+    await world.settle()
+    await world.store.planning.plan(COUNT, {})
+    await world.finish()
+    world.clock.advance(MINUTE)
+
+
+def _enqueue(name: str, job: JobDefinition = WORK, count: int = COUNT, **options: Any) -> Operation:
+    async def arrange(world: World) -> Any:
+        await world.settle()
+        world.clock.advance(MINUTE)
+        stamp = world.store.clock.micros()
+        keys = ({"key": f"{stamp}-{n}"} if options.get("unique") else {} for n in range(count))
+        return [make(job, payload={"account": str(n)}, **options, **key) for n, key in enumerate(keys)]
+
+    return Operation(name, arrange, lambda world, runs: world.store.enqueue(runs))
+
+
+def _waiting(job: JobDefinition = WORK, **options: Any) -> Arrange:
+    async def arrange(world: World) -> None:
+        await world.settle()
+        await world.enqueue(job, **options)
+
+    return arrange
+
+
+def _report(name: str, outcome: Outcome, **facts: Any) -> Operation:
+    async def arrange(world: World) -> Any:
+        await world.settle()
+        return [report_of(claim, outcome, **facts) for claim in await world.claimed()]
+
+    return Operation(name, arrange, lambda world, reports: world.store.report(reports))
+
+
+async def _claimed(world: World) -> Any:
+    await world.settle()
+    return [(claim.run_id, claim.fence) for claim in await world.claimed()]
+
+
+async def _later(world: World) -> None:
+    await world.settle()
+    await world.enqueue(delay="1m")
+    world.clock.advance(2 * MINUTE)
+
+
+async def _expired(world: World) -> None:
+    await world.settle()
+    await world.claimed()
+    world.clock.advance(MINUTE)
+
+
+async def _a_run(world: World) -> str:
+    await world.enqueue(count=1)
+    return (await world.client.list(limit=1))[0].id
+
+
+OPERATIONS = [
+    _enqueue("enqueue one", count=1),
+    _enqueue("enqueue"),
+    _enqueue("enqueue, unique", unique=True),
+    _enqueue("enqueue, under a limit", LIMITED),
+    _enqueue("enqueue, under a limit by key", KEYED),
+    _enqueue("enqueue, for labelled workers", labels=["gpu"]),
+    Operation("claim one", _waiting(), lambda world, _: claim(world.store, 1, known=KNOWN)),
+    Operation("claim", _waiting(), lambda world, _: claim(world.store, COUNT, known=KNOWN)),
+    Operation("claim, nothing waits", _at_rest, lambda world, _: claim(world.store, known=KNOWN)),
+    Operation("claim, under a limit", _waiting(LIMITED), lambda world, _: world.limited()),
+    Operation("claim, under a limit by key", _waiting(KEYED), lambda world, _: world.limited()),
+    Operation("claim, labelled", _waiting(labels=["gpu"]), lambda world, _: world.restricted()),
+    Operation("extend", _claimed, lambda world, held: world.store.extend(WORKER, held, LEASE_MICROS)),
+    _report("report success", Outcome.SUCCEEDED),
+    _report("report failure, retried", Outcome.FAILED, retry_in=1),
+    _report("report failure", Outcome.FAILED),
+    Operation("promote", _later, lambda world, _: world.store.promote(COUNT)),
+    Operation("promote, nothing is due", _at_rest, lambda world, _: world.store.promote(COUNT)),
+    Operation("reap", _expired, lambda world, _: world.store.reap(COUNT)),
+    Operation("reap, nothing expired", _claimed, lambda world, _: world.store.reap(COUNT)),
+    Operation("plan", _due_schedules, lambda world, _: world.store.planning.plan(COUNT, {})),
+    Operation("prune", _at_rest, lambda world, _: world.store.prune(lambda _: Retention(), thorough=False)),
+    Operation("get one run", _a_run, lambda world, run_id: world.client.get(run_id)),
+    Operation("list a page of runs", _at_rest, lambda world, _: world.client.page(limit=50)),
+    Operation("list runs of a job", _at_rest, lambda world, _: world.client.page(RunFilter(job="work"), limit=50)),
+    Operation("overview", _at_rest, lambda world, _: world.client.monitoring.overview()),
+    Operation("series", _at_rest, lambda world, _: world.client.monitoring.series()),
+    Operation("timeline", _at_rest, lambda world, _: world.client.monitoring.timeline()),
+    Operation("queues", _at_rest, lambda world, _: world.client.queues()),
+    Operation("error groups", _at_rest, lambda world, _: world.client.error_groups.list()),
+    Operation("workers", _at_rest, lambda world, _: world.client.workers.list()),
+]
