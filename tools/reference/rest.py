@@ -120,7 +120,9 @@ def content(words: str, media: Document, *, colon: bool = False) -> list[str]:
     said = "" if name == "application/json" else f", as `{name}`"
     lines = [f"{words}{': ' if colon else ''}{kind(told['schema'])}{said}."]
     if "example" in told:
-        lines += ["", "```json", json.dumps(told["example"], indent=2, ensure_ascii=False), "```"]
+        example = told["example"]
+        text = example.strip() if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
+        lines += ["", "```text" if isinstance(example, str) else "```json", text, "```"]
     return lines
 
 

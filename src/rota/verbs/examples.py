@@ -141,3 +141,39 @@ TIMELINE: dict[str, Any] = {
          ]},
     ],
 }  # fmt: skip
+_EXECUTION: dict[str, Any] = {
+    "id": RUN["id"], "job_id": "crawl", "execution_number": 42, "status": "succeeded", "started_at": _AT,
+    "completed_at": "2026-01-31T08:00:03Z", "duration_ms": 3_000, "retry_attempt": 0, "error_message": None,
+    "metadata": {},
+}  # fmt: skip
+
+OF_SHAPES: dict[str, dict[str, Any]] = {
+    "Backfill": {
+        "schedule": "news", "count": 2, "retried": 0, "already": 46, "known": 0, "pending": 0, "dry_run": False,
+        "runs": [RUN["id"]], "plan_times": ["2026-01-30T08:00:00Z", "2026-01-30T08:30:00Z"],
+    },
+    "CancelledJob": {"job": "crawl", "cancelled": 3, "status": JOB_STATUS},
+    "Difference": {
+        "kind": "change", "name": "news", "changes": [{"key": "every", "before": "30m", "after": "1h"}],
+        "fires_before": ["2026-01-31T08:30:00Z"], "fires_after": ["2026-01-31T09:00:00Z"],
+    },
+    "ExecutionDetail": {**_EXECUTION, "cpu_time_ms": 12, "memory_peak_mb": None, "counters": {"pages": 3}},
+    "Executions": {"executions": [_EXECUTION], "total": 42, "limit": 50, "offset": 0},
+    "JobStats": {
+        "job": "crawl", "total": 4_836, "succeeded": 4_821, "failed": 12, "timed_out": 0, "cancelled": 0, "expired": 0,
+        "skipped": 3, "success_rate": 0.9975, "average_duration_ms": 97, "p95_duration_ms": 1_250,
+        "first_at": "2025-11-01T08:00:00Z", "last_execution_at": _AT, "next_scheduled_at": "2026-01-31T08:30:00Z",
+    },
+    "SchedulerMetrics": {
+        "jobs": {"scheduled": 9, "running": 1, "paused": 1},
+        "executions": {"total": 4_836, "average_duration_ms": 97, "success_rate": 0.9975}, "last_check_at": _AT,
+        "last_metrics_update": _AT, "stale_locks_cleared": 0,
+    },
+    "SimulationReport": {
+        "from_at": _AT, "until_at": "2026-02-01T08:00:00Z", "counts": {"succeeded": 48},
+        "events": [{"kind": "succeeded", "plan_time": _AT, "started_at": _AT, "finished_at": "2026-01-31T08:00:01Z",
+                    "attempt": 1}],
+    },
+    "Verification": {"schedule": "news", "plan_times": 1_488},
+}  # fmt: skip
+"""Examples of answers by the names of their shapes, for operations that give none of their own."""

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
+from rota.api.docs.examples import Examples
 from rota.api.docs.refusals import Refusals
 from rota.api.docs.schemas import Schemas
 from rota.api.operations.operation import Operation, operation
@@ -77,12 +78,13 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     """Return the OpenAPI document of these routes, without pages for people."""
     shown = [(path, route) for path, route in walk(routes) if not route.page]
-    schemas = Schemas([operation for _, route in shown for operation in route.operations.values()], [Problem])
+    operations = [operation for _, route in shown for operation in route.operations.values()]
+    schemas, examples = Schemas(operations, [Problem]), Examples(operations)
     refusals = Refusals(schemas.of(Problem))
     paths: dict[str, dict[str, Any]] = {}
     for path, route in shown:
         methods = {
-            method.lower(): _operation(path, method, operation, schemas, refusals)
+            method.lower(): _operation(path, method, operation, schemas, refusals, examples.of(operation))
             for method, operation in route.operations.items()
         }
         paths.setdefault(path, {}).update(methods)
@@ -111,14 +113,16 @@ def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     }
 
 
-def _operation(path: str, method: str, source: Operation, schemas: Schemas, refusals: Refusals) -> dict[str, Any]:
+def _operation(
+    path: str, method: str, source: Operation, schemas: Schemas, refusals: Refusals, example: Any
+) -> dict[str, Any]:
     document: dict[str, Any] = {
         "operationId": source.name,
         "tags": [_tag(path)],
         "summary": source.summary,
         "x-role": source.role.value if source.role else None,
         "parameters": [*_path_parameters(path), *_query_parameters(source, schemas)],
-        "responses": {**_good(source, schemas), **refusals.of(source.name), "default": refusals.other()},
+        "responses": {**_good(source, schemas, example), **refusals.of(source.name), "default": refusals.other()},
         "security": [{"token": []}, {"session": []}, {}] if source.role else [{}],
     }
     if source.description:
@@ -193,11 +197,10 @@ def _header(name: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
 
 
-def _good(source: Operation, schemas: Schemas) -> dict[str, Any]:
+def _good(source: Operation, schemas: Schemas, example: Any) -> dict[str, Any]:
     good: dict[str, Any] = {"description": source.summary or "Done"}
     if source.answers is not None:
         schema = schemas.of(source.answers)
-        example = source.gives
         if source.lists:
             schema = {
                 "type": "object",
@@ -213,7 +216,10 @@ def _good(source: Operation, schemas: Schemas) -> dict[str, Any]:
             content["example"] = schemas.completed(example, schema)
         good["content"] = {source.media: content}
     elif source.media != "application/json":
-        good["content"] = {source.media: {"schema": {"type": "string"}}}
+        content = {"schema": {"type": "string"}}
+        if example is not None:
+            content["example"] = example if isinstance(example, str) else msgspec.json.encode(example).decode() + "\n"
+        good["content"] = {source.media: content}
     return {str(status): good for status in (source.status, *source.also)}
 
 
@@ -226,7 +232,12 @@ async def _document(request: Request) -> dict[str, Any]:
     return document
 
 
-@operation(None, query=None, answers=dict[str, Any])
+@operation(
+    None,
+    query=None,
+    answers=dict[str, Any],
+    gives={"openapi": "3.1.0", "info": {"title": "rota", "version": __version__}},
+)
 async def get_openapi(request: Request) -> Response:
     """Get this OpenAPI document."""
     return answer({**await _document(request), "servers": [{"url": at("/")}]})

@@ -82,7 +82,9 @@ def _content(title: str, content: Mapping[str, Document]) -> str:
     media, body = next(iter(content.items()))
     text = f"<p>{escape(title)}: {escape(_type(body['schema']))} <small>{escape(media)}</small></p>"
     if "example" in body:
-        text += f"<pre><code>{escape(json.dumps(body['example'], indent=2, ensure_ascii=False))}</code></pre>"
+        example = body["example"]
+        words = example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
+        text += f"<pre><code>{escape(words)}</code></pre>"
     return text
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from rota.api.docs.examples import problem_of
 from rota.errors import RotaError
 
 MEDIA = "application/problem+json"
@@ -51,10 +52,12 @@ class Refusals:
 
     def _problem(self, status: str, *codes: str) -> dict[str, Any]:
         meanings = "".join(f"\n- `{code}`: {_meanings().get(code, '')}" for code in codes)
+        title = HTTPStatus(int(status)).phrase
+        example = problem_of(int(status), title, codes[0], _meanings().get(codes[0], ""))
         return {
-            "description": f"{HTTPStatus(int(status)).phrase}\n{meanings}",
+            "description": f"{title}\n{meanings}",
             "x-codes": list(codes),
-            "content": {MEDIA: {"schema": self._schema}},
+            "content": {MEDIA: {"schema": self._schema, "example": example}},
         }
 
 

@@ -19,6 +19,8 @@ from rota.api.operations.routing import declared
 from rota.client.subscription import checked_topic
 from rota.core.access.roles import Role
 
+_HINT = 'id: 5be1c0ff-1\nevent: hint\ndata: {"topic":"runs","id":null,"state":null,"version":17}\n\n'
+
 
 class StreamQuery(msgspec.Struct):
     """`topics`, separated by commas: `runs`, `schedules`, `workers`, `queues`, `run:<id>`."""
@@ -26,7 +28,7 @@ class StreamQuery(msgspec.Struct):
     topics: Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)] = "runs"
 
 
-@operation(Role.VIEWER, query=StreamQuery, media=MEDIA)
+@operation(Role.VIEWER, query=StreamQuery, media=MEDIA, gives=_HINT)
 async def stream_changes(request: Request) -> Response:
     """Stream change hints as server-sent events.
 

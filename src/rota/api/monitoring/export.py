@@ -18,11 +18,12 @@ from rota.client.client import Client
 from rota.client.export import all_events, all_runs, attempts_of
 from rota.core.access.roles import Role
 from rota.core.runs.run import RunFilter
+from rota.verbs.examples import ATTEMPT, EVENT, RUN
 
 _LINES = "application/x-ndjson"
 
 
-@operation(Role.VIEWER, query=RunQuery, media=_LINES)
+@operation(Role.VIEWER, query=RunQuery, media=_LINES, gives=RUN)
 async def export_runs(request: Request) -> Response:
     """Export all matching runs, newest first, one per line."""
     client = await client_of(request)
@@ -35,7 +36,7 @@ async def export_runs(request: Request) -> Response:
     return _stream(each())
 
 
-@operation(Role.VIEWER, query=RunQuery, media=_LINES)
+@operation(Role.VIEWER, query=RunQuery, media=_LINES, gives={"run_id": RUN["id"], **ATTEMPT})
 async def export_attempts(request: Request) -> Response:
     """Export the attempts of all matching runs, one per line with its `run_id`."""
     client = await client_of(request)
@@ -52,7 +53,7 @@ async def export_attempts(request: Request) -> Response:
     return _stream(each())
 
 
-@operation(Role.VIEWER, media=_LINES)
+@operation(Role.VIEWER, media=_LINES, gives=EVENT)
 async def export_events(request: Request) -> Response:
     """Export the whole audit log, newest first, one event per line."""
     client = await client_of(request)
