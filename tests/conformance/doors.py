@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cached_property
@@ -26,7 +26,7 @@ from rota.values.scope import Scope
 from rota.verbs.answers import is_silent
 from rota.verbs.parameters import Parameter, Place, has_place, request_of
 from rota.verbs.verb import Declared
-from rota.verbs.wire import wired_in
+from rota.verbs.wire import Body, wired_in
 from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, route_for, routes_of
 from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of, types_of
 from tests.conformance.world import World
@@ -169,8 +169,8 @@ def _answered(response: httpx2.Response, request: _Written) -> Outcome:
 def _problem_in(plain: Mapping[str, Any], status: int | None) -> Problem:
     assert plain["type"] == f"urn:rota:problem:{plain['code']}"
     assert plain.get("status") == status
-    field = plain.get("field") or plain.get("pointer")
-    return Problem(plain["code"], status, plain["detail"], plain.get("hint"), field)
+    place = plain["pointer"].rpartition("/")[2] if "pointer" in plain else None
+    return Problem(plain["code"], status, plain["detail"], plain.get("hint"), plain.get("field"), place)
 
 
 class _Written:
@@ -183,15 +183,14 @@ class _Written:
         own: dict[str, Any] = {}
         for name, value in arguments.items():
             parameter = request_of(declared).parameters.get(name)
-            if form is not None and (parameter is None or parameter.place is Place.BODY):
-                own[name] = value
-            elif parameter is None:  # an unknown one, which must be refused
+            own[name] = value
+            if parameter is None:  # an unknown one, which must be refused
                 self._parts[Place.QUERY if request_of(declared).body is None else Place.BODY][name] = value
             else:
                 self._parts[parameter.place][parameter.wire_name] = _in_json(value, parameter)
 
         if form is not None:
-            self._parts[Place.BODY] = msgspec.to_builtins(form.encode(own))
+            self._parts[Place.BODY] = _whole_body(form, own)
 
     @cached_property
     def is_list(self) -> bool:
@@ -218,6 +217,19 @@ class _Written:
             json=self._parts[Place.BODY] if has_body and not sends_none else None,
             headers={**conditions, **({} if key is None else {"Idempotency-Key": key})},
         )
+
+
+def _whole_body(form: Body, arguments: Mapping[str, Any]) -> Any:
+    """Return a body of a form of its own. A wrong argument stands in it as it is."""
+    try:
+        return msgspec.to_builtins(form.encode(arguments))
+    except RotaError:
+        for name, value in arguments.items():
+            rest = {other: item for other, item in arguments.items() if other != name}
+            with suppress(RotaError, KeyError):
+                plain = value.isoformat() if isinstance(value, datetime) else value
+                return msgspec.to_builtins({**form.encode(rest), name: plain})
+        raise
 
 
 def plain_list(declared: Declared) -> bool:

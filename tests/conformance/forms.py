@@ -25,13 +25,14 @@ _NOBODY = ("api", "cli")  # callers without a token, and owners by default
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Error, as every door tells it. `field` is the parameter or the place in the body."""
+    """Error, as every door tells it. `place` is the last part of the way to a wrong value in a body or payload."""
 
     code: str
     status: int | None
     detail: str
     hint: str | None = None
     field: str | None = None
+    place: str | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -70,7 +71,9 @@ def types_of(value: Any) -> Any:
 
 
 def problem_of(error: RotaError) -> Problem:
-    return Problem(error.code, error.status, error.message, error.hint, getattr(error, "field", None))
+    path: str | None = getattr(error, "path", None)
+    place = None if path is None else re.split(r"[.\[]", path)[-1].strip("]'")
+    return Problem(error.code, error.status, error.message, error.hint, getattr(error, "field", None), place)
 
 
 def comparable(value: Any, world: World, actor: str) -> Any:
