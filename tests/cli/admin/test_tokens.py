@@ -38,29 +38,3 @@ def test_a_token_is_made_shown_once_and_revoked(url: str) -> None:
     assert answer("token", "revoke", "ci")["revoked_by"].startswith("cli")
     assert asyncio.run(checked(url, secret)) is None
     assert "revoked" in rota("token", "ls").stdout
-
-
-def test_one_that_never_expires(url: str) -> None:
-    made = answer("token", "create", "grafana", "--role", "viewer", "--expires", "never")
-    assert made["expires_at"] is None
-    assert asyncio.run(checked(url, made["secret"])) == "viewer"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("create", "x", "--role", "god"), 2),
-        (("create", "x"), 2),
-        (("create", "x", "--role", "viewer", "--expires", "0s"), 2),
-        (("create", "x", "--role", "viewer", "--scope", "tenant"), 2),
-        (("revoke", "nobody"), 4),
-    ],
-)
-def test_bad_input(url: str, arguments: tuple[str, ...], code: int) -> None:
-    assert rota("token", *arguments).exit_code == code
-    assert answer("token", "ls")["items"] == []
-
-
-def test_a_name_that_is_taken(url: str) -> None:
-    answer("token", "create", "ci", "--role", "viewer")
-    assert rota("token", "create", "ci", "--role", "viewer").exit_code == 6

@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.app import Rota
 from rota.cli.options import queues_of
 from rota.core.workers.worker import OperatorRequest, Pace, WorkerSettings, WorkerState, read_asked
-from rota.errors import AmbiguousWorker, Invalid, UnknownWorker
+from rota.errors import Invalid
 from rota.store import Store, open_database
 from tests.support.processes.command_line import answer, rota
 from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, put
@@ -89,45 +88,7 @@ def test_several_are_stopped_with_consent_only(url: str) -> None:
     assert asyncio.run(beat(url, "web@cc33")).state is WorkerState.STOPPING
 
 
-@pytest.mark.usefixtures("url")
-def test_refusals_have_their_exit_codes() -> None:
-    assert rota("workers", "drain", "wbe").exit_code == UnknownWorker.exit_code
-    assert "did you mean 'web'?" in rota("workers", "drain", "wbe").stderr
-    assert rota("workers", "update", "web").exit_code == Invalid.exit_code
-    assert rota("workers", "update", "web", "--heartbeat", "11s").exit_code == Invalid.exit_code
-    assert rota("workers", "update", "web", "--queues", "a:0").exit_code == Invalid.exit_code
-    assert answer("workers", "stop", "web")
-    assert rota("workers", "resume", "web").exit_code == AmbiguousWorker.exit_code
-
-
-def test_nobody_is_no_error(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def migrate() -> None:
-        store = Store(open_database(database_url))
-        await store.migrate()
-        await store.close()
-
-    asyncio.run(migrate())
-    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
-    assert answer("workers", "ls") == {"items": [], "next_cursor": None}
-
-
 def test_a_weight_is_behind_the_last_colon() -> None:
     assert queues_of("critical:4, default,a:b,c:d:7") == {"critical": 4, "default": 1, "a:b": 1, "c:d": 7}
     with pytest.raises(Invalid):
         queues_of("a,,b")
-
-
-def test_code_without_an_event_loop_has_the_same_verbs(url: str) -> None:
-    app = Rota(url)
-    try:
-        workers = app.blocking.workers
-        assert [one.name for one in workers.list()] == ["mail", "web"]
-        assert workers.get("web") == workers.find("web")[0]
-        assert workers.drain("web", actor="ada")[0].asked_by == "ada"
-        assert workers.resume("web")[0].asked is None
-        asked = workers.update("web", slots=2)[0].asked
-        assert asked is not None
-        assert asked.settings.slots == 2
-        assert workers.stop("mail")[0].asked == OperatorRequest(WorkerState.STOPPING)
-    finally:
-        app.close()
