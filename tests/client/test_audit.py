@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota import Invalid, NotFound, Rota
+from rota import Invalid, Rota
 from rota.core.calendar.triggers import every
 from rota.testing import Harness
 
@@ -47,20 +47,6 @@ async def test_nobody_signs_as_a_policy_there_either() -> None:
             with pytest.raises(Invalid, match="policy:"):
                 await verb
         assert [event.type for event in await client.audit(kind="run")] == ["cancelled"]
-
-
-async def test_what_may_be_asked() -> None:
-    async with Harness() as harness:
-        for limit in (0, 501):
-            with pytest.raises(Invalid, match="limit must be 1 to 500"):
-                await harness.client.audit(limit=limit)
-        with pytest.raises(Invalid, match="unknown kind of event: 'scheduel'") as refused:
-            await harness.client.audit(kind="scheduel")
-        assert "schedule" in (refused.value.hint or "")
-        with pytest.raises(NotFound):
-            await harness.client.events("01a1e2ee")
-        with pytest.raises(NotFound):
-            await harness.client.schedules.events("nothing")
 
 
 def test_the_blocking_client_echoes_it(app: Rota) -> None:

@@ -83,14 +83,9 @@ def routes_of(verb: str) -> list[Declared]:
 
 
 def arguments_of(verb: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments by name, those of `**options`, too."""
-    signature = inspect.signature(routes_of(verb)[0].function)
-    bound = signature.bind_partial(None, *args, **named)
-    arguments = dict(bound.arguments)
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            arguments |= arguments.pop(name, {})
-    return {name: value for name, value in arguments.items() if name != "self"}
+    """Return the arguments by name, those of `**options`, too, and those that the verb does not have."""
+    names = list(inspect.signature(routes_of(verb)[0].function).parameters)[1:]
+    return {**dict(zip(names, args, strict=False)), **named}
 
 
 def route_for(verb: str, arguments: Mapping[str, Any]) -> Declared:

@@ -9,7 +9,6 @@ import pytest
 from rota.api import asgi
 from rota.app import Rota
 from rota.core.monitoring.counters import FEW_MINUTES, Counted
-from rota.core.monitoring.overview import Overview
 from rota.remote import RemoteClient
 from rota.store import open_database
 from rota.store.store import Store
@@ -58,14 +57,6 @@ async def test_the_overview(http: httpx2.AsyncClient, app: Rota) -> None:
         ("nightly", "every day at 03:00, Europe/Berlin")
     ]
     assert (await http.get("/overview?job=x")).status_code == 422
-
-
-async def test_a_client_of_a_server_sees_the_same_overview(far: RemoteClient, app: Rota) -> None:
-    near = await app.connect()
-    await adrain(app)
-    found = await far.monitoring.overview()
-    assert isinstance(found, Overview)
-    assert found.schedules == (await near.monitoring.overview()).schedules
 
 
 async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:

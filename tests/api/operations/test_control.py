@@ -10,7 +10,6 @@ import pytest
 from rota.app import Rota
 from rota.core.calendar.triggers import every
 from rota.store import Store, open_database
-from tests.support.runs.runs import LEASE_MICROS, WORKER
 
 API = "/api/v1"
 NEWS = {"name": "news", "job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}}
@@ -281,20 +280,6 @@ async def test_runs_as_executions(http: httpx2.AsyncClient) -> None:
     figures = (await http.get("/scheduler/metrics")).json()
     assert figures["jobs"]["scheduled"] == 1
     assert set(figures) == {"jobs", "executions", "last_check_at", "last_metrics_update", "stale_locks_cleared"}
-
-
-async def test_workers_are_seen_and_asked(app: Rota, http: httpx2.AsyncClient) -> None:
-    store = (await app.connect()).store
-    await store.extend(WORKER, [], LEASE_MICROS)
-    (found,) = (await http.get("/workers")).json()["items"]
-    assert found["id"] == WORKER.id
-    assert (await http.post(f"/workers/{WORKER.name}/drain")).json()["items"][0]["asked"]["state"] == "draining"
-    changed = (await http.patch(f"/workers/{WORKER.id}", json={"slots": 7})).json()["items"][0]
-    assert changed["asked"]["settings"]["slots"] == 7
-    assert (await http.patch(f"/workers/{WORKER.id}", json={})).status_code == 422
-    assert (await http.post(f"/workers/{WORKER.id}/resume")).status_code == 200
-    assert (await http.post(f"/workers/{WORKER.id}/stop")).status_code == 200
-    assert (await http.get("/workers/nobody")).json()["code"] == "unknown-worker"
 
 
 async def test_queues_and_the_audit(http: httpx2.AsyncClient) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rota import Conflict, Fail, Invalid, Rota, RunFilter, RunState
 from rota.client.client import Order
-from rota.errors import QuotaExceeded, UnknownQuota
+from rota.errors import QuotaExceeded
 from rota.testing import adrain
 
 
@@ -28,17 +28,11 @@ async def test_declared_ones_are_stored_when_an_engine_starts(app: Rota) -> None
         assert (await client.quotas.get("tenant")).max_concurrency == 9
 
 
-async def test_what_limits_nothing_or_nobody_is_refused(app: Rota) -> None:
+def test_what_limits_nothing_or_nobody_is_refused(app: Rota) -> None:
     with pytest.raises(Invalid, match="limits nothing"):
         app.quota("tenant")
     with pytest.raises(Invalid, match="without a scope"):
         app.quota("global", max_concurrency=1)
-    client = await app.connect()
-    with pytest.raises(UnknownQuota):
-        await client.quotas.delete("tenant", "42")
-    with pytest.raises(Invalid, match="whole number"):
-        await client.quotas.update("tenant", "42", max_concurrency=0)
-    await app.aclose()
 
 
 async def test_enqueues_one_by_one_and_many_at_once(app: Rota) -> None:
@@ -77,16 +71,6 @@ async def test_retries_by_hand_and_in_bulk(app: Rota) -> None:
     result = await client.retry_many(RunFilter(states=(RunState.FAILED,)), everything=True)
     assert [(one.code, one.count) for one in result.refused] == [("quota-exceeded", 2)]
     await app.aclose()
-
-
-def test_for_code_without_an_event_loop(app: Rota) -> None:
-    quotas = app.blocking.quotas
-    made = quotas.update("tenant", "42", rate="10/1m")
-    assert made.rate == "10/1m"
-    assert list(quotas.list()) == [quotas.get("tenant", "42")]
-    quotas.delete("tenant", "42")
-    assert list(quotas.list()) == []
-    app.close()
 
 
 async def test_inside_a_transaction_of_ones_own_the_declared_one_holds(app: Rota) -> None:

@@ -161,6 +161,8 @@ _NOTIFICATIONS = [
         ("to nowhere", ("x",), {"to": "nowhere"}, Refusal("invalid", "`to`", "https://example.com/hook")),
         ("for a wrong word", ("x",), {"to": _URL, "on": ["fialure"]}, Refusal("invalid", "fialure", "'failure'")),
         ("none an hour", ("x",), {"to": _URL, "at_most": 0}, Refusal("invalid", "at_most", shape=True)),
+        ("too many an hour", ("x",), {"to": _URL, "at_most": 2**70}, Refusal("invalid", "at_most", shape=True)),
+        ("for too many jobs", ("x",), {"to": _URL, "jobs": ["a"] * 1_001}, Refusal("invalid", "jobs", shape=True)),
         ("a secret in an e-mail", ("x",), {"to": "mailto:a@b.c", "secret": "env:A"}, _UNSIGNED),
         ("with an impossible name", ("a\tb",), {"to": _URL}, Refusal("invalid", "notification name", None)),
         given=(notifications,),
@@ -168,6 +170,8 @@ _NOTIFICATIONS = [
     ),
     *refusals(
         "notifications.create",
+        ("for a number", ("x",), {"to": _URL, "jobs": [1]}, Refusal("invalid", "job", shape=True)),
+        ("with no secret", ("x",), {"to": _URL, "secret": ""}, Refusal("invalid", "secret", shape=True)),
         ("for nothing", ("x",), {"to": _URL, "on": []}, Refusal("invalid", "on must name", None)),
         ("unknown", ("x",), {"to": _URL, "atmost": 1}, Refusal("unknown-option", "atmost", "'at_most'", shape=True)),
         reads=_NOTIFIED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.conformance.case import Case, Reading, Refusal, refusals
+from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REST, Case, Reading, Refusal, refusals
 from tests.conformance.world import World
 
 _LIST: Reading = ("quotas.list", {})
@@ -22,6 +22,7 @@ async def many_quotas(world: World) -> None:
         await world.client.quotas.update("tenant", f"{number}", max_queued=number, actor="ann")
 
 
+_GLOBAL = Refusal("invalid", "without a scope", "use a limit of their job")
 _UPDATES = [
     Case(
         "quotas.update",
@@ -60,6 +61,7 @@ _REFUSED_UPDATES = refusals(
     ("without a number", ("a",), {}, Refusal("invalid", "limits nothing", "max_concurrency, max_queued or rate")),
     ("a negative number", ("a",), {"max_queued": -1}, Refusal("invalid", "max_queued", shape=True)),
     ("a text for a number", ("a",), {"max_concurrency": "many"}, Refusal("invalid", "max_concurrency", shape=True)),
+    ("a number for a rate", ("a",), {"rate": 5}, Refusal("invalid", "rate", shape=True)),
     ("zero at a time", ("a",), {"max_concurrency": 0}, Refusal("invalid", "max_concurrency must be")),
     ("a rate that is none", ("a",), {"rate": "often"}, Refusal("invalid", "rate", '"100/1m", or a pair')),
     ("a rate of no time", ("a",), {"rate": "5/0s"}, Refusal("invalid", "rate", None)),
@@ -67,7 +69,22 @@ _REFUSED_UPDATES = refusals(
     ("of an impossible kind", ("\t",), {"max_queued": 1}, Refusal("invalid", "kind")),
     reads=_LIST,
 )
+_UNSAID = refusals(
+    "quotas.update",
+    ("of an empty id", ("tenant", ""), {"max_queued": 1}, Refusal("invalid", "scope id", None)),
+    reads=_LIST,
+    only=(CLIENT, BLOCKING, COMMAND),  # no path has an empty part
+)
+_UNKNOWN_FIELD = refusals(
+    "quotas.update",
+    ("an unknown field", ("a",), {"max_quued": 1}, Refusal("bad-body", "max_quued", "'max_queued'", shape=True)),
+    reads=_LIST,
+    only=(REST,),  # Python raises a TypeError, as for every function
+)
 CASES = [
+    *_UNSAID,
+    *_UNKNOWN_FIELD,
+    *refusals("quotas.update", ("of runs without a scope", ("global",), {"max_queued": 1}, _GLOBAL), reads=_LIST),
     *_UPDATES,
     *_REFUSED_UPDATES,
     Case("quotas.get", "of a kind", ("tenant",), given=(two_quotas,), contains={"max_concurrency": 5}),

@@ -58,7 +58,7 @@ _AUDIT = [
     Case("audit", "a page", named={"limit": 1}, given=(acts,), contains=[{"type": "resumed"}]),
     *refusals(
         "audit",
-        ("of an unknown kind", (), {"kind": "queues"}, Refusal("invalid", "kind", "did you mean 'queue'?")),
+        ("of an unknown kind", (), {"kind": "queues"}, Refusal("invalid", "unknown kind", "did you mean 'queue'?")),
         ("of none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
         ("of too many", (), {"limit": 501}, Refusal("invalid", "limit", shape=True)),
     ),

@@ -86,6 +86,13 @@ CASES = [
         contains=[{"asked": None}],
         reads=_LIST,
     ),
+    *refusals(
+        "workers.resume",
+        ("one that stops", ("mail",), {}, Refusal("conflict", "mail", "")),
+        given=(workers, lambda world: world.client.workers.stop("mail", actor="ann")),
+        reads=_LIST,
+    ),
+    Case("workers.stop", "all of a name", ("web",), given=(workers,), contains=[{}, {}], reads=_LIST),
     _updated("slots", {"slots": 3}, slots=3),
     _updated("names of queues", {"queues": ["a", "b"]}, queues={"a": 1, "b": 1}),
     _updated("queues with weights", {"queues": {"a": 2, "b": 1}}, queues={"a": 2, "b": 1}),
