@@ -8,6 +8,7 @@ import json
 import pkgutil
 import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,9 @@ async def use(client: Any, paths: Any, models: Any) -> None:
 
     greeting = await enqueue(payload=models.RunBodyPayload.from_dict({"name": "Ada"}))
     await until(is_finished)
-    assert (await call("get", "/api/v1/runs/{id}", greeting.id)).result == "hello, Ada"
+    finished = await call("get", "/api/v1/runs/{id}", greeting.id)
+    assert finished.result == "hello, Ada"
+    assert finished.created_at <= finished.finished_at <= datetime.now(UTC)
     later = await enqueue(delay="1h")
     assert (await call("post", "/api/v1/runs/{id}/cancel", later.id)).state == "cancelled"
     page = await call("get", "/api/v1/runs", tag="python", limit=10)

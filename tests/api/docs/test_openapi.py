@@ -30,7 +30,7 @@ def validator(schema: Any) -> Any:
     """Examples have no fields that their shapes do not name."""
     named = DOCUMENT["components"]["schemas"].items()
     closed = {name: {"additionalProperties": False, **one} if "properties" in one else one for name, one in named}
-    return jsonschema_rs.validator_for({**schema, "components": {"schemas": closed}})
+    return jsonschema_rs.validator_for({**schema, "components": {"schemas": closed}}, validate_formats=True)
 
 
 def test_every_route_is_in_it() -> None:

@@ -134,8 +134,10 @@ def _describe(schema: Schema, struct: type[msgspec.Struct]) -> None:
     tag = struct.__struct_config__.tag_field
     if tag is not None:
         schema["properties"][tag]["description"] = "Which of several shapes it is"
+    kinds = {field.name: field.type for field in _info(struct).fields}
     for field in msgspec.structs.fields(struct):
         content = schema["properties"][field.encode_name]
+        _mark_times(content, kinds[field.name])
         parts = [part for part in content.get("anyOf", []) if "description" in part]
         of_type = content.get("description") or (parts[0].pop("description") if parts else "")
         words = description_of(struct, field)
@@ -143,6 +145,30 @@ def _describe(schema: Schema, struct: type[msgspec.Struct]) -> None:
             content["description"] = f"{words}. {INSTANT}"
         elif of_type or words:
             content["description"] = of_type or words
+
+
+def _info(struct: type[msgspec.Struct]) -> inspect.StructType:
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return info
+
+
+def _mark_times(schema: Schema, kind: inspect.Type) -> None:
+    """Add `format: date-time`, which msgspec adds only where a type requires a zone. All times have one."""
+    match kind:
+        case inspect.DateTimeType():
+            schema["format"] = "date-time"
+        case inspect.Metadata(type=inner):
+            _mark_times(schema, inner)
+        case inspect.UnionType(types=kinds) if not any(isinstance(each, inspect.StrType) for each in kinds):
+            times = [each for each in kinds if isinstance(each, inspect.DateTimeType)]
+            for part in schema.get("anyOf", []):
+                if times and part.get("type") == "string" and "enum" not in part:
+                    _mark_times(part, times[0])
+        case inspect.VarTupleType() | inspect.ListType() | inspect.CollectionType() if "items" in schema:
+            _mark_times(schema["items"], kind.item_type)
+        case _:
+            pass
 
 
 def _asked(schema: Schema) -> Schema:
