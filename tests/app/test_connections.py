@@ -133,7 +133,7 @@ def test_every_verb_in_plain_code(app: Rota, crawl: Crawl) -> None:
     assert [job.name for job in client.jobs()] == ["crawl"]
     assert client.get(made.id[:30]).id == made.id
     assert client.attempts(made.id) == []
-    assert client.queues() == [("default", 0, 1, 0)]
+    assert [(queue.queue, queue.queued) for queue in client.queues()] == [("default", 1)]
     with pytest.raises(StillRunning):
         client.wait(made.id, "10ms")
     assert client.cancel(made.id, reason="enough", actor="me") is RunState.CANCELLED
@@ -214,5 +214,5 @@ async def test_a_client_outlives_the_app_that_nobody_kept(sqlite_url: str) -> No
     for _ in range(10):  # what a forgotten generator does at its end takes a few turns of the loop
         await asyncio.sleep(0)
     assert closed == []
-    assert await client.queues() == []
+    assert not any(queue.queued for queue in await client.queues())
     await client.close()

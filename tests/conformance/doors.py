@@ -183,7 +183,8 @@ class _Written:
         own: dict[str, Any] = {}
         for name, value in arguments.items():
             parameter = request_of(declared).parameters.get(name)
-            own[name] = value
+            if parameter is None or parameter.place is Place.BODY:
+                own[name] = value
             if parameter is None:  # an unknown one, which must be refused
                 self._parts[Place.QUERY if request_of(declared).body is None else Place.BODY][name] = value
             else:

@@ -237,10 +237,11 @@ READS: dict[str, Callable[[dict[str, str]], Verb]] = {
     "job": lambda _: lambda client: client.job("greet"),
     "jobs": lambda _: lambda client: client.jobs(),
     "job_status": lambda _: lambda client: client.job_status("by_hand"),
-    "job_statuses": lambda _: lambda client: client.job_statuses(),
+    "jobs after": lambda _: lambda client: client.jobs(after="crawl", limit=1),
+    "jobs filtered": lambda _: lambda client: client.jobs(name="*e*", kind="python", state="completed"),
     "job_stats": lambda _: lambda client: client.job_stats("crawl"),
     "queues": lambda _: lambda client: client.queues(),
-    "paused_queues": lambda _: lambda client: client.paused_queues(),
+    "queues after": lambda _: lambda client: client.queues(after="default", limit=1),
     "check_ready": lambda _: lambda client: client.check_ready(),
     "schedules.get": lambda _: lambda client: client.schedules.get("rich"),
     "schedules.list": lambda _: lambda client: client.schedules.list(),
@@ -367,7 +368,6 @@ async def commands(client: Client, app: Rota) -> list[Any]:
     await note(client.pause_job("rest", reason="r", actor="api"))
     await note(client.resume_job("rest", catch_up="latest", actor="api"))
     await note(client.pause_queue("slow", reason="q", actor="api"))
-    await note(client.paused_queues())
     await note(client.resume_queue("slow", actor="api"))
     await note(client.resume_queue("slow", actor="api"))
     await note(client.cancel_job("rest", reason="done", actor="api"))
@@ -546,7 +546,7 @@ async def test_without_an_event_loop(app: Rota, site: Site) -> None:
             run = client.enqueue(Order("rest", {"n": 1}))
             assert client.get(run.id).state is RunState.QUEUED
             assert client.schedules.list() == []
-            assert client.queues() == [("slow", 0, 1, 0)]
+            assert [(queue.queue, queue.queued) for queue in client.queues()] == [("default", 0), ("slow", 1)]
         finally:
             client.close()
 

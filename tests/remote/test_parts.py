@@ -42,6 +42,8 @@ from tests.support.servers.notification_receivers import hook
 MISSING = "00000000-0000-7000-8000-000000000000"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
+NO_TIMEOUT: dict[str, Any] = {"timeout": None}
+
 Verb = Callable[[Client], Awaitable[Any]]
 
 
@@ -124,7 +126,9 @@ async def commands(client: Client) -> list[Any]:
         await told.list(),
         await jobs.create("ping", "http", url=hook, owner="cli", actor="api", **options),
         await jobs.create("ping", "http", url=hook, owner="cli", actor="api", **options),
-        await jobs.update("ping", backoff=Delays((timedelta(seconds=5),)), timeout=None, expected=1, actor="api"),
+        await jobs.update(
+            "ping", backoff=Delays((timedelta(seconds=5),)), **NO_TIMEOUT, expected_revision=1, actor="api"
+        ),
         await jobs.create("backup", "command", argv=["pg_dump"], env={"PGPASSWORD": "hunter2"}, actor="api"),
         await jobs.create("review", "external", payload_schema={"type": "object"}, actor="api"),
         await client.enqueue(Order("review", {})),
@@ -210,9 +214,9 @@ async def test_options_that_do_not_exist_are_refused(app: Rota, far: RemoteClien
 
 async def test_a_job_that_somebody_else_changed_is_left_alone(far: RemoteClient) -> None:
     await far.data_jobs.create("ping", "http", url="https://example.com")
-    assert (await far.data_jobs.update("ping", priority=1, expected=1)).version == 2
+    assert (await far.data_jobs.update("ping", priority=1, expected_revision=1)).version == 2
     with pytest.raises(ChangedMeanwhile):
-        await far.data_jobs.update("ping", priority=2, expected=1)
+        await far.data_jobs.update("ping", priority=2, expected_revision=1)
 
 
 async def test_a_notification_is_tried_out_from_the_server(far: RemoteClient) -> None:

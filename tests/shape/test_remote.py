@@ -34,8 +34,8 @@ from rota.remote.schedules.schedules import RemoteSchedules
 from rota.remote.workers.workers import RemoteWorkers
 
 NOT_OVER_HTTP = {
-    Client: {"prepare", "enqueue_shown", "within"},  # for the API itself, which gives others what comes of them
-    DataJobsClient: {"create_with"},  # likewise: `POST /jobs` gives others all of it
+    # For the API itself, which gives others what comes of them.
+    Client: {"prepare", "enqueue_shown", "within", "execution", "executions"},
     ExternalClient: {
         "hand_back"
     },  # the server's, of claims whose answer reached nobody; callers say what they have `held`

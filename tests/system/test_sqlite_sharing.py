@@ -59,7 +59,9 @@ async def test_a_producer_killed_in_the_middle_leaves_whole_runs(sqlite_site: Si
 
 
 async def nothing_live(site: Site) -> bool:
-    return await site.client.queues() == [] and len(site.ledger.entries("begin")) == len(site.ledger.entries("end"))
+    return await site.client.store.queue_counts() == [] and len(site.ledger.entries("begin")) == len(
+        site.ledger.entries("end")
+    )
 
 
 async def test_servers_join_on_one_file(sqlite_site: Site) -> None:

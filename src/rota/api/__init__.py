@@ -17,7 +17,7 @@ from rota.api.docs import openapi
 from rota.api.external import external_claims, external_runs
 from rota.api.http.guard import Guard, own_hosts
 from rota.api.http.proxies import ProxyHeaders
-from rota.api.jobs import executions, jobs, queues
+from rota.api.jobs import executions, jobs
 from rota.api.limits import quotas
 from rota.api.monitoring import audit, changes, error_groups, export, health, monitoring
 from rota.api.operations.event_stream import Streams
@@ -28,7 +28,7 @@ from rota.api.workers import workers
 from rota.app import Rota
 
 _PARTS = (
-    *(health, runs, relations, logs, bulk, jobs, executions, schedules, history, documents, workers, queues, quotas),
+    *(health, runs, relations, logs, bulk, jobs, executions, schedules, history, documents, workers, quotas),
     *(
         monitoring,
         expectations,

@@ -21,7 +21,7 @@ _HARMLESS = "@%+=:,./_-"
 
 
 async def _jobs(client: Client) -> Offer:
-    return [(job.name, job.description or "") for job in await client.jobs()]
+    return [(job.name, job.description or "") for job in await client.jobs(limit=MOST_LISTED)]
 
 
 async def _schedules(client: Client) -> Offer:
@@ -29,8 +29,7 @@ async def _schedules(client: Client) -> Offer:
 
 
 async def _queues(client: Client) -> Offer:
-    names = {job.queue for job in await client.jobs()} | {count[0] for count in await client.queues()}
-    return [(name, "") for name in sorted(names)]
+    return [(queue.queue, "") for queue in await client.queues(limit=MOST_LISTED)]
 
 
 async def _workers(client: Client) -> Offer:

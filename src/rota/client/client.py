@@ -51,7 +51,7 @@ class Client(OwnVerbs):
         self._gauges = GaugeReader(store, config.lease)
         self._traced = config.tracing and tracing.turn_on()
         self._limits = Limits(config.max_payload)
-        self.schedules = SchedulesClient(store, registry, config, self.job)
+        self.schedules = SchedulesClient(store, registry, config, self._definition)
         self._bulk = Bulk(store, self._again, self.meters.runs[RunState.CANCELLED])
         self._hints = ChangePoller(store)
         self.workers = WorkersClient(store)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rota.client.jobs.executions import ExecutionVerbs
 from rota.client.monitoring.audit import AuditVerbs
 from rota.client.monitoring.health import HealthVerbs
-from rota.client.runs.runs import RunVerbs
 
 
-class OwnVerbs(RunVerbs, AuditVerbs, HealthVerbs):
+class OwnVerbs(ExecutionVerbs, AuditVerbs, HealthVerbs):
     """Verbs that `Client` and `RemoteClient` have themselves, without a part."""

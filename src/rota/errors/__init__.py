@@ -9,7 +9,7 @@
     │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
     │                                    NotHandedOver, NotAsked, JobInUse
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
-    │                                    StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
+    │                                    MaskedSecret, StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          DatabaseMoved (exit 78), PromotionUnfinished (exit 78), StillRunning (exit 75),
@@ -70,6 +70,7 @@ from rota.errors.values import (
     DatabaseMoved,
     DeadlineExceeded,
     FileReplaced,
+    MaskedSecret,
     PromotionUnfinished,
     SchemaOutdated,
     UnknownOption,
@@ -101,6 +102,7 @@ __all__ = [
     "KeyReused",
     "LeaseLost",
     "LimitReached",
+    "MaskedSecret",
     "NotAsked",
     "NotCancellable",
     "NotExpected",

@@ -18,6 +18,17 @@ class BadPayload(Invalid):
         self.problem = problem
 
 
+class MaskedSecret(Invalid):
+    """A secret that rota has masked was sent back. `path` leads to it: `$.headers['Authorization']`."""
+
+    code = "masked-secret"
+
+    def __init__(self, path: str) -> None:
+        hint = "send the secret itself; an update keeps options that it does not name"
+        super().__init__(f"{path.removeprefix('$.')} is a masked secret", hint=hint)
+        self.path = path
+
+
 class BadDuration(Invalid):
     """The text is not a duration. `what` is the key that it belongs to."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any, TypedDict, assert_never
 
 import msgspec
 
@@ -15,7 +15,7 @@ from rota.core.jobs.job import DataKind, JobDefinition, JobKind, data_kind, kind
 from rota.core.jobs.placeholders import payload_names
 from rota.core.workers.requirements import REQUIREMENT_OPTIONS
 from rota.errors import BadPayload, Invalid, RotaError, UnknownOption, did_you_mean
-from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
+from rota.registry.jobs import JOB_OPTIONS, JobOptions, SharedOptions, defined
 from rota.registry.signature import PayloadType, check_schema
 from rota.values.json import Limits
 from rota.values.json import encode as encode_json
@@ -38,8 +38,8 @@ class DataOptions(JobOptions, total=False):
     payload_schema: dict[str, Any]
 
 
-class HttpOptions(DataOptions, total=False):
-    """Options that `app.http_job(...)` accepts."""
+class HttpSettings(TypedDict, total=False):
+    """Options of HTTP jobs alone."""
 
     url: str
     method: str
@@ -52,13 +52,28 @@ class HttpOptions(DataOptions, total=False):
     secret: str
 
 
-class CommandOptions(DataOptions, total=False):
-    """Options that `app.command_job(...)` accepts."""
+class HttpOptions(DataOptions, HttpSettings, total=False):
+    """Options that `app.http_job(...)` accepts."""
+
+
+class CommandSettings(TypedDict, total=False):
+    """Options of command jobs alone, beside their `argv`."""
 
     env: dict[str, str]
     cwd: str
     stdin: str
     retry_exit_codes: list[int]
+
+
+class CommandOptions(DataOptions, CommandSettings, total=False):
+    """Options that `app.command_job(...)` accepts."""
+
+
+class JobChanges(SharedOptions, HttpSettings, CommandSettings, total=False):
+    """Options of data jobs of any kind."""
+
+    argv: list[str]
+    payload_schema: dict[str, Any]
 
 
 class SchemaPayload(PayloadType):

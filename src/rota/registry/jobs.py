@@ -27,27 +27,20 @@ from rota.values.names import checked_name, checked_timeout
 from rota.values.sizes import Size
 
 
-class JobOptions(TypedDict, total=False):
-    """Options that `@app.job(...)` accepts."""
+class SharedOptions(TypedDict, total=False):
+    """Options that jobs in code and data jobs accept."""
 
-    name: str
-    version: int
     queue: str
     priority: int
     max_attempts: int
     backoff: Backoff | Duration | list[Duration]
     timeout: Duration
     on_lost: str
-    isolation: str
-    cpu_limit: Duration
-    memory_limit: Size
-    local_retries: int
     cancellable: bool
     cancel_grace: Duration
     unique: UniqueOption
     max_concurrency: int
     limit: LimitOption
-    steps: list[StepOption]
     only_workers: list[str] | tuple[str, ...]
     labels: list[str] | tuple[str, ...]
     min_worker_version: str
@@ -61,6 +54,18 @@ class JobOptions(TypedDict, total=False):
     description: str
     tags: list[str] | tuple[str, ...]
     metadata: dict[str, Any]
+
+
+class JobOptions(SharedOptions, total=False):
+    """Options that `@app.job(...)` accepts."""
+
+    name: str
+    version: int
+    isolation: str
+    cpu_limit: Duration
+    memory_limit: Size
+    local_retries: int
+    steps: list[StepOption]
     notify: str | dict[str, Any]
 
 

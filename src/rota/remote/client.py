@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from rota.client.jobs.jobs import JobVerbs
 from rota.client.monitoring.audit import AuditVerbs
 from rota.client.monitoring.health import HealthVerbs
 from rota.client.schedules.definition import require_limit
@@ -34,7 +35,6 @@ from rota.remote.decode import enqueued_of, event_of, items, read
 from rota.remote.encode import body_of, cursor_of_run, filter_of, key_of, query_of, run_of_cursor
 from rota.remote.external.external import RemoteExternal
 from rota.remote.jobs.data_jobs import RemoteDataJobs
-from rota.remote.jobs.jobs import RemoteJobs
 from rota.remote.limits.quotas import RemoteQuotas
 from rota.remote.monitoring.error_groups import RemoteErrorGroups
 from rota.remote.monitoring.monitoring import RemoteMonitoring
@@ -71,7 +71,7 @@ class _Part(msgspec.Struct):
     code: str | None = None
 
 
-class RemoteClient(Remote, RemoteJobs, AuditVerbs, HealthVerbs):
+class RemoteClient(Remote, JobVerbs, AuditVerbs, HealthVerbs):
     """Client of a server. The server takes the actor from the token: an `actor` argument is not sent.
 
     Each request ends within `timeout`; verbs that wait or follow send several.
@@ -259,6 +259,15 @@ class RemoteClient(Remote, RemoteJobs, AuditVerbs, HealthVerbs):
         body = {"keep_steps": keep_steps, "from_step": from_step}
         path, keyed = path_of("runs", run_id, "retry"), once(idempotency_key)
         answer = await self._transport.ask("POST", path, body=body, headers=keyed)
+        return enqueued_of(read(answer.body, Run), created=answer.status == 201)
+
+    async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
+        """Retry the newest run of a job if it failed, timed out, expired or was cancelled.
+
+        With an `idempotency_key` the call is safe to repeat: it returns the run created the first time.
+        """
+        path, keyed = path_of("jobs", name, "retry"), once(idempotency_key)
+        answer = await self._transport.ask("POST", path, headers=keyed)
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def count(

@@ -9,7 +9,7 @@ import msgspec
 import uuid_utils
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.queues import Pause
+from rota.core.jobs.queues import Pause, Queue
 from rota.core.jobs.status import JobFacts
 from rota.core.jobs.unique import KeyHold
 from rota.core.monitoring.gauges import Gauges
@@ -30,6 +30,8 @@ from rota.store.external.external import ExternalStore
 from rota.store.janitor import Upkeep
 from rota.store.jobs import jobs, pipeline_claims, pipeline_stages
 from rota.store.jobs.data_jobs import DataJobStore, require_free
+from rota.store.jobs.executions import ExecutionStore
+from rota.store.jobs.job_views import JobViewStore, queue_view
 from rota.store.jobs.jobs import Cancelled
 from rota.store.ledger import audit
 from rota.store.ledger.ledger_operations import LedgerStore
@@ -104,6 +106,8 @@ class Store:
         self.signals = SignalStore(database, new_id)
         self.notifications = NotificationStore(database)
         self.data_jobs = DataJobStore(database, new_id)
+        self.job_views = JobViewStore(database)
+        self.executions = ExecutionStore(database)
         self.monitoring = MonitoringStore(database)
         self._looked_to = strays.START
         self._emptied = strays.ShutLimits()
@@ -326,6 +330,9 @@ class Store:
     async def jobs(self) -> list[JobDefinition]:
         return await self.database.read(read.jobs)
 
+    async def queue(self, queue: str) -> Queue:
+        return await self.database.read(lambda tx: queue_view(tx, queue))
+
     async def pause_queue(self, queue: str, reason: str | None, actor: str | None) -> None:
         """No run is claimed from it until it is resumed; what runs, runs on."""
 
@@ -350,17 +357,20 @@ class Store:
     async def paused_queues(self) -> list[Pause]:
         return await self.database.read(read.paused_queues)
 
-    async def pause_job(self, job: str, reason: str | None, actor: str | None) -> None:
-        """No run of it is claimed and none is planned until it is resumed; what runs, runs on."""
-        await jobs.pause(self.database, job, reason, actor, self.new_id)
+    async def pause_job(self, job: str, reason: str | None, actor: str | None, *, declared: bool = True) -> None:
+        """No run of it is claimed and none is planned until it is resumed; what runs, runs on.
 
-    async def resume_job(self, job: str, mode: str, actor: str | None) -> None:
-        if await jobs.resume(self.database, job, mode, actor, self.new_id):
+        A job that is not `declared` in code must be stored.
+        """
+        await jobs.pause(self.database, job, reason, actor, self.new_id, declared=declared)
+
+    async def resume_job(self, job: str, mode: str, actor: str | None, *, declared: bool = True) -> None:
+        if await jobs.resume(self.database, job, mode, actor, self.new_id, declared=declared):
             # Not `tx.wake`: a job's runs may wait in any queue, and it was resumed in several transactions.
             self.database.notify({None})
 
-    async def cancel_job(self, job: str, reason: str | None, actor: str | None) -> Cancelled:
-        return await jobs.cancel(self.database, job, reason, actor, self.new_id)
+    async def cancel_job(self, job: str, reason: str | None, actor: str | None, *, declared: bool = True) -> Cancelled:
+        return await jobs.cancel(self.database, job, reason, actor, self.new_id, declared=declared)
 
     async def cancel_left(self, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None) -> None:
         """Runs that a job left behind when it was dropped."""
@@ -369,8 +379,8 @@ class Store:
     async def job_facts(self, names: Sequence[str]) -> list[JobFacts]:
         return await self.database.read(lambda tx: jobs.facts(tx, names))
 
-    async def job_stats(self, job: str) -> JobStats:
-        return await self.database.read(lambda tx: jobs.stats(tx, job))
+    async def job_stats(self, job: str, *, declared: bool = True) -> JobStats:
+        return await self.database.read(lambda tx: jobs.stats(tx, job, declared=declared))
 
     async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
         """Return its id and how it ended, None while it is live; skipped ones do not count."""

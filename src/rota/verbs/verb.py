@@ -34,7 +34,8 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     `names` renames parameters; `fixed` fixes the value of some. `scoped`: callers who are limited to a scope may call
     it. `optional_body`: the request may have no body. `repeatable`: a client may send it again after a lost answer.
     `created` tells whether a result is new: the status is 201 then, else `status`. `location` is the path of what the
-    verb creates. `takes` is an example of a body, `gives` one of an answer.
+    verb creates, `etag` the attribute that counts its changes. `takes` is an example of a body, `gives` one of an
+    answer.
     """
 
     method: str
@@ -52,6 +53,7 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer | None = None
     created: Callable[[Any], bool] | None = None
     location: str | None = None
+    etag: str = "revision"
     takes: Any = None
     gives: Any = None
     operation: str | None = None

@@ -124,11 +124,7 @@ async def test_they_are_not_for_tokens_of_one_scope(database_url: str) -> None:
     await app.aclose()
 
 
-async def test_a_queue_says_since_when_its_oldest_run_waits(
-    http: httpx2.AsyncClient, far: RemoteClient, app: Rota
-) -> None:
-    assert await far.monitoring.oldest_queued() == {}
+async def test_a_queue_says_since_when_its_oldest_run_waits(http: httpx2.AsyncClient) -> None:
     assert [one["oldest_at"] for one in (await http.get("/queues")).json()["items"]] == [None]
     run = (await http.post("/runs", json={"job": "greet"})).json()
     assert [one["oldest_at"] for one in (await http.get("/queues")).json()["items"]] == [run["run_at"]]
-    assert await far.monitoring.oldest_queued() == await (await app.connect()).monitoring.oldest_queued()

@@ -9,10 +9,10 @@ import pytest
 
 from rota.api.external.external_claims import ClaimBody
 from rota.api.external.external_runs import FailBody, LogsBody, ProgressBody, StepBody
-from rota.api.jobs.bodies import NewJobBody
 from rota.app import Rota
 from rota.client.alerts.expectations import ExpectationsClient
 from rota.client.alerts.notifications import NotificationsClient
+from rota.client.jobs.job_body import NewJobBody
 from rota.client.limits.quotas import QuotasClient
 from rota.core.schedules.documents import KEYS
 from rota.server import asgi

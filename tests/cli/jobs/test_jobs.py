@@ -130,13 +130,13 @@ def test_the_blocking_twins(known_url: str) -> None:
         client.enqueue(Order("greet", {}))
         with pytest.raises(NothingToRetry, match="has not ended"):
             client.retry_job("greet")
-        assert client.cancel_job("greet") == 1
+        assert client.cancel_job("greet").cancelled == 1
         assert client.retry_job("greet").created
         with pytest.raises(Conflict, match="no run to retry"):
             client.retry_job("boom")
         assert client.job_stats("greet").cancelled == 1
         assert client.job_status("greet").state is JobState.SCHEDULED
-        assert [status.job for status in client.job_statuses()] == ["boom", "greet"]
+        assert [job.status.job for job in client.jobs()] == ["boom", "greet"]
         with pytest.raises(UnknownJob):
             client.job_status("nobody")
     finally:

@@ -15,11 +15,12 @@ from rich.text import Text
 from rota.cli.connect import without_password
 from rota.cli.terminal.progress import RunSnapshot
 from rota.cli.top.canvas import Frame, picture, rebucketed, run_picture, shares, whole_picture
-from rota.cli.top.data import QueueNow, Snapshot
+from rota.cli.top.data import Snapshot
 from rota.cli.top.keys import PANES, Action, Row, View, pressed
 from rota.cli.top.panes import rows_of
 from rota.cli.top.run_page import run_lines
 from rota.cli.top.screen import Keyboard
+from rota.core.jobs.queues import Pause, Queue
 from rota.core.monitoring.charts import Bucket, Series
 from rota.core.monitoring.counters import LastDay
 from rota.core.monitoring.overview import Attention, Late, Live, NextRun, Overview, WorkerCounts
@@ -30,6 +31,7 @@ from rota.core.workers.worker import Worker, WorkerState
 from rota.values.scope import Scope
 
 NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
+PAUSE = Pause("mail", NOW, None, None)
 FRAME = Frame(where="postgresql://rota@db/rota", every=timedelta(seconds=2))
 HOSTILE = "\x1b]0;a title\x07\x1b[2J\u009b31m 数据同步任务 " + "very " * 40 + "\nlong\tname"
 SIZES = [(80, 24), (120, 40), (20, 4), (1, 1)]
@@ -88,7 +90,15 @@ def seen(name: str = "crawl", many: int = 3) -> Snapshot:
         ),
         runs=[run(no, job=name, progress=said) for no in range(many)],
         failures=[run(100 + no, RunState.FAILED, name, error=failure) for no in range(many)],
-        queues=[QueueNow(queue=name, running=3, queued=7, paused=True, oldest_at=NOW - timedelta(seconds=12))],
+        queues=[
+            Queue(
+                queue=name,
+                running=3,
+                queued=7,
+                paused=PAUSE,
+                oldest_at=NOW - timedelta(seconds=12),
+            )
+        ],
         workers=[worker(name)],
     )
 

@@ -10,12 +10,11 @@ import pytest
 
 from rota import Conflict, Rota, every
 from rota.client.client import Client, Order
-from rota.core.schedules.documents import parse
 from rota.errors import NotFound, NothingToRetry
 from rota.store import Store, open_database
 from rota.store.databases.postgres import postgres
 
-URL = {"url": "https://example.com/health"}
+URL: dict[str, Any] = {"url": "https://example.com/health"}
 TRIES, FEWER = 10, 2
 
 Act = Callable[[Client, str], Awaitable[object]]
@@ -26,11 +25,11 @@ def document(job: str) -> dict[str, Any]:
 
 
 async def make(client: Client, job: str) -> object:
-    return await client.data_jobs.create_with(job, "http", URL, schedule=parse(document(job)))
+    return await client.data_jobs.create(job, "http", **URL, schedule=document(job))
 
 
 async def make_and_run(client: Client, job: str) -> object:
-    return await client.data_jobs.create_with(job, "http", URL, run={})
+    return await client.data_jobs.create(job, "http", **URL, run={})
 
 
 async def add(client: Client, job: str) -> object:
@@ -158,7 +157,7 @@ async def test_any_two_at_once(clients: list[Client], first: Act) -> None:
 async def test_many_that_make_the_same_are_answered_alike(clients: list[Client]) -> None:
     for number in range(8):
         made = await all_at_once(clients, f"ping-{number}", [make] * 4)
-        assert sorted(one.new for one in made) == [False, False, False, True]
+        assert sorted(one.created for one in made) == [False, False, False, True]
         await check_whole(clients[0], f"ping-{number}", made_whole=True)
 
 
@@ -175,9 +174,9 @@ async def test_one_made_again_behind_a_forced_drop_is_left_alone(
     jobs = clients[0].store.data_jobs
     dropped = jobs.delete
 
-    async def and_made_again(name: str, actor: str | None, *, force: bool) -> object:
-        answer = await dropped(name, actor, force=force)
-        await clients[1].data_jobs.create_with("ping", "http", URL, schedule=parse(document("ping")), run={})
+    async def and_made_again(name: str, actor: str | None, **facts: Any) -> object:
+        answer = await dropped(name, actor, **facts)
+        await clients[1].data_jobs.create("ping", "http", **URL, schedule=document("ping"), run={})
         return answer
 
     monkeypatch.setattr(jobs, "delete", and_made_again)

@@ -165,5 +165,5 @@ async def test_a_paused_queue_rests_and_goes_on_at_once(either: Harness, working
     real = await working(either)
     assert await real.worker.step() > 0
     assert done == []
-    assert await either.client.resume_queue("default")
+    assert (await either.client.resume_queue("default")).was_paused
     await until(lambda: done == [1])

@@ -116,7 +116,7 @@ async def test_an_undecodable_payload_fails_its_run_and_the_worker_lives(
     assert attempt.error is not None
     assert attempt.error.type == "UnreadablePayload"
     assert await either.store.leases_of(real.worker.info.id) == []
-    assert (await either.client.queues()) == []
+    assert await either.store.queue_counts() == []
 
 
 async def test_a_result_beyond_the_cap_fails_without_a_retry(harness: Harness, working: Start) -> None:
@@ -209,7 +209,7 @@ async def test_it_never_claims_unknown_jobs_or_newer_versions(either: Harness) -
 
     async with Harness(old, url=either.config.database_url, clock=either.clock):
         assert await adrain(old) == []
-    counts = await either.client.queues()
+    counts = await either.store.queue_counts()
     assert counts == [("default", 0, 2, 0)]
 
 

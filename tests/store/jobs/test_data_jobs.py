@@ -1,13 +1,14 @@
 """Data jobs, on both databases: versions, taken names, and what workers are told."""
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import pytest
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import Part
-from rota.errors import Conflict, JobInUse, UnknownJob
+from rota.errors import ChangedMeanwhile, Conflict, JobInUse, UnknownJob
 from rota.registry.data_jobs import define_data_job
 from rota.store import Store
 from rota.store.jobs.data_jobs import DataJobChanges, Seen
@@ -20,9 +21,24 @@ def ping(path: str = "", name: str = "ping", version: int = 1) -> JobDefinition:
     return define_data_job(name, "http", {"url": f"https://example.com/{path}"}, version=version)
 
 
+async def written(store: Store, definition: JobDefinition, actor: str | None = None) -> JobDefinition:
+    return (await store.data_jobs.write(definition.name, lambda _: definition, "api", actor)).job
+
+
+def of_the_first(definition: JobDefinition) -> Callable[[JobDefinition | None], JobDefinition]:
+    """Refuse the change unless the job still has its first version."""
+
+    def make(old: JobDefinition | None) -> JobDefinition:
+        assert old is not None
+        if old.version != 1:
+            raise ChangedMeanwhile("job 'ping'")
+        return definition
+
+    return make
+
+
 async def changed(store: Store, path: str) -> JobDefinition | None:
-    old = await store.data_jobs.get("ping")
-    return await store.data_jobs.update(ping(path, version=old.version), "me")
+    return await written(store, ping(path), "me")
 
 
 def read(found: DataJobChanges) -> list[JobDefinition]:
@@ -62,9 +78,11 @@ async def test_a_change_is_a_new_version(store: Store) -> None:
 async def test_a_change_of_what_has_changed_meanwhile_is_not_made(store: Store, second: Store) -> None:
     await store.data_jobs.create(ping(), "api", None)
     results = await asyncio.gather(
-        store.data_jobs.update(ping("a"), None), second.data_jobs.update(ping("b"), None), return_exceptions=True
+        store.data_jobs.write("ping", of_the_first(ping("a")), "api", None),
+        second.data_jobs.write("ping", of_the_first(ping("b")), "api", None),
+        return_exceptions=True,
     )
-    assert sorted(result is None for result in results) == [False, True]
+    assert sorted(isinstance(result, ChangedMeanwhile) for result in results) == [False, True]
     newest = await store.job("ping")
     assert newest is not None
     assert newest.version == 2
@@ -144,7 +162,7 @@ async def test_code_and_data_do_not_overwrite_one_another(store: Store) -> None:
     with pytest.raises(Conflict, match="already"):
         await store.data_jobs.create(ping(name="crawl"), "api", None)
     for act in (
-        store.data_jobs.update(ping(name="crawl"), None),
+        written(store, ping(name="crawl")),
         store.data_jobs.delete("crawl", None, force=True),
         store.data_jobs.get("crawl"),
     ):
@@ -199,7 +217,7 @@ async def test_what_is_expected_of_it_comes_and_goes_with_it(store: Store) -> No
     await store.data_jobs.create(job, "api", None)
     (view,) = await store.expectations.list()
     assert (view.kind, view.subject) == ("job", "ping")
-    await store.data_jobs.update(ping(), None)
+    await written(store, ping(), None)
     assert await store.expectations.list() == []
     await store.data_jobs.delete("ping", None, force=False)
     await store.data_jobs.create(job, "api", None)
@@ -211,9 +229,7 @@ async def test_what_is_expected_of_it_comes_and_goes_with_it(store: Store) -> No
 async def test_its_runs_need_what_its_newest_version_needs(store: Store) -> None:
     await store.data_jobs.create(ping(), "api", None)
     await put(store, ping())
-    await store.data_jobs.update(
-        define_data_job("ping", "http", {"url": "https://example.com/", "only_workers": ["a"]}), None
-    )
+    await written(store, define_data_job("ping", "http", {"url": "https://example.com/", "only_workers": ["a"]}), None)
     assert await claim(store, known={"ping": 2}) == []
     (requirements,) = (await store.known_requirements()).values()
     assert requirements.only_workers == ("a",)

@@ -51,6 +51,7 @@ export function usePages<T>(topic: Topic, path: string, query: Parameters = {}, 
     getNextPageParam: (last) => last.next_cursor,
     enabled: asking.enabled ?? true,
     placeholderData: asking.keep ? keepPreviousData : undefined,
+    refetchInterval: asking.every ?? false,
   });
   return {
     items: result.data?.pages.flatMap((page) => page.items),

@@ -182,7 +182,20 @@ export interface CancelBody {
   reason?: string | null;
 }
 
-/** `cancelled` is the number of runs that ended or were asked to stop. */
+/** Disable a job's schedules and cancel its live runs. */
+export interface CancelJobBody {
+  /** Why, for the audit log */
+  reason?: string | null;
+}
+
+export interface CancelPolicy {
+  /** Whether a running run can be cancelled */
+  supported: boolean;
+  /** Time that a cancelled run has to stop */
+  grace: string;
+}
+
+/** Result of cancelling a job: `cancelled` runs have ended or were asked to stop. */
 export interface CancelledJob {
   /** Name of the job */
   job: string;
@@ -220,6 +233,20 @@ export interface ClaimedRuns {
   runs: Assignment[];
 }
 
+/** Program, arguments and environment of a command job. `stdin`: None for nothing, or `payload`. `retry_exit_codes`: the exit codes that are retried, None for all. */
+export interface CommandLine {
+  /** Program and its arguments */
+  argv: string[];
+  /** Environment variables of the command */
+  env: Record<string, string>;
+  /** Folder in which the command runs */
+  cwd: string | null;
+  /** Standard input of the command */
+  stdin: string | null;
+  /** Exit codes that are retried; every other failure is final */
+  retry_exit_codes: number[] | null;
+}
+
 /** The result of the run. */
 export interface CompleteBody {
   /** Number that grows with every claim; only who has the newest one may report */
@@ -234,6 +261,86 @@ export interface Counted {
   count: number;
   /** False if there may be more, because counting stopped */
   exact: boolean;
+}
+
+/** Job that was created or replaced. `created`: it did not exist before. `schedule` and `run` are those created with it, now or before; the schedule as documents show it. */
+export interface CreatedJob {
+  /** Its name */
+  name: string;
+  /** Version of the program */
+  version: number;
+  /** What kind of thing it is, or is about */
+  kind: string;
+  /** Name of the queue in which runs wait */
+  queue: string;
+  /** -1000 to 1000; higher ones run first */
+  priority: number;
+  /** False: it is not retried */
+  retry: RetryPolicy;
+  /** Longest duration of an attempt */
+  timeout: string | null;
+  /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
+  on_lost: string;
+  /** Where a handler that is no coroutine runs: `thread` or `process` */
+  isolation: string;
+  /** CPU time that an attempt may take, in a process of its own */
+  cpu_limit: string | null;
+  /** Bytes that an attempt may use, in a process of its own */
+  memory_limit: number | null;
+  /** How often a handler is repeated within one attempt */
+  local_retries: number;
+  /** How a running run is cancelled */
+  cancel: CancelPolicy;
+  /** Which finished runs are kept */
+  retention: Retention;
+  /** Uniqueness: true for the whole payload, a field, fields, or all options */
+  unique: Unique | null;
+  /** Limits of concurrency and rate */
+  limits: Limit[];
+  /** Steps of the run */
+  steps: StepDefinition[];
+  /** What a worker must have to execute its runs */
+  needs: Requirements;
+  /** How many workers each execute it: a number, `"all"`, or both with options */
+  replicas: Replicas | null;
+  /** What is expected of its runs */
+  expect: Expectations | null;
+  /** False: it is switched off */
+  enabled: boolean;
+  /** False: at most one success for each scope, ever */
+  repeatable: boolean;
+  /** Whether schedules may name it */
+  schedulable: boolean;
+  /** What it is for, for people */
+  description: string;
+  /** Words by which runs can be listed */
+  tags: string[];
+  /** Anything that callers store with it */
+  metadata: Record<string, unknown>;
+  /** JSON Schema of the payload */
+  payload_schema: Record<string, unknown>;
+  /** Request of an HTTP job, with its secrets masked */
+  http: HttpRequest | null;
+  /** Program of a command job, with its secrets masked */
+  command: CommandLine | null;
+  /** Jobs that are its parts, if it is a pipeline */
+  pipeline: Part[];
+  /** State and counts of the job */
+  status: JobStatus;
+  /** Whether the job is new */
+  created: boolean;
+  /** The schedule that was created with the job */
+  schedule: Record<string, unknown> | null;
+  /** The run that was created with the job */
+  run: Run | null;
+}
+
+/** Fixed delay for each retry; the last one repeats. */
+export interface Delays {
+  /** Which of several shapes it is */
+  type: "delays";
+  /** Delays before the second attempt, the third, …; the last one also before all others */
+  delays: string[];
 }
 
 /** Effect of applying a file on one schedule, with its next plan times before and after. A pause is left alone. */
@@ -434,6 +541,26 @@ export interface Executions {
   offset: number;
 }
 
+/** Expectations, all optional. The success rate is that of the last `over` runs that succeeded or failed, once there are `at_least` that many. */
+export interface Expectations {
+  /** Time within which a due run must start */
+  start_within?: string | null;
+  /** Time within which a due run must end */
+  finish_within?: string | null;
+  /** Longest time without a success */
+  success_every?: string | null;
+  /** Longest time that a run may take */
+  max_duration?: string | null;
+  /** Most failures in a row */
+  max_consecutive_failures?: number | null;
+  /** Lowest share of runs that succeed, from 0 to 1 */
+  min_success_rate?: number | null;
+  /** Number of the last runs of which the share is computed */
+  over?: number;
+  /** Runs that must have ended before the share counts */
+  at_least?: number;
+}
+
 /** Replace the expectations of a job or schedule, like `update`. */
 export interface ExpectationsReplaceBody {
   /** A run starts at most this long after it is due */
@@ -500,6 +627,20 @@ export interface Explanation {
   words: string[];
   /** What the explanation is based on, for programs */
   facts: Record<string, unknown>;
+}
+
+/** Delay of `base × factor^(attempt-1)`, capped, plus up to `jitter` of it at random. */
+export interface Exponential {
+  /** Which of several shapes it is */
+  type: "exponential";
+  /** First delay */
+  base: string;
+  /** Factor by which each delay is longer than the one before */
+  factor: number;
+  /** Longest delay */
+  cap: string;
+  /** Share by which delays vary at random */
+  jitter: number;
 }
 
 /** The run is retried by its job's policy, or `after` that long; with `retry: false` it is not retried. */
@@ -585,6 +726,28 @@ export interface HeldRun {
   fence: number;
 }
 
+/** Request template of an HTTP job. `body` is text or JSON; without one, methods that have a body send the run's payload. `redirects`: whether they are followed; None: those of GET and HEAD only. */
+export interface HttpRequest {
+  /** Address of the HTTP request */
+  url: string;
+  /** Method of the HTTP request */
+  method: string;
+  /** Headers of the HTTP request */
+  headers: Record<string, string>;
+  /** Body of the HTTP request; by default the payload as JSON for POST, PUT and PATCH */
+  body: unknown;
+  /** Statuses that count as success: `200`, `2xx`, `200-204`, or a list of them */
+  expect_status: string[];
+  /** Statuses that are retried; every other failure is final */
+  retry_on: string[];
+  /** Whether redirects are followed; by default for GET and HEAD */
+  redirects: boolean | null;
+  /** How much of a response is stored */
+  max_response: number;
+  /** Secret that signs requests, or the token itself; shown only where it is created */
+  secret: string | null;
+}
+
 /** Authenticated caller, as recorded with its changes; with a scope, restricted to runs of it. */
 export interface Identity {
   /** Name under which the caller's changes are recorded */
@@ -624,9 +787,9 @@ export interface IssuedToken {
 /** `kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are alternatives to `max_attempts` and `backoff`. */
 export interface JobBody {
   /** What kind of thing it is, or is about */
-  kind?: "command" | "external" | "http";
+  kind?: "http" | "command" | "external";
   /** Address of the HTTP request */
-  url?: string;
+  url?: string | null;
   /** Method of the HTTP request */
   method?: string | null;
   /** Headers of the HTTP request */
@@ -644,7 +807,7 @@ export interface JobBody {
   /** Secret that signs requests, or the token itself; shown only where it is created */
   secret?: string | null;
   /** Program and its arguments */
-  argv?: string[];
+  argv?: string[] | null;
   /** Environment variables of the command */
   env?: Record<string, string> | null;
   /** Folder in which the command runs */
@@ -709,18 +872,6 @@ export interface JobBody {
   metadata?: Record<string, unknown> | null;
 }
 
-/** An optional reason, for the audit log. */
-export interface JobReasonBody {
-  /** Why, for the audit log */
-  reason?: string | null;
-}
-
-/** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
-export interface JobResumeBody {
-  /** Which plan times of the pause still run: none (`skip`), the `latest`, or `all`. Default: `"skip"` */
-  catch_up?: string;
-}
-
 /** State of a job as a whole. */
 export type JobState = "cancelled" | "completed" | "failed" | "paused" | "pending" | "running" | "scheduled";
 
@@ -778,6 +929,72 @@ export interface JobStatus {
   pause_reason: string | null;
 }
 
+/** Job as callers see it: its definition, with secrets masked, and its `status`. */
+export interface JobView {
+  /** Its name */
+  name: string;
+  /** Version of the program */
+  version: number;
+  /** What kind of thing it is, or is about */
+  kind: string;
+  /** Name of the queue in which runs wait */
+  queue: string;
+  /** -1000 to 1000; higher ones run first */
+  priority: number;
+  /** False: it is not retried */
+  retry: RetryPolicy;
+  /** Longest duration of an attempt */
+  timeout: string | null;
+  /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
+  on_lost: string;
+  /** Where a handler that is no coroutine runs: `thread` or `process` */
+  isolation: string;
+  /** CPU time that an attempt may take, in a process of its own */
+  cpu_limit: string | null;
+  /** Bytes that an attempt may use, in a process of its own */
+  memory_limit: number | null;
+  /** How often a handler is repeated within one attempt */
+  local_retries: number;
+  /** How a running run is cancelled */
+  cancel: CancelPolicy;
+  /** Which finished runs are kept */
+  retention: Retention;
+  /** Uniqueness: true for the whole payload, a field, fields, or all options */
+  unique: Unique | null;
+  /** Limits of concurrency and rate */
+  limits: Limit[];
+  /** Steps of the run */
+  steps: StepDefinition[];
+  /** What a worker must have to execute its runs */
+  needs: Requirements;
+  /** How many workers each execute it: a number, `"all"`, or both with options */
+  replicas: Replicas | null;
+  /** What is expected of its runs */
+  expect: Expectations | null;
+  /** False: it is switched off */
+  enabled: boolean;
+  /** False: at most one success for each scope, ever */
+  repeatable: boolean;
+  /** Whether schedules may name it */
+  schedulable: boolean;
+  /** What it is for, for people */
+  description: string;
+  /** Words by which runs can be listed */
+  tags: string[];
+  /** Anything that callers store with it */
+  metadata: Record<string, unknown>;
+  /** JSON Schema of the payload */
+  payload_schema: Record<string, unknown>;
+  /** Request of an HTTP job, with its secrets masked */
+  http: HttpRequest | null;
+  /** Program of a command job, with its secrets masked */
+  command: CommandLine | null;
+  /** Jobs that are its parts, if it is a pipeline */
+  pipeline: Part[];
+  /** State and counts of the job */
+  status: JobStatus;
+}
+
 /** Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time. */
 export interface Lane {
   /** Name of the schedule, job, worker or queue */
@@ -804,6 +1021,20 @@ export interface Late {
   runs: number;
   /** Schedules that are not planned more than 10 s after they were due */
   schedules: number;
+}
+
+/** Limit of `max` runs at once that are alike in `by`: "scope" or fields of the payload; of all runs if it is empty. With `per` it is a rate: at most `max` attempts begin within any span of that length. `when_full="queue"` lets further runs wait, up to `max_queued`; the other modes act at enqueue. */
+export interface Limit {
+  /** Most runs to claim */
+  max: number;
+  /** Values that runs share under one limit: fields of the payload, or `scope` */
+  by?: string[];
+  /** What becomes of a run that finds no room: `queue`, `skip`, `reject` or `cancel_oldest` */
+  when_full?: string;
+  /** Most runs that may wait */
+  max_queued?: number | null;
+  /** Time within which `max` attempts may start; null: runs at a time */
+  per?: string | null;
 }
 
 /** A log line. */
@@ -879,9 +1110,9 @@ export interface ManyRunsBody {
 /** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule or that run. */
 export interface NewJobBody {
   /** What kind of thing it is, or is about */
-  kind?: "command" | "external" | "http";
+  kind?: "http" | "command" | "external";
   /** Address of the HTTP request */
-  url?: string;
+  url?: string | null;
   /** Method of the HTTP request */
   method?: string | null;
   /** Headers of the HTTP request */
@@ -899,7 +1130,7 @@ export interface NewJobBody {
   /** Secret that signs requests, or the token itself; shown only where it is created */
   secret?: string | null;
   /** Program and its arguments */
-  argv?: string[];
+  argv?: string[] | null;
   /** Environment variables of the command */
   env?: Record<string, string> | null;
   /** Folder in which the command runs */
@@ -966,6 +1197,8 @@ export interface NewJobBody {
   name: string;
   /** Document of the schedule that is created with the job */
   schedule?: Record<string, unknown> | null;
+  /** Payload of a run that is enqueued with the job */
+  run?: Record<string, unknown> | null;
   /** Number of minutes, hours or days between runs */
   interval_minutes?: number | null;
   /** Unit of `interval_minutes`: `minutes`, `hours` or `days` */
@@ -1122,6 +1355,16 @@ export interface Overview {
   next_fires: NextRun[];
 }
 
+/** Part of a pipeline. `payload` is a template; None: the run's own payload. */
+export interface Part {
+  /** Name of the part */
+  step: string;
+  /** Name of the job */
+  job: string;
+  /** Arguments of the job, by name */
+  payload?: unknown;
+}
+
 /** Pause of a job or queue by an operator: since when, by whom and why. */
 export interface Pause {
   /** Name of the job or queue */
@@ -1140,6 +1383,18 @@ export interface PauseBody {
   reason?: string | null;
   /** Until when */
   until?: string | null;
+}
+
+/** Pause a job: no run of it starts and its schedules do not fire until it is resumed. */
+export interface PauseJobBody {
+  /** Why, for the audit log */
+  reason?: string | null;
+}
+
+/** Pause a queue: nothing is claimed from it until it is resumed. */
+export interface PauseQueueBody {
+  /** Why, for the audit log */
+  reason?: string | null;
 }
 
 /** An error, as in RFC 9457. Programs should decide by `code`. */
@@ -1184,7 +1439,7 @@ export interface ProgressBody {
   summary?: string | null;
 }
 
-/** `oldest_at` is since when the longest-waiting run has been claimable; null if there is none. */
+/** Queue with its runs; cancelling ones count as running. `oldest_at` is since when the longest-waiting run has been claimable; null if there is none. */
 export interface Queue {
   /** Name of the queue in which runs wait */
   queue: string;
@@ -1284,6 +1539,30 @@ export interface Replica {
   cleared: boolean;
 }
 
+/** Replicas on `count` different workers, or on `all` that are alive when the run is due; each must succeed. `allowed_failures`: so many may fail, and other workers replace them. `absent_after`: a replica stops waiting for a worker that was silent for so long; with `all` it has failed, otherwise another worker may have it. */
+export interface Replicas {
+  /** How many */
+  count?: number | null;
+  /** Whether all workers execute it that are alive when the run is due */
+  all?: boolean;
+  /** How many replicas may fail; other workers replace them */
+  allowed_failures?: number;
+  /** How long a worker may be silent before its replica stops waiting for it */
+  absent_after?: string;
+}
+
+/** Requirements on a worker: one of these names, all of these labels, at least this version. `anyone`: workers of any name may have the run, whatever its job says. */
+export interface Requirements {
+  /** Names of workers that may run it; null for all */
+  only_workers?: string[];
+  /** Labels of workers: a worker must have all that a run requires */
+  labels?: string[];
+  /** Lowest version of the application that may run it */
+  min_worker_version?: string | null;
+  /** Whether workers of any name may have the run, whatever its job says */
+  anyone?: boolean;
+}
+
 /** `null` lifts the restriction. */
 export interface RestrictBody {
   /** Names of workers that may run it; null for all */
@@ -1296,7 +1575,13 @@ export interface ResumeBody {
   catch_up?: string;
 }
 
-/** `was_paused` says whether the queue was paused before. */
+/** Resume a job. */
+export interface ResumeJobBody {
+  /** Plan times of the pause that still run: `skip`, `latest` or `all`. Default: `"skip"` */
+  catch_up?: string;
+}
+
+/** A queue that was resumed; `was_paused` says whether it was paused before. */
 export interface ResumedQueue {
   /** Name of the queue in which runs wait */
   queue: string;
@@ -1314,12 +1599,27 @@ export interface ResumedQueue {
   was_paused: boolean;
 }
 
+/** A finished run is kept while it is among the newest `keep`, or younger than `keep_for`. */
+export interface Retention {
+  /** Finished runs are kept while they are among the newest of this number */
+  keep: number;
+  /** Finished runs are kept for this long */
+  keep_for: string;
+}
+
 /** `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. */
 export interface RetryBody {
   /** Keep the results of steps that are done. Default: `false` */
   keep_steps?: boolean;
   /** Keep the results of the steps before this one, and repeat it and those after it */
   from_step?: string | null;
+}
+
+export interface RetryPolicy {
+  /** Most attempts, the first one included */
+  max_attempts: number;
+  /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
+  backoff: Exponential | Delays;
 }
 
 /** Role of a token: `viewer` < `operator` < `admin`; `worker` and `enqueue` may do only that. */
@@ -1679,6 +1979,18 @@ export interface StepBody {
   error?: string | ErrorBody | null;
 }
 
+/** Declared step; one that is not `cancelable` finishes before a cancel takes effect. */
+export interface StepDefinition {
+  /** Its id */
+  id: string;
+  /** Its name */
+  name?: string;
+  /** Longest duration of an attempt */
+  timeout?: string | null;
+  /** Whether a cancel interrupts it */
+  cancelable?: boolean;
+}
+
 export type StepState = "cancelled" | "failed" | "pending" | "running" | "skipped" | "succeeded";
 
 /** The state that the step is in. */
@@ -1774,6 +2086,18 @@ export interface TriggerBody {
 export interface TriggeredRuns {
   /** The items of this page */
   items: Run[];
+}
+
+/** Uniqueness by `fields` of the payload (none: all of it), until the run is final or for `period` after creation. `clear`: replicas of the existing run that have failed, or succeeded, are run again. */
+export interface Unique {
+  /** Fields of the payload; none means all of it */
+  fields: string[];
+  /** How long after its creation a run holds the key; by default until it has ended */
+  period: string | null;
+  /** When another run has the key: `existing`, `replace` or `reject` */
+  on_conflict: string;
+  /** Replicas of the existing run that are run again: those that `failed` or `succeeded` */
+  clear: string[];
 }
 
 /** Uniqueness of a run. */

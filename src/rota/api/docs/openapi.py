@@ -129,7 +129,7 @@ def _operation(
         document["description"] = source.description
     if source.keyed:
         meaning = "Makes the request safe to repeat: the same key gets the same answer for 24 hours"
-        document["parameters"].append(_header("Idempotency-Key", meaning))
+        document["parameters"].append(_header("Idempotency-Key", meaning, minLength=1, maxLength=200))
     if source.conditional:
         meaning = "`ETag` of what is to be changed: if it was changed meanwhile, the answer is 412"
         document["parameters"].append(_header("If-Match", meaning))
@@ -192,8 +192,8 @@ def _query_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in omitted}
 
 
-def _header(name: str, description: str) -> dict[str, Any]:
-    schema = {"type": "string", "minLength": 1, "maxLength": 200}
+def _header(name: str, description: str, **bounds: int) -> dict[str, Any]:
+    schema = {"type": "string", **bounds}
     return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,11 +15,8 @@ from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
-from rota.client.client import MOST_LISTED, Client
 from rota.core.access.roles import Role
-from rota.core.jobs.status import JobState
-from rota.core.monitoring.statistics import JobStats
-from rota.core.runs.run import Attempt, Run, RunFilter
+from rota.core.runs.run import Attempt, Run
 from rota.core.states import RunState
 
 _S = RunState
@@ -78,63 +74,22 @@ class Executions(msgspec.Struct):
     offset: int
 
 
-class ExecutionTotals(msgspec.Struct):
-    """Totals over all executions."""
-
-    total: int
-    average_duration_ms: int | None
-    success_rate: float | None
-
-
-class SchedulerMetrics(msgspec.Struct):
-    """`jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away."""
-
-    jobs: dict[str, int]
-    """Numbers of jobs by state."""
-    executions: ExecutionTotals
-    """Totals over all executions."""
-    last_check_at: datetime | None
-    """When the scheduler last looked for work."""
-    last_metrics_update: datetime
-    """When this was computed."""
-    stale_locks_cleared: int
-    """Number of expired leases that this process has taken away."""
-
-
 @operation(Role.VIEWER, query=ExecutionQuery, answers=Executions)
 async def list_executions(request: Request) -> Response:
     """List the runs of a job as numbered executions, newest first."""
     query = checked_query(request, ExecutionQuery)
-    client, name = await client_of(request), request.path_params["name"]
-    await client.job(name)
-    total = (await client.count(RunFilter(job=name), most=_MOST_COUNTED)).count
-    runs = await _newest(client, name, query.offset + query.limit)
-    page = runs[query.offset :]
-    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(all_shown(request, page))]
-    return answer(Executions(numbered, total, query.limit, query.offset))
-
-
-async def _newest(client: Client, job: str, count: int) -> list[Run]:
-    runs: list[Run] = []
-    while len(runs) < count:
-        size = min(MOST_LISTED, count - len(runs))
-        page = await client.list(RunFilter(job=job), limit=size, before=runs[-1].id if runs else None)
-        runs += page
-        if len(page) < size:
-            break
-    return runs
+    client = await client_of(request)
+    page = await client.executions(request.path_params["name"], limit=query.limit, offset=query.offset)
+    numbered = [_execution(run, page.first - place) for place, run in enumerate(all_shown(request, page.runs))]
+    return answer(Executions(numbered, page.total, query.limit, query.offset))
 
 
 @operation(Role.VIEWER, answers=ExecutionDetail)
 async def get_execution(request: Request) -> Response:
     """Get a run as a numbered execution, with its resource usage."""
-    client = await client_of(request)
-    run = shown(request, await client.get(request.path_params["id"]))
-    older = RunFilter(job=run.job, created_before=run.created_at)
-    number = (await client.count(older, most=_MOST_COUNTED)).count + 1
-    attempts = await client.attempts(run.id)
-    facts = msgspec.structs.asdict(_execution(run, number))
-    return answer(ExecutionDetail(**facts, **_used(attempts[-1] if attempts else None)))
+    execution = await (await client_of(request)).execution(request.path_params["id"])
+    facts = msgspec.structs.asdict(_execution(shown(request, execution.run), execution.number))
+    return answer(ExecutionDetail(**facts, **_used(execution.attempt)))
 
 
 def _execution(run: Run, number: int) -> Execution:
@@ -163,37 +118,7 @@ def _used(attempt: Attempt | None) -> dict[str, Any]:
     }
 
 
-@operation(Role.VIEWER, answers=SchedulerMetrics)
-async def get_scheduler_metrics(request: Request) -> Response:
-    """Get totals over all jobs and executions."""
-    client = await client_of(request)
-    statuses = await client.job_statuses()
-    states = Counter(status.state.value for status in statuses)
-    stats = [await client.job_stats(status.job) for status in statuses]
-    heartbeats = [worker.seen_at for worker in await client.workers.list()]
-    return answer(
-        SchedulerMetrics(
-            {state.value: states.get(state.value, 0) for state in JobState},
-            _totals(stats),
-            max(heartbeats, default=None),
-            await client.time(),
-            client.meters.taken_away,
-        )
-    )
-
-
-def _totals(stats: list[JobStats]) -> ExecutionTotals:
-    total = sum(job.total - job.skipped for job in stats)
-    went_well = sum(job.succeeded for job in stats)
-    tried = went_well + sum(job.failed + job.timed_out + job.expired for job in stats)
-    timed = [(job.total - job.skipped, job.average_duration_ms) for job in stats if job.average_duration_ms is not None]
-    weight = sum(count for count, _ in timed)
-    average = None if not weight else round(sum(count * average for count, average in timed) / weight)
-    return ExecutionTotals(total, average, went_well / tried if tried else None)
-
-
 ROUTES = [
     declared("/jobs/{name}/executions", GET=list_executions),
     declared("/executions/{id}", GET=get_execution),
-    declared("/scheduler/metrics", GET=get_scheduler_metrics),
 ]

@@ -10,6 +10,7 @@ import msgspec
 
 from rota.api.operations.request import shaped, shaped_all
 from rota.client.client import Order
+from rota.client.jobs.job_body import BackoffBody, UniqueBody
 from rota.core.jobs.retry import Exponential
 from rota.core.jobs.unique import PartKey
 from rota.values.durations import parse_duration
@@ -26,24 +27,6 @@ class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
     """Kind of the scope, such as `account`."""
     id: str
     """Id of the scope."""
-
-
-class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Uniqueness of a run."""
-
-    fields: list[str] = []
-    period: str | None = None
-    on_conflict: str = "existing"
-    clear: list[str] = []
-
-
-class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential"):
-    """Exponential backoff between attempts."""
-
-    base: str = "60s"
-    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2.0
-    cap: str = "1h"
-    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
 
 
 class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

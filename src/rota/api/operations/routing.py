@@ -96,6 +96,14 @@ def declared(path: str, *, scoped: bool = False, page: bool = False, **operation
     return Declared(path, operations, scoped=scoped, page=page)
 
 
+def joined(routes: Iterable[Declared]) -> list[Declared]:
+    """Join routes of the same path, each with some of its methods, to one."""
+    operations: dict[tuple[str, bool], dict[str, Operation]] = {}
+    for route in routes:
+        operations.setdefault((route.path, route.scoped), {}).update(route.operations)
+    return [Declared(path, methods, scoped=scoped) for (path, scoped), methods in operations.items()]
+
+
 def require_declared(routes: Iterable[BaseRoute]) -> None:
     """Raise if a route does not declare who may use it, so that the application does not start."""
     for _ in walk(routes):

@@ -177,7 +177,7 @@ def _of(parameter: Parameter, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _headers(declared: Declared, result: Any) -> dict[str, str] | None:
     headers: dict[str, str] = {}
-    revision = getattr(result, "revision", None)
+    revision = getattr(result, declared.verb.etag, None)
     if revision is not None:
         headers["etag"] = etag(revision)
     if declared.verb.location is not None:

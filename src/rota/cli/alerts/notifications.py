@@ -96,8 +96,8 @@ def _created(reply: Reply) -> None:
     _table(reply)
 
 
-async def _known_jobs(client: Client, *_: object) -> set[str]:
-    return {job.name for job in await client.jobs()}
+async def _known_jobs(client: Client, view: NotificationView, *_: object) -> set[str]:
+    return {job for job in view.jobs if await client.jobs(name=job, limit=1)}
 
 
 def _deleted(reply: Reply) -> None:

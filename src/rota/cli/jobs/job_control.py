@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import click
 
@@ -20,6 +22,24 @@ from rota.values.durations import span
 
 _PAGE = 1_000
 _CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job",))
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILTER = (
+    click.option("--name", metavar="PATTERN", help="Only jobs of this name, or matching a pattern: 'import-*'."),
+    click.option("--kind", metavar="KIND", help="Only jobs of this kind: python, http, command, external, pipeline."),
+    click.option("--queue", metavar="NAME", help="Only jobs of this queue."),
+    click.option("--tag", metavar="TAG", help="Only jobs with this tag."),
+    click.option("--state", metavar="STATE", help="Only jobs in this state: paused, failed, running, …"),
+)
+
+
+def job_filter_options(command: F) -> F:
+    """Add the options that select jobs."""
+    for option in reversed(_FILTER):
+        command = option(command)
+    return command
 
 
 @click.command(epilog=examples("rota job pause crawl --reason 'the site is down'"))
@@ -64,7 +84,7 @@ def cancel(name: str, reason: str | None, yes: bool, database: str | None, as_js
         live = f"{status.running} running, {status.waiting} waiting"
         disabled = f"disable {_many(schedules, 'schedule')} of {name}"
         require_consent(f"{disabled} and cancel its runs ({live})?", command=f"rota job cancel {name}")
-    count = ask(database, lambda client: client.cancel_job(name, reason=reason, actor=actor()))
+    count = ask(database, lambda client: client.cancel_job(name, reason=reason, actor=actor())).cancelled
     if as_json:
         print_json({"job": name, "cancelled": count, "schedules_disabled": schedules})
     elif on_terminal():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,13 +10,14 @@ import click
 
 from rota.cli.connect import ask
 from rota.cli.jobs import data_jobs, job_control
+from rota.cli.jobs.job_control import job_filter_options
 from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
-from rota.cli.terminal.output import json_text, plain_value, print_facts, print_json, print_rows
+from rota.cli.terminal.output import json_text, on_terminal, plain_value, print_facts, print_json, print_rows
 from rota.client.client import Client
 from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.status import JobStatus
+from rota.core.jobs.status import JobStatus, JobView
 from rota.values.durations import format_duration
 from rota.values.sizes import format_size
 
@@ -38,22 +40,26 @@ for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
     job.add_command(_command)
 
 
-@job.command("list", epilog=examples("rota job list", "rota job list --json"))
+@job.command("list", epilog=examples("rota job list", "rota job list --tag billing --state failed --json"))
+@job_filter_options
+@click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
+@click.option("--after", metavar="NAME", help="The page after the one that ended with this name.")
 @shared
-def list_jobs(database: str | None, as_json: bool) -> None:
-    """List jobs with their state."""
+def list_jobs(limit: int, database: str | None, as_json: bool, **options: Any) -> None:
+    """List jobs by name, with their state."""
 
-    async def question(client: Client) -> Any:
-        definitions = {definition.name: definition for definition in await client.jobs()}
-        statuses = [status for status in await client.job_statuses() if status.job in definitions]
-        return [(definitions[status.job], status) for status in statuses], await client.time()
+    async def question(client: Client) -> tuple[Sequence[JobView], datetime]:
+        return await client.jobs(limit=limit, **options), await client.time()
 
     jobs, now = ask(database, question)
+    next_cursor = jobs[-1].name if len(jobs) == limit else None
     if as_json:
-        print_json({"items": [_document(definition, status) for definition, status in jobs], "next_cursor": None})
+        print_json({"items": jobs, "next_cursor": next_cursor})
         return
     none = "no jobs yet: they appear when a worker that declares them starts"
-    print_rows(_JOB_COLUMNS, [_row(definition, status, now) for definition, status in jobs], none=none)
+    print_rows(_JOB_COLUMNS, [_row(job, now) for job in jobs], none=none)
+    if next_cursor and on_terminal():
+        click.echo(f"more: --after {next_cursor}", err=True)
 
 
 @job.command("get", epilog=examples("rota job get crawl", "rota job get crawl --json"))
@@ -63,31 +69,26 @@ def get_job(name: str, database: str | None, as_json: bool) -> None:
     """Show a job's state, payload schema, policies and limits."""
 
     async def question(client: Client) -> Any:
-        definition, status = await client.job(name), await client.job_status(name)
-        return definition, status, await client.expectations.find("job", name), await client.time()
+        return await client.job(name), await client.expectations.find("job", name), await client.time()
 
-    definition, status, expected, now = ask(database, question)
+    job, expected, now = ask(database, question)
     if as_json:
-        print_json({**_document(definition, status), "expected": expected})
+        print_json({**plain_value(job), "expected": expected})
     else:
-        first, *rest = _facts(definition)
-        print_facts([first, *_status_facts(status, now), *expected_facts(expected, now), *rest])
+        first, *rest = _facts(job)
+        print_facts([first, *_status_facts(job.status, now), *expected_facts(expected, now), *rest])
 
 
-def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
-    return {**plain_value(definition), "status": status}
-
-
-def _row(definition: JobDefinition, status: JobStatus, now: datetime) -> list[Cell]:
-    enabled = Cell("yes", "yes", "green") if definition.enabled else Cell("no", "no", "yellow")
-    summary = definition.description.partition("\n")[0]
+def _row(job: JobView, now: datetime) -> list[Cell]:
+    enabled = Cell("yes", "yes", "green") if job.enabled else Cell("no", "no", "yellow")
+    summary = job.description.partition("\n")[0]
     return [
-        text_cell(definition.name),
-        job_state_cell(status.state),
-        age_cell(status.last_run_at, now),
-        age_cell(status.next_at, now),
-        text_cell(definition.version),
-        text_cell(definition.queue),
+        text_cell(job.name),
+        job_state_cell(job.status.state),
+        age_cell(job.status.last_run_at, now),
+        age_cell(job.status.next_at, now),
+        text_cell(job.version),
+        text_cell(job.queue),
         enabled,
         text_cell(summary),
     ]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import click
 
 from rota.cli.connect import actor, ask
 from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.format import Cell, Columns, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
-from rota.client.client import Client
-from rota.core.jobs.queues import Pause, QueueCount, with_empty_queues
+from rota.core.jobs.queues import Queue
 
 _COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason"), cut=("queue", "reason"))
 
@@ -22,25 +19,19 @@ def queue() -> None:
 
 
 @queue.command("list", epilog=examples("rota queue list", "rota queue list --json"))
+@click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
+@click.option("--after", metavar="NAME", help="The page after the one that ended with this name.")
 @shared
-def list_queues(database: str | None, as_json: bool) -> None:
+def list_queues(limit: int, after: str | None, database: str | None, as_json: bool) -> None:
     """List queues with their running, queued and scheduled runs."""
-
-    async def question(client: Client) -> tuple[list[QueueCount], Sequence[Pause]]:
-        paused = await client.paused_queues()
-        counts = with_empty_queues(await client.queues(), await client.jobs())
-        names = {count[0] for count in counts}
-        return sorted([*counts, *((pause.name, 0, 0, 0) for pause in paused if pause.name not in names)]), paused
-
-    counts, pauses = ask(database, question)
-    paused = {pause.name: pause for pause in pauses}
+    queues = ask(database, lambda client: client.queues(limit=limit, after=after))
+    next_cursor = queues[-1].queue if len(queues) == limit else None
     if as_json:
-        items = [
-            {**dict(zip(_COLUMNS.titles, count, strict=False)), "paused": paused.get(count[0])} for count in counts
-        ]
-        print_json({"items": items, "next_cursor": None})
+        print_json({"items": queues, "next_cursor": next_cursor})
         return
-    print_rows(_COLUMNS, [_row(count, paused.get(count[0])) for count in counts], none="")
+    print_rows(_COLUMNS, [_row(queue) for queue in queues], none="")
+    if next_cursor and on_terminal():
+        click.echo(f"more: --after {next_cursor}", err=True)
 
 
 @queue.command("pause", epilog=examples("rota queue pause mail --reason 'the relay is down'"))
@@ -52,8 +43,8 @@ def pause_queue(name: str, reason: str | None, database: str | None, as_json: bo
 
     Runs can still be enqueued, and wait. Running runs continue.
     """
-    ask(database, lambda client: client.pause_queue(name, reason=reason, actor=actor()))
-    _report({"queue": name, "paused": True}, f"queue {name} is paused", as_json=as_json)
+    queue = ask(database, lambda client: client.pause_queue(name, reason=reason, actor=actor()))
+    _report(queue, f"queue {name} is paused", as_json=as_json)
 
 
 @queue.command("resume", epilog=examples("rota queue resume mail"))
@@ -61,18 +52,19 @@ def pause_queue(name: str, reason: str | None, database: str | None, as_json: bo
 @shared
 def resume_queue(name: str, database: str | None, as_json: bool) -> None:
     """Resume a paused queue."""
-    was_paused = ask(database, lambda client: client.resume_queue(name, actor=actor()))
-    message = f"queue {name} is resumed" if was_paused else f"queue {name} was not paused"
-    _report({"queue": name, "paused": False}, message, as_json=as_json)
+    queue = ask(database, lambda client: client.resume_queue(name, actor=actor()))
+    message = f"queue {name} is resumed" if queue.was_paused else f"queue {name} was not paused"
+    _report(queue, message, as_json=as_json)
 
 
-def _report(document: dict[str, object], message: str, *, as_json: bool) -> None:
+def _report(queue: Queue, message: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(document)
+        print_json(queue)
     elif on_terminal():
         emit(message)
 
 
-def _row(count: QueueCount, pause: Pause | None) -> list[Cell]:
-    paused = Cell("no", "no") if pause is None else Cell("yes", "yes", "yellow")
-    return [*(text_cell(fact) for fact in count), paused, text_cell(pause.reason if pause else None)]
+def _row(queue: Queue) -> list[Cell]:
+    paused = Cell("no", "no") if queue.paused is None else Cell("yes", "yes", "yellow")
+    counts = (queue.queue, queue.running, queue.queued, queue.scheduled)
+    return [*(text_cell(fact) for fact in counts), paused, text_cell(queue.paused.reason if queue.paused else None)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 
-from rota.client.client import Client
+from rota.client.client import MOST_LISTED, Client
+from rota.core.jobs.queues import Queue
 from rota.core.monitoring.charts import Series
 from rota.core.monitoring.overview import Overview
 from rota.core.runs.run import Run, RunFilter
@@ -25,17 +26,6 @@ _WITH_STEPS = 10
 _MOST_FAILURES = 30
 
 
-class QueueNow(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of a queue. `oldest_at`: since when its oldest queued run could be claimed."""
-
-    queue: str
-    running: int = 0
-    queued: int = 0
-    scheduled: int = 0
-    paused: bool = False
-    oldest_at: datetime | None = None
-
-
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Data of one picture. `runs` are the running ones, oldest first; `failures` the newest ones."""
 
@@ -43,7 +33,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     series: Series
     runs: Sequence[Run] = ()
     failures: Sequence[Run] = ()
-    queues: Sequence[QueueNow] = ()
+    queues: Sequence[Queue] = ()
     workers: Sequence[Worker] = ()
 
     def document(self) -> dict[str, object]:
@@ -82,15 +72,7 @@ async def _with_steps(client: Client, run: Run) -> Run:
         return run
 
 
-async def _queues(client: Client) -> list[QueueNow]:
+async def _queues(client: Client) -> list[Queue]:
     """Return the queues that are not empty, and those that are paused."""
-    paused = {pause.name for pause in await client.paused_queues()}
-    counts = {name: numbers for name, *numbers in await client.queues()}
-    oldest = await client.monitoring.oldest_queued()
-    return [_queue(name, counts.get(name, [0, 0, 0]), name in paused, oldest) for name in sorted({*counts, *paused})]
-
-
-def _queue(name: str, counts: list[int], paused: bool, oldest: dict[str, datetime]) -> QueueNow:
-    running, queued, scheduled = counts
-    oldest_at = oldest.get(name)
-    return QueueNow(queue=name, running=running, queued=queued, scheduled=scheduled, paused=paused, oldest_at=oldest_at)
+    queues = await client.queues(limit=MOST_LISTED)
+    return [queue for queue in queues if queue.running or queue.queued or queue.scheduled or queue.paused]

@@ -22,8 +22,9 @@ from rota.cli.terminal.format import (
 from rota.cli.terminal.progress import bar, busy_with, percent
 from rota.cli.terminal.run_format import error_line
 from rota.cli.terminal.tables import lines_of
-from rota.cli.top.data import QueueNow, Snapshot
+from rota.cli.top.data import Snapshot
 from rota.cli.top.keys import Row, View
+from rota.core.jobs.queues import Queue
 from rota.core.monitoring.overview import Attention, NextRun
 from rota.core.progress.notes import progress_of
 from rota.core.runs.run import Run
@@ -140,7 +141,7 @@ def _failure_cells(run: Run, now: datetime) -> list[Cell]:
     ]
 
 
-def _queue_cells(queue: QueueNow, now: datetime) -> list[Cell]:
+def _queue_cells(queue: Queue, now: datetime) -> list[Cell]:
     oldest = "" if queue.oldest_at is None else span(now - queue.oldest_at)
     counts = (queue.running, queue.queued, queue.scheduled)
     paused = Cell("yes", "⏸ paused", "yellow") if queue.paused else Cell("")

@@ -1,32 +1,47 @@
-"""`client.data_jobs`: create, update and delete data jobs."""
+"""`client.data_jobs`: create, replace, update and delete data jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, assert_never
 
-from msgspec.structs import replace
+from msgspec import Meta
+from msgspec.structs import asdict
 
+from rota.client.jobs.job_body import CHANGES, NEW_JOB, implied_kind
 from rota.client.schedules.definition import DefinitionVerbs
-from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.secrets import masked
+from rota.core.access.roles import Role
+from rota.core.jobs.job import JobDefinition, JobKind, kind_of
+from rota.core.jobs.secrets import require_unmasked
+from rota.core.jobs.status import JobView, job_view
 from rota.core.runs.options import Order
-from rota.core.runs.run import MadeJob, NewRun
-from rota.core.schedules.documents import Parsed
+from rota.core.runs.run import CreatedJob, NewRun
+from rota.core.schedules.documents import parse
 from rota.core.schedules.schedule import NewSchedule
-from rota.errors import ChangedMeanwhile, Conflict, Unavailable
-from rota.registry.data_jobs import changed_options, checked_data_job
+from rota.core.schedules.view import view
+from rota.errors import ChangedMeanwhile, Conflict, Invalid, UnknownJob
+from rota.registry.data_jobs import (
+    DATA_OPTIONS,
+    JobChanges,
+    changed_options,
+    checked_data_job,
+    checked_kind,
+    kind_options,
+)
 from rota.registry.jobs import Registry
 from rota.registry.scope_providers import require_answer
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
+from rota.verbs.examples import JOB, SCHEDULE
+from rota.verbs.revisions import Revisions, is_expected
+from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
     from rota.engine.observability.meters import Meters
     from rota.store import Store
+    from rota.store.jobs.data_jobs import MadeJob
 
-_TRIES = 5
 _DELETED = "the job was deleted"
 
 RunOf = Callable[[JobDefinition, Order, str], NewRun]
@@ -46,47 +61,59 @@ class DataJobsClient:
         self._run_of = run_of
         self._meters = meters
 
+    @verb(
+        "POST",
+        "/jobs",
+        Role.ADMIN,
+        query=("owner",),
+        repeatable=True,
+        body=NEW_JOB,
+        created=lambda job: job.created,
+        location="/jobs/{name}",
+        etag="version",
+        takes={"name": "ping", "url": "https://example.com/health", "max_attempts": 4, "schedule": {"every": "30m"}},
+        gives={**JOB, "created": True, "schedule": SCHEDULE, "run": None},
+        operation="create_job",
+    )
     async def create(
-        self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
-    ) -> JobDefinition:
-        """Create a job of `kind` `http`, `command` or `external`. `options` are those of `app.http_job` and
-        `app.command_job`."""
-        return (await self.create_with(name, kind, options, owner=owner, actor=actor)).job
-
-    async def create_with(
         self,
         name: str,
-        kind: str,
-        options: dict[str, Any],
+        kind: str | None = None,
         *,
-        schedule: Parsed | None = None,
+        schedule: Mapping[str, Any] | None = None,
         run: Mapping[str, Any] | None = None,
-        owner: str = "api",
+        owner: Annotated[str, Meta(description="Who keeps it, such as a deployment")] = "api",
         actor: str | None = None,
-    ) -> MadeJob:
-        """Create a job together with its own schedule, and enqueue a run with the payload `run`; all or nothing.
+        **options: Unpack[JobChanges],
+    ) -> CreatedJob:
+        """Create a data job: an HTTP request, a command, or an external job; optionally with a schedule.
 
-        The schedule is deleted with the job. An identical call changes nothing: there is one such run per version of
-        the job.
+        `kind` is `http`, `command` or `external`; a `url` or an `argv` imply it. `schedule` is the document of the
+        job's own schedule, which is deleted with the job. `run` is the payload of a run that is enqueued with it. All
+        or nothing. An identical call creates nothing: there is one such run per version of the job.
         """
-        definition = checked_data_job(name, kind, options)
+        require_unmasked(options)
+        definition = checked_data_job(name, implied_kind(options) if kind is None else kind, options)
         if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="choose another name")
         checked_name(owner, "owner")
         new_schedule = None if schedule is None else await self._new_schedule(schedule, definition)
         build_run = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
-        created = await self._store.data_jobs.create_with(
+        made = await self._store.data_jobs.create_with(
             definition, owner, checked_actor(actor), schedule=new_schedule, run=build_run
         )
-        if created.run is not None:
-            self._meters.enqueued.add(created.run.created)
-        return replace(created, job=masked(created.job))
+        if made.enqueued is not None:
+            self._meters.enqueued.add(made.enqueued.created)
+        return _created(made)
 
-    async def _new_schedule(self, schedule: Parsed, job: JobDefinition) -> NewSchedule:
-        definition = await self._schedules.define(*schedule, new_job=job)
+    async def _new_schedule(self, document: Mapping[str, Any], job: JobDefinition) -> NewSchedule:
+        if document.get("job", job.name) != job.name:
+            raise Invalid(f"the schedule of job {job.name!r} is for job {document['job']!r:.80}", hint="leave job out")
+        parsed = parse({"name": job.name, "job": job.name, **document})
+        definition = await self._schedules.define(*parsed, new_job=job)
         if definition.provider is not None:
-            await require_answer(schedule.name, definition.provider, self._registry.schedules.providers)
-        return NewSchedule(schedule.name, definition)
+            await require_answer(parsed.name, definition.provider, self._registry.schedules.providers)
+        return NewSchedule(parsed.name, definition)
 
     def _first_run(self, payload: dict[str, Any], id: str, job: JobDefinition) -> NewRun:
         """Build the run that comes with the job, idempotent per version. ␟ cannot come from a header, so no caller's
@@ -94,31 +121,130 @@ class DataJobsClient:
         options = {"idempotency_key": f"␟job␟{job.name}␟{job.version}"}
         return self._run_of(job, Order(job.name, payload, options), id)
 
-    async def update(
-        self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
-    ) -> JobDefinition:
-        """Store a new version of a job with the given options changed; None resets an option to its default. Runs that
-        are already enqueued keep their version. With `expected`, raise `ChangedMeanwhile` unless the job still has that
-        version."""
-        # Optimistic locking: two people may change different options at the same time, and both changes count.
-        for _ in range(_TRIES):
-            old = await self._store.data_jobs.get(name)
-            if expected is not None and old.version != expected:
-                raise ChangedMeanwhile(f"job {name!r}")
-            definition = checked_data_job(name, old.kind, changed_options(old, options), version=old.version)
-            if changed := await self._store.data_jobs.update(definition, checked_actor(actor)):
-                return masked(changed)
-        raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")
+    @verb(
+        "PUT",
+        "/jobs/{name}",
+        Role.ADMIN,
+        repeatable=True,
+        body=CHANGES,
+        created=lambda job: job.created,
+        etag="version",
+        takes={"url": "https://example.com/health", "timeout": "3s"},
+        gives={**JOB, "created": False, "schedule": None, "run": None},
+        operation="replace_job",
+    )
+    async def replace(
+        self,
+        name: str,
+        kind: str | None = None,
+        *,
+        expected_revision: Revisions | None = None,
+        actor: str | None = None,
+        **options: Unpack[JobChanges],
+    ) -> CreatedJob:
+        """Create or replace a data job. Options that are not given have their defaults.
 
-    async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        """Delete a job and its own schedule. Raise `JobInUse` while another schedule or a live run uses it; with
-        `force`, disable those schedules and cancel those runs."""
+        With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version; 0 means that there is
+        none.
+        """
+        require_unmasked(options)
+        word = implied_kind(options) if kind is None else kind
+        everything = {**dict.fromkeys((*kind_options(checked_kind(word)), *DATA_OPTIONS)), **options}
+        if name in self._registry.newest:
+            raise Conflict(f"job {name!r} is declared in code", hint="change it there")
+
+        def make(old: JobDefinition | None) -> JobDefinition:
+            if old is not None and expected_revision == 0:
+                raise Conflict(f"there is a job {name!r} already")
+            _require_version(name, old, expected_revision)
+            if old is None:
+                return checked_data_job(name, word, options)
+            _require_kind(old, word)
+            return checked_data_job(name, word, changed_options(old, everything), version=old.version)
+
+        return _created(await self._store.data_jobs.write(name, make, "api", checked_actor(actor)))
+
+    @verb(
+        "PATCH",
+        "/jobs/{name}",
+        Role.ADMIN,
+        body=CHANGES,
+        etag="version",
+        takes={"timeout": None, "enabled": False},
+        gives=JOB,
+        operation="update_job",
+    )
+    async def update(
+        self,
+        name: str,
+        *,
+        kind: str | None = None,
+        expected_revision: Revisions | None = None,
+        actor: str | None = None,
+        **options: Unpack[JobChanges],
+    ) -> JobView:
+        """Update some options of a data job. None resets an option to its default; runs that are already enqueued keep
+        their version.
+
+        With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version.
+        """
+        require_unmasked(options)
+
+        def make(old: JobDefinition | None) -> JobDefinition:
+            if old is None:
+                raise UnknownJob(name)
+            _require_version(name, old, expected_revision)
+            if kind is not None:
+                _require_kind(old, kind)
+            return checked_data_job(name, old.kind, changed_options(old, options), version=old.version)
+
+        made = await self._store.data_jobs.write(name, make, "api", checked_actor(actor))
+        return job_view(made.job, made.facts)
+
+    @verb("DELETE", "/jobs/{name}", Role.ADMIN, operation="delete_job")
+    async def delete(
+        self,
+        name: str,
+        *,
+        force: Annotated[bool, Meta(description="Even if it is used: disable its schedules, cancel its runs")] = False,
+        expected_revision: Revisions | None = None,
+        actor: str | None = None,
+    ) -> None:
+        """Delete a data job and the schedule created with it; its runs are kept.
+
+        Raise `JobInUse` while another schedule or a live run uses it; with `force`, disable those schedules and cancel
+        those runs.
+        """
         checked_actor(actor)
         if force:
-            await self._store.data_jobs.get(name)
+            _require_version(name, await self._store.data_jobs.get(name), expected_revision)
             await self._store.cancel_job(name, _DELETED, actor)
         # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
         # follow, because the job is gone.
-        late_runs = await self._store.data_jobs.delete(name, actor, force=force)
+        late_runs = await self._store.data_jobs.delete(
+            name, actor, force=force, check=lambda job: _require_version(name, job, expected_revision)
+        )
         if late_runs:
             await self._store.cancel_left(name, late_runs, _DELETED, actor)
+
+
+def _created(made: MadeJob) -> CreatedJob:
+    schedule = None if made.schedule is None else view(made.schedule)
+    return CreatedJob(**asdict(job_view(made.job, made.facts)), created=made.new, schedule=schedule, run=made.run)
+
+
+def _require_version(name: str, job: JobDefinition | None, expected: Revisions | None) -> None:
+    if not is_expected(0 if job is None else job.version, expected):
+        raise ChangedMeanwhile(f"job {name!r}")
+
+
+def _require_kind(old: JobDefinition, kind: str) -> None:
+    stored = kind_of(old.kind)
+    match stored:
+        case JobKind.PYTHON:  # a job in code is refused later, with a better message
+            pass
+        case JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL | JobKind.PIPELINE | None:
+            if old.kind != kind:
+                raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="delete it, or choose another name")
+        case _:
+            assert_never(stored)

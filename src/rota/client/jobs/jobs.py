@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from msgspec import Meta
+
+from rota.client.schedules.definition import require_limit
+from rota.core.access.roles import Role
 from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.queues import Pause
+from rota.core.jobs.queues import Queue, ResumedQueue
 from rota.core.jobs.secrets import masked
-from rota.core.jobs.status import JobStatus, resume_mode, status_of
+from rota.core.jobs.status import CancelledJob, JobFilter, JobStatus, JobView, resume_mode, status_of
+from rota.core.monitoring.executions import SchedulerMetrics, metrics_of
 from rota.core.monitoring.statistics import JobStats
 from rota.core.states import RunState
 from rota.errors import UnknownJob
 from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
+from rota.verbs.examples import JOB, JOB_STATUS, QUEUE
+from rota.verbs.pages import Page
+from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
     from rota.engine.observability.meters import Meters
     from rota.store import Store
+
+MOST_LISTED = 1_000
+
+Reason = Annotated[str, Meta(max_length=1_000, description="Why, for the audit log")] | None
+CatchUp = Annotated[str, Meta(description="Plan times of the pause that still run: `skip`, `latest` or `all`")]
 
 
 class JobVerbs:
@@ -28,71 +41,143 @@ class JobVerbs:
     registry: Registry
     meters: Meters
 
-    async def job(self, name: str) -> JobDefinition:
-        """Return a job's definition, with secrets masked."""
+    @verb("GET", "/jobs/{name}", Role.VIEWER, gives=JOB, etag="version", operation="get_job")
+    async def job(self, name: str) -> JobView:
+        """Return a job: its definition, with secrets masked, and its `status`."""
+        return await self.store.job_views.get(name, self._declared())
+
+    async def _definition(self, name: str) -> JobDefinition:
+        """Return a job's definition alone, with secrets masked: without its status, which takes longer."""
         if name in self.registry.newest:
             return masked(self.registry.newest[name].definition)
         stored = await self.store.job(name)
         if stored is None:
-            raise UnknownJob(name, [definition.name for definition in await self.jobs()])
+            raise UnknownJob(name, sorted({*self.registry.names(), *await self.store.job_views.names()}))
         return masked(stored)
 
-    async def jobs(self) -> Sequence[JobDefinition]:
-        """List the definitions of all jobs by name: those declared in this process and those stored by others. Secrets
-        are masked."""
-        stored = {definition.name: definition for definition in await self.store.jobs()}
-        declared = {name: self.registry.newest[name].definition for name in self.registry.names()}
-        return [masked(definition) for _, definition in sorted({**stored, **declared}.items())]
+    def _declared(self) -> dict[str, JobDefinition]:
+        return {name: self.registry.newest[name].definition for name in self.registry.names()}
 
+    @verb("GET", "/jobs", Role.VIEWER, page=Page(lambda job: job.name, after="after"), gives=JOB, operation="list_jobs")
+    async def jobs(
+        self,
+        *,
+        name: Annotated[str, Meta(max_length=200, description="Name, or a pattern: `import-*`")] | None = None,
+        text: Annotated[str, Meta(max_length=200, description="Part of the name, in any case")] | None = None,
+        kind: Annotated[str, Meta(description="python, http, command, external or pipeline")] | None = None,
+        queue: Annotated[str, Meta(description="Queue of its runs")] | None = None,
+        tag: Annotated[str, Meta(description="One of its tags")] | None = None,
+        state: Annotated[str, Meta(description="State of the job, such as paused or failed")] | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Sequence[JobView]:
+        """List jobs by name: those declared in this process and those stored by others. All conditions must hold.
+
+        Each with its definition, secrets masked, the JSON Schema of its payload, and its `status`. `after` is the last
+        name of the previous page.
+        """
+        require_limit(limit, MOST_LISTED)
+        chosen = JobFilter(name=name, text=text, kind=kind, queue=queue, tag=tag, state=state).checked()
+        return await self.store.job_views.page(chosen, self._declared(), limit, after)
+
+    @verb("GET", "/jobs/{name}/status", Role.VIEWER, gives=JOB_STATUS, operation="get_job_status")
     async def job_status(self, name: str) -> JobStatus:
         """Return the current status of a job."""
-        await self.job(name)
-        (facts,) = await self.store.job_facts([name])
-        return status_of(facts)
+        return await self.store.job_views.status(name, declared=name in self.registry.newest)
 
-    async def job_statuses(self) -> Sequence[JobStatus]:
-        """List the statuses of all jobs, in the order of `jobs`."""
-        names = [definition.name for definition in await self.jobs()]
-        return [status_of(facts) for facts in await self.store.job_facts(names)]
-
+    @verb("GET", "/jobs/{name}/stats", Role.VIEWER, operation="get_job_stats")
     async def job_stats(self, name: str) -> JobStats:
         """Return statistics over all runs of a job that have ended, including pruned ones."""
-        await self.job(name)
-        return await self.store.job_stats(name)
+        return await self.store.job_stats(name, declared=name in self.registry.newest)
 
-    async def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
+    @verb(
+        "POST",
+        "/jobs/{name}/pause",
+        Role.OPERATOR,
+        optional_body=True,
+        takes={"reason": "the site is down"},
+        gives={**JOB_STATUS, "state": "paused"},
+    )
+    async def pause_job(self, name: str, *, reason: Reason = None, actor: str | None = None) -> JobStatus:
         """Pause a job: no run of it starts and its schedules do not fire until it is resumed. Running runs continue."""
-        await self.job(name)
-        await self.store.pause_job(name, reason, checked_actor(actor))
+        await self.store.pause_job(name, reason, checked_actor(actor), declared=name in self.registry.newest)
         return await self.job_status(name)
 
-    async def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
+    @verb(
+        "POST",
+        "/jobs/{name}/resume",
+        Role.OPERATOR,
+        optional_body=True,
+        takes={"catch_up": "latest"},
+        gives=JOB_STATUS,
+    )
+    async def resume_job(self, name: str, *, catch_up: CatchUp = "skip", actor: str | None = None) -> JobStatus:
         """Resume a job. `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or
         `all`."""
-        await self.job(name)
-        await self.store.resume_job(name, resume_mode(catch_up), checked_actor(actor))
+        mode = resume_mode(catch_up)
+        await self.store.resume_job(name, mode, checked_actor(actor), declared=name in self.registry.newest)
         return await self.job_status(name)
 
-    async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
-        """Disable a job's schedules and cancel its live runs; return how many runs."""
-        await self.job(name)
-        done = await self.store.cancel_job(name, reason, checked_actor(actor))
+    @verb(
+        "POST",
+        "/jobs/{name}/cancel",
+        Role.OPERATOR,
+        optional_body=True,
+        takes={"reason": "no longer needed"},
+        gives={"job": "crawl", "cancelled": 3, "status": {**JOB_STATUS, "state": "cancelled"}},
+    )
+    async def cancel_job(self, name: str, *, reason: Reason = None, actor: str | None = None) -> CancelledJob:
+        """Disable a job's schedules and cancel its live runs."""
+        done = await self.store.cancel_job(name, reason, checked_actor(actor), declared=name in self.registry.newest)
         self.meters.cancels.add(done.total)
         self.meters.runs[RunState.CANCELLED].add(done.ended)
-        return done.total
+        assert done.facts is not None
+        return CancelledJob(name, done.total, status_of(done.facts))
 
-    async def queues(self) -> Sequence[tuple[str, int, int, int]]:
-        """List (queue, running, queued, scheduled) for each queue. Cancelling runs count as running."""
-        return await self.store.queue_counts()
+    @verb(
+        "GET",
+        "/queues",
+        Role.VIEWER,
+        page=Page(lambda queue: queue.queue, after="after"),
+        gives=QUEUE,
+        operation="list_queues",
+    )
+    async def queues(self, *, limit: int = 100, after: str | None = None) -> Sequence[Queue]:
+        """List queues by name, with their running, queued and scheduled runs; empty ones that jobs name, too. `after`
+        is the last name of the previous page."""
+        require_limit(limit, MOST_LISTED)
+        return await self.store.job_views.queues(self._declared(), limit, after)
 
-    async def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
+    @verb(
+        "POST",
+        "/queues/{name}/pause",
+        Role.OPERATOR,
+        names={"queue": "name"},
+        optional_body=True,
+        takes={"reason": "the relay is down"},
+        gives=QUEUE,
+    )
+    async def pause_queue(self, queue: str, *, reason: Reason = None, actor: str | None = None) -> Queue:
         """Pause a queue: nothing is claimed from it until it is resumed. Running runs continue."""
         await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
+        return await self.store.queue(queue)
 
-    async def resume_queue(self, queue: str, *, actor: str | None = None) -> bool:
-        """Resume a queue; return whether it was paused."""
-        return await self.store.resume_queue(checked_name(queue, "queue"), checked_actor(actor))
+    @verb(
+        "POST",
+        "/queues/{name}/resume",
+        Role.OPERATOR,
+        names={"queue": "name"},
+        gives={**QUEUE, "was_paused": True},
+    )
+    async def resume_queue(self, queue: str, *, actor: str | None = None) -> ResumedQueue:
+        """Resume a queue."""
+        was_paused = await self.store.resume_queue(checked_name(queue, "queue"), checked_actor(actor))
+        state = await self.store.queue(queue)
+        return ResumedQueue(
+            state.queue, state.running, state.queued, state.scheduled, None, state.oldest_at, was_paused=was_paused
+        )
 
-    async def paused_queues(self) -> Sequence[Pause]:
-        """List the paused queues."""
-        return await self.store.paused_queues()
+    @verb("GET", "/scheduler/metrics", Role.VIEWER, operation="get_scheduler_metrics")
+    async def scheduler_metrics(self) -> SchedulerMetrics:
+        """Return totals over all jobs and executions."""
+        return metrics_of(await self.store.executions.scheduler(self.registry.names()), self.meters.taken_away)

@@ -59,11 +59,6 @@ class MonitoringClient:
                 self._fresh_until = began + _FRESH
             return self._cached
 
-    async def oldest_queued(self) -> dict[str, datetime]:
-        """Return, for each queue, since when its longest-waiting run has been claimable. Queues without such a run are
-        left out."""
-        return await self._store.monitoring.oldest_queued()
-
     @verb("GET", "/series", Role.VIEWER, gives=SERIES, operation="get_series")
     async def series(
         self,

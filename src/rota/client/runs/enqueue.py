@@ -218,7 +218,7 @@ class EnqueueVerbs(JobVerbs):
             order = _within(self.scope, order)
         handler = self.registry.newest.get(order.job)
         if handler is None:
-            return self._of_stored(await self.job(order.job), order, self.store.new_id())
+            return self._of_stored(await self._definition(order.job), order, self.store.new_id())
         run = self._of_declared(handler, order)
         return carrying(run, tracing.traceparent()) if self._traced else run
 

@@ -192,7 +192,7 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
             raise RunNotFinal(old.id, old.state)
         if old.parent_id is not None:
             raise Conflict(f"run {old.id} is a replica of run {old.parent_id}", hint=f"retry that one: {old.parent_id}")
-        definition = await self.job(old.job)
+        definition = await self._definition(old.job)
         original = await self.store.copy_of(old.id)
         overrides = own_overrides(original)
         options = {} if overrides.unique is None else {"unique": overrides.unique}
@@ -263,7 +263,7 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
 
         With an `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
-        await self.job(name)
+        await self._definition(name)
         request = (
             None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
         )

@@ -29,13 +29,21 @@ class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
     start_within: timedelta | None = None
+    """Time within which a due run must start."""
     finish_within: timedelta | None = None
+    """Time within which a due run must end."""
     success_every: timedelta | None = None
+    """Longest time without a success."""
     max_duration: timedelta | None = None
+    """Longest time that a run may take."""
     max_consecutive_failures: int | None = None
+    """Most failures in a row."""
     min_success_rate: float | None = None
+    """Lowest share of runs that succeed, from 0 to 1."""
     over: int = 20
+    """Number of the last runs of which the share is computed."""
     at_least: int = 5
+    """Runs that must have ended before the share counts."""
 
     @property
     def looks_back(self) -> int:

@@ -87,7 +87,9 @@ def is_external(word: str) -> bool:
 
 class CancelPolicy(msgspec.Struct, frozen=True):
     supported: bool = True
+    """Whether a running run can be cancelled."""
     grace: timedelta = timedelta(seconds=30)
+    """Time that a cancelled run has to stop."""
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -109,15 +111,23 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta | None = None
     on_lost: str = "retry"
     isolation: str = "thread"
+    """Where a handler that is no coroutine runs: `thread` or `process`."""
     cpu_limit: timedelta | None = None
+    """CPU time that an attempt may take, in a process of its own."""
     memory_limit: int | None = None
+    """Bytes that an attempt may use, in a process of its own."""
     local_retries: int = 0
+    """How often a handler is repeated within one attempt."""
     cancel: CancelPolicy = CancelPolicy()
+    """How a running run is cancelled."""
     retention: Retention = Retention()
+    """Which finished runs are kept."""
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
+    """Limits of concurrency and rate."""
     steps: tuple[StepDefinition, ...] = ()
     requirements: Requirements = msgspec.field(default=Requirements(), name="needs")  # the stored name
+    """What a worker must have to execute its runs."""
     replicas: Replicas | None = None
     expect: Expectations | None = None
     enabled: bool = True
@@ -128,5 +138,8 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Json] = {}
     payload_schema: dict[str, Json] = {}
     http: HttpRequest | None = None
+    """Request of an HTTP job, with its secrets masked."""
     command: CommandLine | None = None
+    """Program of a command job, with its secrets masked."""
     pipeline: tuple[Part, ...] = ()
+    """Jobs that are its parts, if it is a pipeline."""

@@ -25,6 +25,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """Part of a pipeline. `payload` is a template; None: the run's own payload."""
 
     step: str
+    """Name of the part."""
     job: str
     payload: Any = None
 

@@ -1,13 +1,10 @@
-"""Queues as values: pauses and counts."""
+"""Queues as values: their counts and pauses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
-
-from rota.core.jobs.job import JobDefinition
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -20,12 +17,19 @@ class Pause(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-QueueCount = tuple[str, int, int, int]
-"""(queue, running, queued, scheduled)"""
+class Queue(msgspec.Struct, frozen=True):
+    """Queue with its runs; cancelling ones count as running. `oldest_at` is since when the longest-waiting run has been
+    claimable; null if there is none."""
+
+    queue: str
+    running: int = 0
+    queued: int = 0
+    scheduled: int = 0
+    paused: Pause | None = None
+    oldest_at: datetime | None = None
 
 
-def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition]) -> list[QueueCount]:
-    """Add the empty queues that jobs name: people look for them, too."""
-    filled = {count[0]: count for count in counts}
-    names = {"default", *filled, *(job.queue for job in jobs)}
-    return [filled.get(name, (name, 0, 0, 0)) for name in sorted(names)]
+class ResumedQueue(Queue, frozen=True, kw_only=True):
+    """A queue that was resumed; `was_paused` says whether it was paused before."""
+
+    was_paused: bool

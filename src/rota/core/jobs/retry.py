@@ -36,6 +36,7 @@ class Delays(msgspec.Struct, frozen=True, tag="delays"):
     """Fixed delay for each retry; the last one repeats."""
 
     delays: tuple[timedelta, ...]
+    """Delays before the second attempt, the third, …; the last one also before all others."""
 
     def delay(self, attempt: int, jitter: float) -> timedelta:
         return self.delays[min(attempt, len(self.delays)) - 1]

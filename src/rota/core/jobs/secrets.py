@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from rota.core.jobs.job import JobDefinition
+from rota.errors import MaskedSecret
 
 MASK = "…"
 _SECRET = re.compile(r"auth|cookie|token|key|secret|passw|credential|signature", re.IGNORECASE)
@@ -37,6 +38,15 @@ def masked(definition: JobDefinition) -> JobDefinition:
     if http is definition.http and command is definition.command:
         return definition
     return msgspec.structs.replace(definition, http=http, command=command)
+
+
+def require_unmasked(value: Any, path: str = "$") -> None:
+    """Refuse masked secrets, so that a definition that was read and sent back does not overwrite the secret."""
+    if isinstance(value, str) and (value == MASK or f"={MASK}" in value):
+        raise MaskedSecret(path)
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, item in items:
+        require_unmasked(item, f"$.{name}" if path == "$" else f"{path}[{name!r}]")
 
 
 def masked_url(url: str) -> str:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from rota.core.jobs.job import JobDefinition, JobKind
+from rota.core.jobs.secrets import masked
 from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
 from rota.values.instants import instant
@@ -58,6 +63,56 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+
+
+class JobView(JobDefinition, frozen=True, kw_only=True):
+    """Job as callers see it: its definition, with secrets masked, and its `status`."""
+
+    status: JobStatus
+    """State and counts of the job."""
+
+
+def job_view(definition: JobDefinition, facts: JobFacts) -> JobView:
+    """Return a job as callers see it."""
+    return JobView(**msgspec.structs.asdict(masked(definition)), status=status_of(facts))
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions on a job, all of which must hold."""
+
+    name: Annotated[str, Meta(max_length=200, description="Name, or a pattern: `import-*`")] | None = None
+    text: Annotated[str, Meta(max_length=200, description="Part of the name, in any case")] | None = None
+    kind: Annotated[str, Meta(description="python, http, command, external or pipeline")] | None = None
+    queue: Annotated[str, Meta(description="Queue of its runs")] | None = None
+    tag: Annotated[str, Meta(description="One of its tags")] | None = None
+    state: Annotated[str, Meta(description="State of the job, such as paused or failed")] | None = None
+
+    def checked(self) -> JobFilter:
+        """Return the filter; refuse a kind or a state that no job can have."""
+        for field, words in (("kind", tuple(JobKind)), ("state", tuple(JobState))):
+            word = getattr(self, field)
+            if word is not None and word not in words:
+                raise Invalid(f"{field} of a job cannot be {word!r:.80}", hint=did_you_mean(word, words))
+        return self
+
+    def selects(self, definition: JobDefinition) -> bool:
+        """Return whether all conditions hold that the definition decides, without its state."""
+        return (
+            (self.name is None or fnmatchcase(definition.name, self.name))
+            and (self.text is None or self.text.lower() in definition.name.lower())
+            and self.kind in (None, definition.kind)
+            and self.queue in (None, definition.queue)
+            and (self.tag is None or self.tag in definition.tags)
+        )
+
+
+class CancelledJob(msgspec.Struct, frozen=True):
+    """Result of cancelling a job: `cancelled` runs have ended or were asked to stop."""
+
+    job: str
+    cancelled: int
+    status: JobStatus
+    """State and counts of the job."""
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,9 +47,12 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     max: int
     by: tuple[str, ...] = ()
+    """Values that runs share under one limit: fields of the payload, or `scope`."""
     when_full: str = "queue"
+    """What becomes of a run that finds no room: `queue`, `skip`, `reject` or `cancel_oldest`."""
     max_queued: int | None = None
     per: timedelta | None = None
+    """Time within which `max` attempts may start; null: runs at a time."""
 
     def __post_init__(self) -> None:
         if self.max < 1:

@@ -44,6 +44,7 @@ class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
     timeout: timedelta | None = None
     cancelable: bool = True
+    """Whether a cancel interrupts it."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

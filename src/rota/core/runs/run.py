@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import Pipeline
 from rota.core.jobs.retry import RetryPolicy
+from rota.core.jobs.status import JobView
 from rota.core.jobs.unique import KeyHold, Unique
 from rota.core.limits.limits import Gate
 from rota.core.progress.notes import Progress
@@ -100,14 +100,6 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
         return None if self.run_micros is None else instant(self.run_micros)
 
 
-class MadeJob(msgspec.Struct, frozen=True):
-    """Result of defining a job. `new`: it did not exist before. `run`: the one created with it, now or before."""
-
-    job: JobDefinition
-    new: bool
-    run: Enqueued | None = None
-
-
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
     """Error of a run or an attempt. `core/runs/error_fingerprint.py` defines which errors share a `fingerprint`."""
 
@@ -154,6 +146,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     wait_since: datetime | None = None
     wait_until: datetime | None = None
     parent_id: str | None = None
+
+
+class CreatedJob(JobView, frozen=True, kw_only=True):
+    """Job that was created or replaced. `created`: it did not exist before. `schedule` and `run` are those created with
+    it, now or before; the schedule as documents show it."""
+
+    created: bool
+    """Whether the job is new."""
+    schedule: dict[str, Json] | None = None
+    """The schedule that was created with the job."""
+    run: Run | None = None
+    """The run that was created with the job."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,8 +27,11 @@ class Replicas(msgspec.Struct, frozen=True, omit_defaults=True):
 
     count: int | None = None
     all: bool = False
+    """Whether all workers execute it that are alive when the run is due."""
     allowed_failures: int = 0
+    """How many replicas may fail; other workers replace them."""
     absent_after: timedelta = _ABSENT_AFTER
+    """How long a worker may be silent before its replica stops waiting for it."""
 
     def __post_init__(self) -> None:
         if (self.count is None) is not self.all:

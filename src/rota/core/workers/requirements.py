@@ -32,6 +32,7 @@ class Requirements(msgspec.Struct, frozen=True, omit_defaults=True):
     labels: tuple[str, ...] = ()
     min_worker_version: str | None = None
     anyone: bool = False
+    """Whether workers of any name may have the run, whatever its job says."""
 
     def __bool__(self) -> bool:
         return bool(self.only_workers or self.labels or self.min_worker_version or self.anyone)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from rota.core.alerts.expectations import End, Expectations, Facts, Since
+from rota.core.monitoring.statistics import Tally
 from rota.core.runs.admission import Hold
 from rota.core.runs.claim import LAST_ID
 from rota.core.states import RunState
@@ -157,7 +158,7 @@ async def _success_of_job(tx: Tx, job: str) -> int | None:
     successes = await _walked(tx, "last_success_of_job", job, _SUCCESSES)
     if successes:
         return max(int(run.finished_at) for run in successes)
-    counted = await statistics.counted_tally(tx, job)  # the run may be pruned already
+    counted = (await statistics.counted_tallies(tx, [job])).get(job, Tally())  # the run may be pruned already
     return counted.ended_at if counted.ended == RunState.SUCCEEDED else None
 
 

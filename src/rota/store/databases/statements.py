@@ -136,6 +136,7 @@ POSTGRES = Dialect(
             "and (fingerprint, run_id) < (:fingerprint, :before) order by fingerprint desc, run_id desc"
         ),
         "error_print": "(error::json ->> 'fingerprint')",
+        "queue_of_job": "(definition::json ->> 'queue')",
         "payload_json": "payload::json",
         "among_ids": "id = any(string_to_array(:ids, ',')::uuid[])",
         "name_opens": "''",
@@ -177,6 +178,7 @@ SQLITE = Dialect(
             "fingerprint = :fingerprint and run_id >= :floor and run_id < :before order by run_id desc"
         ),
         "error_print": "(error ->> '$.fingerprint')",
+        "queue_of_job": "(definition ->> '$.queue')",
         "payload_json": "payload",
         "among_ids": """id in (select value from json_each('["' || replace(:ids, ',', '","') || '"]'))""",
         "name_opens": "'$.\"'",  # a bare one that is a number would be taken for a place in an array

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.runs.run import MadeJob, NewRun
-from rota.core.schedules.schedule import NewSchedule
+from rota.core.jobs.status import JobFacts
+from rota.core.runs.run import Enqueued, NewRun, Run
+from rota.core.schedules.schedule import NewSchedule, Schedule
 from rota.errors import Conflict, DuplicateSchedule, JobInUse, UnknownJob
 from rota.store.alerts import expectations
 from rota.store.alerts.expectations import Subject
@@ -19,9 +20,9 @@ from rota.store.jobs import jobs
 from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.store.planning.plan import NewId
-from rota.store.runs import enqueue
+from rota.store.runs import enqueue, read
 from rota.store.schedules import change, schedules_of_job
-from rota.store.schedules.schedule_operations import PLANNER
+from rota.store.schedules.schedule_operations import PLANNER, schedule_of
 from rota.store.workers import restrict
 from rota.values.durations import in_micros
 
@@ -65,6 +66,21 @@ async def require_free(tx: Tx, names: Iterable[str]) -> None:
             f"job {name!r} is declared in code, but a data job has this name", hint=f"`rota job rm {name}`, or rename"
         )
 
+
+class MadeJob(msgspec.Struct, frozen=True):
+    """Result of storing a job. `new`: it did not exist before. `schedule` and `run` are those created with it, now or
+    before; `enqueued` tells whether the run is new."""
+
+    job: JobDefinition
+    new: bool
+    facts: JobFacts
+    schedule: Schedule | None = None
+    enqueued: Enqueued | None = None
+    run: Run | None = None
+
+
+Make = Callable[[JobDefinition | None], JobDefinition]
+"""Builds a job's definition from the newest stored one, None if there is none. Raises to refuse the change."""
 
 RunOf = Callable[[JobDefinition], NewRun]
 """Builds the first run of a job as it was stored. Must return the same run, with the same id, each time (retries)."""
@@ -114,17 +130,24 @@ class DataJobStore:
         schedule_id = self._new_id()
 
         async def body(tx: Tx) -> MadeJob:
-            made = await _added(tx, definition, owner)
+            job, new = await _added(tx, definition, owner)
             if schedule is not None:  # its cursor before the limits and runs that a new version touches
                 await _scheduled(tx, schedule_id, schedule, actor)
                 tx.wake(PLANNER)
-            if made.new:
-                await _declare(tx, made.job, actor, "added")
-            if run is None:
-                return made
-            new = run(made.job)
-            (answer,) = await enqueue.enqueue_again(tx, [new])
-            return msgspec.structs.replace(made, run=answer)
+            if new:
+                await _declare(tx, job, actor, "added")
+            enqueued = None
+            if run is not None:
+                (enqueued,) = await enqueue.enqueue_again(tx, [run(job)])
+            (facts,) = await jobs.facts(tx, [job.name])
+            return MadeJob(
+                job,
+                new,
+                facts,
+                schedule=None if schedule is None else await _schedule(tx, schedule.name),
+                enqueued=enqueued,
+                run=None if enqueued is None else await read.get_run(tx, enqueued.id),
+            )
 
         return await self._database.transact(body)
 
@@ -137,29 +160,25 @@ class DataJobStore:
 
         return await self._database.read(body)
 
-    async def update(self, definition: JobDefinition, actor: str | None) -> JobDefinition | None:
-        """Store a new version. Return None if `definition` was not made from the newest version (lost update)."""
+    async def write(self, name: str, make: Make, owner: str, actor: str | None) -> MadeJob:
+        """Store what `make` returns as the next version, under the job's lock, so that no change is lost."""
 
-        async def body(tx: Tx) -> JobDefinition | None:
-            await tx.fetch("lock_job", job=definition.name)
-            versions = await _own(tx, definition.name)
-            newest, *_ = versions
-            if newest.definition.version != definition.version:
-                return None
-            if newest.definition == definition:
-                return definition
-            made = await _insert(tx, definition, versions, newest.owner)
-            if made is not None:
-                await _declare(tx, made, actor, "changed")
-            return made
+        async def body(tx: Tx) -> MadeJob:
+            job, event = await _written(tx, name, make, owner)
+            if event is not None:
+                await _declare(tx, job, actor, event)
+            (facts,) = await jobs.facts(tx, [name])
+            return MadeJob(job, event == "added", facts)
 
         return await self._database.transact(body)
 
-    async def delete(self, name: str, actor: str | None, *, force: bool) -> list[str]:
+    async def delete(
+        self, name: str, actor: str | None, *, force: bool, check: Callable[[JobDefinition], None] | None = None
+    ) -> list[str]:
         """Drop a job together with its own schedule. Idempotent.
 
         With `force`, its other schedules are disabled, and the answer are its live runs, which the caller has to
-        cancel.
+        cancel. `check` raises to refuse it.
         """
 
         async def body(tx: Tx) -> list[str]:
@@ -167,7 +186,9 @@ class DataJobStore:
             versions = await _versions(tx, name)
             if versions and all(version.dropped_at is not None for version in versions):
                 return await jobs.left_of(tx, name) if force else []
-            await _own(tx, name)
+            newest, *_ = await _own(tx, name)
+            if check is not None:
+                check(newest.definition)
             await schedules_of_job.drop_schedules_of(tx, name, actor, self._new_id, disable=force)
             # Counted under the locks of the job and its cursors: nobody makes a schedule or a run of it meanwhile.
             ((schedules, runs),) = await tx.fetch("job_uses", job=name)
@@ -197,8 +218,31 @@ async def _own(tx: Tx, name: str) -> list[_Version]:
     return versions
 
 
-async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
-    """Insert the job's row, or return the equal one that exists. The caller declares what follows from a new one."""
+async def _schedule(tx: Tx, name: str) -> Schedule:
+    (row,) = await tx.fetch("get_schedule", name=name)
+    return schedule_of(row)
+
+
+async def _written(tx: Tx, name: str, make: Make, owner: str) -> tuple[JobDefinition, str | None]:
+    """Insert what `make` returns, unless it is stored already. Return it, and what happened: None for nothing."""
+    for _ in range(2):  # as in `_added`
+        await tx.fetch("lock_job", job=name)
+        versions = await _versions(tx, name)
+        newest = next((version for version in versions if version.dropped_at is None), None)
+        if newest is not None and newest.owner == CODE:
+            raise Conflict(f"job {name!r} is declared in code", hint="change it there")
+        definition = make(None if newest is None else newest.definition)
+        if newest is not None and msgspec.structs.replace(definition, version=newest.no) == newest.definition:
+            return newest.definition, None
+        made = await _insert(tx, definition, versions, owner if newest is None else newest.owner)
+        if made is not None:
+            return made, "added" if newest is None else "changed"
+    raise Conflict(f"another process changed job {name!r} just now", hint="look at it: `rota job get`")
+
+
+async def _added(tx: Tx, definition: JobDefinition, owner: str) -> tuple[JobDefinition, bool]:
+    """Insert the job's row, or return the equal one that exists, and whether it is new. The caller declares what
+    follows from a new one."""
     for _ in range(2):  # a first version has no row to lock: the loser of a race finds the winner's the second time
         await tx.fetch("lock_job", job=definition.name)
         versions = await _versions(tx, definition.name)
@@ -206,13 +250,13 @@ async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
         if live and live[0].owner != CODE:
             newest = live[0].definition
             if msgspec.structs.replace(definition, version=newest.version) == newest:
-                return MadeJob(newest, new=False)
+                return newest, False
         if live:
             hint = "change it: `rota job update`" if live[0].owner != CODE else "it is declared in code"
             raise Conflict(f"job {definition.name!r} already exists", hint=hint)
         made = await _insert(tx, definition, versions, owner)
         if made is not None:
-            return MadeJob(made, new=True)
+            return made, True
     raise Conflict(f"another process created job {definition.name!r} just now", hint="look at it: `rota job get`")
 
 

@@ -8,20 +8,21 @@ from functools import partial
 
 import msgspec
 
+from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import JobFacts, next_at
 from rota.core.jobs.unique import KeyHold
-from rota.core.monitoring.statistics import JobStats, stats_of
+from rota.core.monitoring.statistics import JobStats, Tally, stats_of
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import RunState
-from rota.errors import NotCancellable, NothingToRetry, RunIsFinal, UnknownRun
+from rota.errors import NotCancellable, NothingToRetry, RunIsFinal, UnknownJob, UnknownRun
 from rota.store.alerts import expectations
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.ledger import audit
 from rota.store.monitoring import statistics
 from rota.store.planning.plan import NewId
 from rota.store.runs import cancel as cancels
-from rota.store.runs import enqueue, idempotency
+from rota.store.runs import enqueue, idempotency, read
 from rota.store.schedules import change, schedules_of_job
 
 _BITE = 200
@@ -31,28 +32,46 @@ _WALK = 50_000
 """How many of a job's newest runs are searched for one that has ended."""
 
 
-async def pause(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
-    """Pause a job, and then its schedules in batches.
+async def pause(
+    database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId, *, declared: bool
+) -> None:
+    """Pause a job with a first batch of its schedules, and then the others in batches.
 
-    From the first transaction on nothing of it is claimed. If the rest is cut short, another pause finishes it.
+    From the first transaction on nothing of it is claimed. If the rest is cut short, another pause finishes it. Unless
+    it is `declared` in code, it must be stored.
     """
 
-    async def body(tx: Tx) -> None:
+    async def body(tx: Tx) -> str | None:
         # The job's lock, before the cursors of its schedules. A pause of a dropped job would outlive it: the next job
         # of this name would be born paused.
-        await change.require_job(tx, job)
+        await require(tx, job, declared=declared)
         if await tx.fetch("pause_job", job=job, reason=reason, actor=actor):
             await audit.note(tx, "job", job, "paused", actor, {"reason": reason})
+        return await schedules_of_job.pause_schedules_of(tx, job=job, after=NIL_ID, actor=actor, new_id=new_id)
 
-    await database.transact(body)
-    after: str | None = NIL_ID
+    after = await database.transact(body)
     while after is not None:
         after = await database.transact(
             partial(schedules_of_job.pause_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
         )
 
 
-async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
+async def require(tx: Tx, job: str, *, declared: bool) -> None:
+    """Lock a job. Raise `UnknownJob` if it is dropped, or, unless code declares it, not stored."""
+    await change.require_job(tx, job)
+    if not declared:
+        await stored(tx, job)
+
+
+async def stored(tx: Tx, job: str) -> JobDefinition:
+    """Return the newest stored definition, with its secrets. Raise `UnknownJob` if there is none."""
+    definition = await read.job(tx, job)
+    if definition is None:
+        raise UnknownJob(job, [name for (name,) in await tx.fetch("job_names")])
+    return definition
+
+
+async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId, *, declared: bool) -> bool:
     """Resume a job's schedules in batches, and then the job. Return whether it was paused.
 
     The pause is deleted last, so that a resume which was cut short can be repeated.
@@ -60,13 +79,17 @@ async def resume(database: Database, job: str, mode: str, actor: str | None, new
     after: str | bool = NIL_ID
     while isinstance(after, str):
         after = await database.transact(
-            partial(_resume_some, job=job, after=after, mode=mode, actor=actor, new_id=new_id)
+            partial(_resume_some, job=job, after=after, mode=mode, actor=actor, new_id=new_id, declared=declared)
         )
     return after
 
 
-async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | bool:
+async def _resume_some(
+    tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId, *, declared: bool
+) -> str | bool:
     """Resume a batch of schedules. Return the id to continue after, or, at the end, whether the job was paused."""
+    if not declared:
+        await require(tx, job, declared=False)
     last = await schedules_of_job.resume_schedules_of(tx, job, after, mode, actor, new_id)
     if last is not None:
         return last
@@ -79,10 +102,11 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """Number of runs that ended at once, and of those that were asked to stop."""
+    """Number of runs that ended at once, and of those that were asked to stop; and the job's facts after that."""
 
     ended: int = 0
     asked: int = 0
+    facts: JobFacts | None = None
 
     @property
     def total(self) -> int:
@@ -92,22 +116,33 @@ class Cancelled(msgspec.Struct, frozen=True):
         return Cancelled(self.ended + other.ended, self.asked + other.asked)
 
 
-async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> Cancelled:
+async def cancel(
+    database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId, *, declared: bool
+) -> Cancelled:
     """Cancel a job: its schedules first, so that no new runs come, then its live runs.
 
-    In batches, so that workers get their turn in between.
+    In batches, so that workers get their turn in between. A job without schedules, or with few, and with few runs takes
+    one transaction for the former and one for the latter.
     """
     order = _Order(job, reason, actor, new_id())
     after: str | None = NIL_ID
-    while after is not None:
-        after = await database.transact(partial(_disable_some, order=order, after=after, new_id=new_id))
-    total = Cancelled()
+    begun: _Begun | None = None
+    while after is not None and begun is None:
+        after, begun = await database.transact(
+            partial(_disable_some, order=order, after=after, new_id=new_id, declared=declared)
+        )
+    if begun is None:
+        begun = await database.transact(partial(_cancel_first, order=order))
+    if begun.whole:
+        return begun.done
+    total = begun.done
     for _ in range(_ROUNDS):  # a run that moved between waiting and running between two reads is met in the next round
         batch = await _cancel_running(database, order) + await _cancel_waiting(database, order)
         total += batch
         if not batch.total:
             break
-    return total
+    (after_all,) = await database.read(lambda tx: facts(tx, [job]))
+    return msgspec.structs.replace(total, facts=after_all)
 
 
 async def cancel_left(
@@ -142,11 +177,41 @@ class _Order(msgspec.Struct, frozen=True):
         await audit.note_once(tx, "job", self.job, "cancelled", self.actor, details)
 
 
-async def _disable_some(tx: Tx, order: _Order, after: str, new_id: NewId) -> str | None:
-    last = await schedules_of_job.disable_schedules_of(tx, order.job, after, order.actor, new_id)
-    if last is not None:
+class _Begun(msgspec.Struct, frozen=True):
+    """Result of the first transaction that cancels runs. `whole`: nothing is left to do."""
+
+    done: Cancelled
+    whole: bool
+
+
+async def _disable_some(
+    tx: Tx, order: _Order, after: str, new_id: NewId, *, declared: bool
+) -> tuple[str | None, _Begun | None]:
+    """Disable a batch of schedules. If there are none, begin with the runs."""
+    if not declared:
+        await stored(tx, order.job)
+    count, last = await schedules_of_job.disable_schedules_of(tx, order.job, after, order.actor, new_id)
+    if count:
+        # Not in the same transaction with the runs: what was due may have been planned under limits just now, and
+        # limits come after runs in the order of locks.
         await order.note(tx)
-    return last
+        return last, None
+    return None, await _cancel_first(tx, order)
+
+
+async def _cancel_first(tx: Tx, order: _Order) -> _Begun:
+    """Cancel a first batch of runs, as one statement sees them: so none is missed because it moves meanwhile.
+
+    At most one lease is locked here: a completion locks many at once, in its own order.
+    """
+    rows = await tx.fetch("live_of", job=order.job, limit=_BITE + 1)
+    claimed = [(id,) for id, is_claimed in rows if is_claimed]
+    waiting = [(id,) for id, is_claimed in rows if not is_claimed][:_BITE]
+    done = await _cancel_all(tx, [*claimed[:1], *waiting], order)
+    if len(claimed) > 1 or len(rows) > _BITE:
+        return _Begun(done, whole=False)
+    (after_all,) = await facts(tx, [order.job])
+    return _Begun(msgspec.structs.replace(done, facts=after_all), whole=True)
 
 
 async def _cancel_running(database: Database, order: _Order) -> Cancelled:
@@ -204,7 +269,11 @@ async def facts(tx: Tx, jobs: Sequence[str]) -> list[JobFacts]:
     newest = {job: ended for job, *ended in await tx.fetch("newest_ended", names, walk=_WALK)}
     unbegun = [(job,) for job, (_, started_at, _) in newest.items() if started_at is None]
     begun = {job: at for job, at in await tx.fetch("newest_begun", unbegun, walk=_WALK)} if unbegun else {}  # noqa: C416
-    return [await _with_end(tx, live[job], newest.get(job), begun.get(job)) for job in jobs]
+    # Of the others the statistics know it: they never ran, all of their runs were pruned, too many wait after the last
+    # one that ended, or it never began.
+    unknown = [job for job in jobs if job not in newest or (newest[job][1] is None and begun.get(job) is None)]
+    counted = await statistics.counted_tallies(tx, unknown)
+    return [_with_end(live[job], newest.get(job), begun.get(job), counted.get(job, Tally())) for job in jobs]
 
 
 def _facts(row: Row) -> JobFacts:
@@ -222,21 +291,22 @@ def _facts(row: Row) -> JobFacts:
     )
 
 
-async def _with_end(tx: Tx, live: JobFacts, newest: Row | None, begun: int | None) -> JobFacts:
+def _with_end(live: JobFacts, newest: Row | None, begun: int | None, counted: Tally) -> JobFacts:
     """Add when the newest run began and how it ended. `begun` is when an older run began, if the newest never did."""
-    if newest is None:  # it never ran, all of its runs were pruned, or too many wait after the last one that ended
-        counted = await statistics.counted_tally(tx, live.job)
+    if newest is None:
         return msgspec.structs.replace(live, began_at=counted.began_at, ended=counted.ended)
     state, started_at, finished_at = newest
     if started_at is None and state == RunState.EXPIRED:
         started_at = finished_at
     if started_at is None:
-        started_at = begun if begun is not None else (await statistics.counted_tally(tx, live.job)).began_at
+        started_at = begun if begun is not None else counted.began_at
     return msgspec.structs.replace(live, began_at=started_at, ended=state)
 
 
-async def stats(tx: Tx, job: str) -> JobStats:
-    tally = await statistics.tally(tx, job)
+async def stats(tx: Tx, job: str, *, declared: bool) -> JobStats:
+    tally = await statistics.tally(tx, job)  # first: it begins a snapshot
+    if not declared:
+        await stored(tx, job)
     (live,) = map(_facts, await tx.fetch("job_facts", [(job,)]))
     return stats_of(job, tally, live.running_since, next_at(live))
 

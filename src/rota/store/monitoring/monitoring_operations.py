@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from rota.core.monitoring.counters import Rows
 from rota.core.monitoring.recent_runs import Recent
@@ -12,7 +11,6 @@ from rota.store.databases.database import Database
 from rota.store.monitoring import counters, overview, recent_runs, timeline
 from rota.store.monitoring.overview import OverviewFacts
 from rota.store.monitoring.timeline import TimelineRows
-from rota.values.instants import instant
 
 
 class MonitoringStore:
@@ -25,11 +23,6 @@ class MonitoringStore:
     async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
         """Return the last runs of each of these schedules."""
         return await self._database.read(lambda tx: recent_runs.recent(tx, names, limit))
-
-    async def oldest_queued(self) -> dict[str, datetime]:
-        """Return, per queue, since when its longest waiting claimable run could have been claimed."""
-        rows = await self._database.read(lambda tx: tx.fetch("oldest_queued"))
-        return {queue: instant(at) for queue, at in rows}
 
     async def record(self, source: str, rows: Rows) -> None:
         """Write a process's counters of these spans, in place of what it wrote before."""

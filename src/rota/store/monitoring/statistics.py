@@ -74,8 +74,12 @@ async def tally(tx: Tx, job: str) -> Tally:
     return merged(_tally(text) if text else _group(group) for *group, text in rows)
 
 
-async def counted_tally(tx: Tx, job: str) -> Tally:
-    return merged(_tally(text) for (text,) in await tx.fetch("stats_of_job", job=job))
+async def counted_tallies(tx: Tx, jobs: Sequence[str]) -> dict[str, Tally]:
+    """Return the tallies of the counted runs of several jobs; a job without any is left out."""
+    parts: dict[str, list[Tally]] = {}
+    for job, text in await tx.fetch("stats_of_jobs", [(job,) for job in jobs]) if jobs else ():
+        parts.setdefault(job, []).append(_tally(text))
+    return {job: merged(tallies) for job, tallies in parts.items()}
 
 
 def _group(row: Row) -> Tally:

@@ -128,12 +128,17 @@ async def attempts(tx: Tx, run_id: str) -> list[Attempt]:
 
 async def job(tx: Tx, name: str) -> JobDefinition | None:
     for (definition,) in await tx.fetch("newest_job", name=name):
-        return msgspec.json.decode(definition, type=JobDefinition)
+        return definition_in(definition)
     return None
 
 
 async def jobs(tx: Tx) -> list[JobDefinition]:
-    return [msgspec.json.decode(text, type=JobDefinition) for (text,) in await tx.fetch("newest_jobs")]
+    return [definition_in(text) for (text,) in await tx.fetch("newest_jobs")]
+
+
+def definition_in(text: str) -> JobDefinition:
+    """Decode a stored definition."""
+    return msgspec.json.decode(text, type=JobDefinition)
 
 
 async def queue_counts(tx: Tx) -> list[tuple[str, int, int, int]]:

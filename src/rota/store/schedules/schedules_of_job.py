@@ -38,12 +38,15 @@ async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: st
     return last
 
 
-async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
-    """Disable a batch of the schedules of a job that is cancelled. Return the id to continue after, or None."""
+async def disable_schedules_of(
+    tx: Tx, job: str, after: str, actor: str | None, new_id: NewId
+) -> tuple[int, str | None]:
+    """Disable a batch of the schedules of a job that is cancelled. Return how many, and the id to continue after or
+    None."""
     rows, last = await _of_job(tx, job, after, enabled=1)
     for row in rows:
         await _disable(tx, row, actor, new_id)
-    return last
+    return len(rows), last
 
 
 async def _disable(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
@@ -81,12 +84,17 @@ def own_owner(job: str) -> str:
 async def _of_job(
     tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
 ) -> tuple[list[ScheduleRow], str | None]:
-    """Lock and return a batch of the job's schedules, and the id to continue after (None at the end)."""
+    """Lock and return a batch of the job's schedules, and the id to continue after (None if there are no more).
+
+    A statement that waited for a lock may return fewer rows than there are, so it is repeated until one finds nothing.
+    """
     await tx.fetch("lock_job", job=job)  # lock order: the job before its cursors
     filters = {"job": job, "job_paused": job_paused, "enabled": enabled}
-    locked = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **filters)
-    if not locked:
-        return [], None
-    rows = await tx.fetch("read_locked_of_job", [(no,) for no, _ in locked], **filters)
-    _, last = locked[-1]
-    return [schedule_row(row) for row in rows], str(last)
+    locked: list[int] = []
+    last: str | None = after
+    while last is not None and len(locked) < _BITE:
+        batch = await tx.fetch("lock_schedules_of_job", after=last, limit=_BITE - len(locked), **filters)
+        locked += [no for no, _ in batch]
+        last = str(batch[-1][1]) if batch else None
+    rows = await tx.fetch("read_locked_of_job", [(no,) for no in locked], **filters) if locked else ()
+    return [schedule_row(row) for row in rows], last

@@ -74,7 +74,7 @@ interface FiltersProps {
 
 function Filters({ range, onRange, job, onJob }: FiltersProps) {
   const t = useWords(errorsWords);
-  const jobs = useGet<Page<{ name: string }>>(null, "/jobs");
+  const jobs = useGet<Page<{ name: string }>>(null, "/jobs", { limit: 500 });
   const names = new Set([...(jobs.data?.items.map((each) => each.name) ?? []), ...(job ? [job] : [])]);
   return (
     <>

@@ -1,11 +1,11 @@
 /** List of jobs with their state and statistics. */
 import { useEffect, useRef, useState } from "react";
-import { part, type Page } from "../../api/client";
-import { useGet, useMay } from "../../api/hooks";
+import { part } from "../../api/client";
+import { useMay, usePages } from "../../api/hooks";
 import type { JobStats } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, useParameter } from "../../router";
-import { Card, DataTable, EmptyState, PageHeader, ProblemNotice, SearchBox, Time, type Column } from "../../ui";
+import { Card, DataTable, EmptyState, PageHeader, Pagination, ProblemNotice, SearchBox, Time, type Column } from "../../ui";
 import { JobMenu } from "./JobActions";
 import { JobBadge } from "./JobBadge";
 import { percent, rateTone, span, useStats } from "./stats";
@@ -13,14 +13,15 @@ import type { Job } from "./types";
 import { jobsWords, viewName } from "./words";
 import "./jobs.css";
 
+const PAGE = 100;
+
 export function JobsPage() {
   const t = useWords(jobsWords);
   const name = useWords(viewName).name;
   const may = useMay("operator");
   const [q, setQ] = useParameter("q");
-  const jobs = useGet<Page<Job>>("runs", "/jobs", {}, { rest: 1_000, every: 30_000 });
-  const wanted = (q ?? "").trim().toLowerCase();
-  const rows = jobs.data?.items.filter((job) => job.name.toLowerCase().includes(wanted));
+  const text = (q ?? "").trim() || null;
+  const jobs = usePages<Job>("runs", "/jobs", { text, limit: PAGE }, { keep: true, rest: 1_000, every: 30_000 });
   const columns: Column<Job>[] = [
     { id: "name", name: t.job, cell: (job) => <Name job={job} />, sortBy: (job) => job.name },
     { id: "state", name: t.state, cell: (job) => <JobBadge state={job.status.state} />, sortBy: (job) => job.status.state },
@@ -39,16 +40,17 @@ export function JobsPage() {
       <div className="jobs-filter">
         <SearchBox label={t.filter} placeholder={t.filterHint} value={q ?? ""} onChange={(text) => setQ(text || null)} shortcut="/" />
       </div>
-      {jobs.error && <ProblemNotice problem={jobs.error} onRetry={() => void jobs.refetch()} />}
-      {!(jobs.error && !rows) && (
+      {jobs.problem && <ProblemNotice problem={jobs.problem} onRetry={jobs.again} />}
+      {!(jobs.problem && !jobs.items) && (
         <Card bare>
           <DataTable
             label={name}
             columns={columns}
-            rows={rows}
+            rows={jobs.items}
             rowKey={(job) => job.name}
             to={(job) => `/jobs/${part(job.name)}`}
-            empty={wanted ? <EmptyState title={t.noMatch} /> : <EmptyState title={t.emptyTitle} command={["rota dev", "rota job create ping --url https://example.com/health"]}>{t.emptyAbout}</EmptyState>}
+            footer={jobs.items && <Pagination count={jobs.items.length} hasMore={!!jobs.hasMore} loading={jobs.loadingMore} onMore={jobs.more} />}
+            empty={text ? <EmptyState title={t.noMatch} /> : <EmptyState title={t.emptyTitle} command={["rota dev", "rota job create ping --url https://example.com/health"]}>{t.emptyAbout}</EmptyState>}
           />
         </Card>
       )}

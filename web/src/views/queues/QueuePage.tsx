@@ -20,8 +20,7 @@ export function QueuePage({ params }: { params: Record<string, string> }) {
   const may = useMay("operator");
   const queues = useQueues();
   const serving = useServing()?.(name);
-  const jobs = useGet<Page<{ name: string; queue: string }>>(null, "/jobs");
-  const using = jobs.data?.items.filter((job) => job.queue === name);
+  const using = useGet<Page<{ name: string }>>(null, "/jobs", { queue: name, limit: 500 }).data?.items;
   const found = queues.data?.items.find((queue) => queue.queue === name);
   const queue: Queue | undefined = found ?? (queues.data && { queue: name, queued: 0, scheduled: 0, running: 0, paused: null, oldest_at: null });
   return (

@@ -73,6 +73,49 @@ union all
 select c.run_id from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job and c.cancel_at is null
 order by 1;
 
+-- name: live_of
+-- Runs of the job that nobody has asked to stop, claimed ones first. One statement, and so one snapshot.
+select run_id, claimed from (
+    select l.run_id, 1 as claimed from rota_lease l join rota_run r on r.id = l.run_id
+    where r.job = :job and l.cancel_at is null
+    union all
+    select o.run_id, 1 from rota_outside o join rota_run r on r.id = o.run_id where r.job = :job and o.cancel_at is null
+    union all
+    select c.run_id, 1 from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job and c.cancel_at is null
+    union all
+    select w.run_id, 0 from rota_ready w left join rota_stage s on s.run_id = w.run_id
+    where coalesce(s.pipeline, w.job) = :job) as live
+order by claimed desc, run_id limit :limit;
+
+-- name: count_below
+select count(*) from (
+    select 1 from rota_run where job >= :job and job <= :job and id < :below order by job desc, id desc limit :most) as older;
+
+-- name: numbered_runs
+select id from rota_run where job >= :job and job <= :job order by job desc, id desc limit :limit offset :offset;
+
+-- name: newest_heartbeat
+select :now, max(seen_at) from rota_worker;
+
+-- name: job_names
+select distinct name from rota_job where dropped_at is null order by name;
+
+-- name: jobs_after
+-- Stored jobs, and those that the caller declares (without a definition), in the order of the database.
+select name, max(definition) from (
+    select * from (
+        select j.name, j.definition from rota_job j
+        where j.name > :after
+            and j.version = (select max(version) from rota_job where name = j.name and dropped_at is null)
+        order by j.name, j.version limit :limit) as stored
+    union all
+    select rows.name, null from {rows name text} where rows.name > :after) as known
+group by name order by name limit :limit;
+
+-- name: queues_of_jobs
+select distinct {queue_of_job} from rota_job j
+where j.version = (select max(version) from rota_job where name = j.name and dropped_at is null);
+
 -- name: job_counts
 -- Runs that are not counted yet, grouped by state and duration (its number of digits, and the first two of them), and
 -- the stored statistics of those that are.
@@ -161,8 +204,8 @@ select day from rota_job_stats where job = :job;
 -- name: stats_of_days
 select s.day, s.stats from {rows job text, day int} join rota_job_stats s on s.job = rows.job and s.day = rows.day;
 
--- name: stats_of_job
-select stats from rota_job_stats where job = :job;
+-- name: stats_of_jobs
+select s.job, s.stats from {rows job text} join rota_job_stats s on s.job = rows.job;
 
 -- name: save_stats
 insert into rota_job_stats (job, day, stats)

@@ -1,6 +1,6 @@
 /** Dialog to enqueue a run of any job. */
 import { useState } from "react";
-import { api, type Page } from "../../../api/client";
+import { api, part, type Page } from "../../../api/client";
 import { useCommand, useGet } from "../../../api/hooks";
 import type { Run, RunBody } from "../../../api/schema";
 import { useWords } from "../../../i18n";
@@ -19,11 +19,13 @@ export function EnqueueDialog({ job: first, onClose }: { job?: string; onClose: 
   const t = useWords(runsWords);
   const both = useWords(common);
   const toasts = useToasts();
-  const jobs = useGet<Page<Job>>(null, "/jobs");
+  const jobs = useGet<Page<Job>>(null, "/jobs", { limit: 500 });
   const [name, setName] = useState(first ?? "");
   const [payload, setPayload] = useState<Record<string, unknown> | null>({});
   const [delay, setDelay] = useState("");
-  const job = jobs.data?.items.find((each) => each.name === name);
+  const listed = jobs.data?.items.find((each) => each.name === name);
+  const other = useGet<Job>(null, `/jobs/${part(name)}`, {}, { enabled: !!name && !!jobs.data && !listed });
+  const job = listed ?? other.data;
   const enqueue = useCommand((body: RunBody) => api.post<Run>("/runs", body), "runs");
   const submit = () =>
     enqueue.mutate(

@@ -138,7 +138,7 @@ function Chips({ tokens, onChange }: { tokens: Token[]; onChange: (tokens: Token
 
 function JobMenu({ tokens, onChange }: { tokens: Token[]; onChange: (tokens: Token[]) => void }) {
   const t = useWords(runsWords);
-  const jobs = useGet<Page<{ name: string }>>(null, "/jobs");
+  const jobs = useGet<Page<{ name: string }>>(null, "/jobs", { limit: 500 });
   const chosen = tokens.find((token) => token.name === "job")?.value ?? "";
   if (!jobs.data?.items.length) return null;
   return (

@@ -166,7 +166,7 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
 
 function Fields({ form, named }: { form: Form; named: boolean }) {
   const t = useWords(editorWords);
-  const jobs = useGet<Page<Job>>(null, "/jobs");
+  const jobs = useGet<Page<Job>>(null, "/jobs", { limit: 500 });
   const names = jobs.data?.items.map((job) => job.name) ?? [];
   const chosen = form.document.job ?? "";
   const job = jobs.data?.items.find((each) => each.name === chosen);

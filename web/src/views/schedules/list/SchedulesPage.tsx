@@ -123,7 +123,7 @@ function NameFilter({ value, onChange }: { value: string; onChange: (value: stri
 
 function JobFilter({ value, onChange }: { value: string | null; onChange: (value: string | null) => void }) {
   const t = useWords(schedulesWords);
-  const jobs = useGet<Page<{ name: string }>>(null, "/jobs");
+  const jobs = useGet<Page<{ name: string }>>(null, "/jobs", { limit: 500 });
   const names = jobs.data?.items.map((job) => job.name) ?? [];
   const known = value && !names.includes(value) ? [value, ...names] : names;
   return (

@@ -1,0 +1,18 @@
+"""Verbs about executions: runs with numbers, for callers that use these terms; part of `Client`."""
+
+from __future__ import annotations
+
+from rota.client.runs.runs import RunVerbs
+from rota.core.monitoring.executions import NumberedRun, NumberedRuns
+
+
+class ExecutionVerbs(RunVerbs):
+    """Verbs about runs as numbered executions."""
+
+    async def executions(self, name: str, *, limit: int = 50, offset: int = 0) -> NumberedRuns:
+        """List the runs of a job, newest first, with their numbers; begin with the one at `offset`."""
+        return await self.store.executions.page(name, limit, offset, declared=name in self.registry.newest)
+
+    async def execution(self, run_id: str) -> NumberedRun:
+        """Return a run with its number among the runs of its job, and its last attempt."""
+        return await self.store.executions.get(await self._find(run_id))

@@ -1,0 +1,98 @@
+"""Jobs and queues as callers see them: definitions with the status of their runs, one page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.queues import Queue
+from rota.core.jobs.status import JobFilter, JobStatus, JobView, job_state, job_view, status_of
+from rota.store.databases.database import Database, Tx
+from rota.store.jobs import jobs
+from rota.store.runs import read
+from rota.values.instants import instant
+
+_BITE = 500
+
+Declared = Mapping[str, JobDefinition]
+"""Jobs that this process declares in code, by name. They stand for the stored ones of the same name."""
+
+
+class JobViewStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def names(self) -> list[str]:
+        """Return the names of all stored jobs."""
+        return [name for (name,) in await self._database.read(lambda tx: tx.fetch("job_names"))]
+
+    async def get(self, name: str, declared: Declared) -> JobView:
+        async def body(tx: Tx) -> JobView:
+            definition = declared.get(name) or await jobs.stored(tx, name)
+            return await _view(tx, definition)
+
+        return await self._database.read(body)
+
+    async def status(self, name: str, *, declared: bool) -> JobStatus:
+        async def body(tx: Tx) -> JobStatus:
+            if not declared:
+                await jobs.stored(tx, name)
+            (facts,) = await jobs.facts(tx, [name])
+            return status_of(facts)
+
+        return await self._database.read(body)
+
+    async def page(self, job_filter: JobFilter, declared: Declared, limit: int, after: str | None) -> list[JobView]:
+        """Return the jobs after a name that the filter selects, by name, at most `limit`."""
+        return await self._database.read(lambda tx: _page(tx, job_filter, declared, limit, after or ""))
+
+    async def queues(self, declared: Declared, limit: int, after: str | None) -> list[Queue]:
+        """Return the queues after a name, by name, at most `limit`: all that have runs, are paused, or that jobs
+        name."""
+        names = {definition.queue for definition in declared.values()}
+
+        async def body(tx: Tx) -> list[Queue]:
+            return [queue for queue in await _queues(tx, names) if after is None or queue.queue > after][:limit]
+
+        return await self._database.read(body)
+
+
+async def queue_view(tx: Tx, name: str) -> Queue:
+    """Return one queue; without runs, if nothing names it."""
+    return next(queue for queue in await _queues(tx, {name}) if queue.queue == name)
+
+
+async def _view(tx: Tx, definition: JobDefinition) -> JobView:
+    (facts,) = await jobs.facts(tx, [definition.name])
+    return job_view(definition, facts)
+
+
+async def _page(tx: Tx, job_filter: JobFilter, declared: Declared, limit: int, after: str) -> list[JobView]:
+    """Walk the jobs in bites, as far as the page needs. Names are compared by the database, whose order may differ from
+    Python's."""
+    rows = [(name,) for name in declared]
+    views: list[JobView] = []
+    selective = job_filter != JobFilter()
+    while len(views) < limit:
+        bite = _BITE if selective else limit
+        found = await tx.fetch("jobs_after", rows, after=after, limit=bite)
+        definitions = [declared.get(name) or read.definition_in(text) for name, text in found]
+        chosen = [definition for definition in definitions if job_filter.selects(definition)]
+        for definition, facts in zip(chosen, await jobs.facts(tx, [job.name for job in chosen]), strict=True):
+            if job_filter.state in (None, job_state(facts)):
+                views.append(job_view(definition, facts))
+        if len(found) < bite:
+            break
+        after, _ = found[-1]
+    return views[:limit]
+
+
+async def _queues(tx: Tx, names: set[str]) -> Sequence[Queue]:
+    counts = {name: (running, queued, scheduled) for name, running, queued, scheduled in await read.queue_counts(tx)}
+    paused = {pause.name: pause for pause in await read.paused_queues(tx)}
+    oldest = {queue: instant(at) for queue, at in await tx.fetch("oldest_queued")}
+    named = {queue for (queue,) in await tx.fetch("queues_of_jobs")}
+    return [
+        Queue(name, *counts.get(name, (0, 0, 0)), paused.get(name), oldest.get(name))
+        for name in sorted({"default", *names, *counts, *paused, *named})
+    ]
