@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rota.client.parts import all_verbs
+from rota.client.parts import PARTS, all_verbs
 from rota.verbs.verb import Declared
 from tests.conformance.world import World
 
@@ -38,7 +38,8 @@ class Case(msgspec.Struct, frozen=True):
     """One case. Arguments and answers write `<name>` for what the arrangement has noted under that name.
 
     `contains` is a part of the answer. `reads` is the verb, with its arguments, that shows the state afterwards.
-    `scope` limits the caller. `only` are the doors that can express the case, if not all.
+    `scope` limits the caller. `only` are the doors that can express the case, if not all. For verbs that are written by
+    hand, `sent` is the request (method, path, body, idempotency key) and `typed` the command.
     """
 
     verb: str
@@ -51,6 +52,8 @@ class Case(msgspec.Struct, frozen=True):
     reads: Reading | None = None
     scope: tuple[str, str] | None = None
     only: tuple[str, ...] = DOORS
+    sent: tuple[str, str, Any, str | None] | None = None
+    typed: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.verb}: {self.what}"
@@ -71,21 +74,32 @@ def refusals(
 
 
 def is_declared(verb: str) -> bool:
-    return any(f"{declared.part}.{declared.name}".strip(".") == verb for declared in all_verbs())
+    return any(_name(declared) == verb for declared in all_verbs())
+
+
+def declared_verbs() -> set[str]:
+    """Return the names of all declared verbs: `quotas.update`, `cancel`."""
+    return {_name(declared) for declared in all_verbs()}
+
+
+def _name(declared: Declared) -> str:
+    return f"{declared.part}.{declared.name}".strip(".")
 
 
 def routes_of(verb: str) -> list[Declared]:
-    """Return the declarations of a verb: `routes_of("quotas.update")`."""
-    part, _, name = verb.rpartition(".")
-    routes = [declared for declared in all_verbs() if (declared.part, declared.name) == (part, name)]
-    assert routes, f"{verb} is not declared"
-    return routes
+    """Return the declarations of a verb: `routes_of("quotas.update")`; none if it is written by hand."""
+    return [declared for declared in all_verbs() if _name(declared) == verb]
 
 
 def arguments_of(verb: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments by name, those of `**options`, too, and those that the verb does not have."""
-    names = list(inspect.signature(routes_of(verb)[0].function).parameters)[1:]
-    return {**dict(zip(names, args, strict=False)), **named}
+    return {**dict(zip(names_of(verb), args, strict=False)), **named}
+
+
+def names_of(verb: str) -> list[str]:
+    """Return the names of the parameters of a verb."""
+    part, _, name = verb.rpartition(".")
+    return list(inspect.signature(getattr(PARTS[part], name)).parameters)[1:]
 
 
 def route_for(verb: str, arguments: Mapping[str, Any]) -> Declared:

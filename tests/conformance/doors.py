@@ -27,7 +27,7 @@ from rota.verbs.answers import is_silent
 from rota.verbs.parameters import Parameter, Place, has_place, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import Body, wired_in
-from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, route_for, routes_of
+from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, names_of, route_for, routes_of
 from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of, types_of
 from tests.conformance.world import World
 from tests.support.commands import argv_of, command_of
@@ -45,10 +45,13 @@ class Call(msgspec.Struct, frozen=True):
     named: Mapping[str, Any] = {}
     scope: tuple[str, str] | None = None
     token: str | None = None
+    sent: tuple[str, str, Any, str | None] | None = None
+    typed: tuple[str, ...] | None = None
 
     def with_actor(self) -> dict[str, Any]:
         """Return the named arguments and the caller, if the verb wants to know."""
-        is_told = has_place(request_of(routes_of(self.verb)[0]), Place.ACTOR)
+        routes = routes_of(self.verb)
+        is_told = has_place(request_of(routes[0]), Place.ACTOR) if routes else "actor" in names_of(self.verb)
         return {**self.named, "actor": ACTOR} if is_told else dict(self.named)
 
     def arguments(self) -> dict[str, Any]:
@@ -64,7 +67,7 @@ def _method(client: Any, verb: str) -> Any:
 async def _outcome(call: Call, method: Callable[..., Awaitable[Any]], named: Mapping[str, Any]) -> Outcome:
     try:
         result = await method(*call.args, **named)
-        return Outcome(plain_answer(routes_of(call.verb)[0], result), types=types_of(result))
+        return Outcome(plain_answer(routes_of(call.verb), result), types=types_of(result))
     except RotaError as error:
         return Outcome(problem=problem_of(error))
 
@@ -128,6 +131,8 @@ class _Response:
 
 async def by_rest(world: World, call: Call) -> Outcome:
     """Send a request, written from the declaration alone. A list is read page by page, two items each."""
+    if call.sent is not None:
+        return await _by_hand(world, *call.sent)
     arguments = call.arguments()
     request = _Written(route_for(call.verb, arguments), arguments)
     headers = {"authorization": f"Bearer {call.token}"} if call.token else {}
@@ -136,6 +141,15 @@ async def by_rest(world: World, call: Call) -> Outcome:
         if request.is_list and "limit" not in arguments:
             return await _all_pages(http, request)
         return _answered(await request.send(http), request)
+
+
+async def _by_hand(world: World, method: str, path: str, body: Any, key: str | None) -> Outcome:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(world.app)), base_url=_HOST) as http:
+        response = await http.request(method, f"/api/v1{path}", json=body, headers=headers)
+    if response.status_code >= 400:
+        return Outcome(problem=_problem_in(response.json(), response.status_code))
+    return Outcome(response.json())
 
 
 async def _all_pages(http: httpx2.AsyncClient, request: _Written) -> Outcome:
@@ -272,6 +286,8 @@ def _in_json(value: Any, parameter: Parameter) -> Any:
 
 async def by_command(world: World, call: Call) -> Outcome:
     """Run the command with `--json`, on the database. The doors of a scope are the others: a database has none."""
+    if call.typed is not None:
+        return await _typed(world, [*call.typed, "--json"])
     arguments = call.arguments()
     declared = route_for(call.verb, arguments)
     argv, place = argv_of(declared, arguments), command_of(declared)
@@ -279,12 +295,19 @@ async def by_command(world: World, call: Call) -> Outcome:
     assert place is not None
     if any(param.name == "yes" for param in place[1].params):
         argv.insert(len(place[0]), "--yes")
+    outcome = await _typed(world, argv)
+    if outcome.problem is not None:
+        return outcome
+    plain = outcome.answer
+    return Outcome(None if is_silent(declared) else plain["items"] if plain_list(declared) else plain)
+
+
+async def _typed(world: World, argv: list[str]) -> Outcome:
     environment = {"ROTA_DATABASE_URL": world.url, "ROTA_HTTP_ALLOW": world.app.config.http_allow}
     done = await asyncio.to_thread(CliRunner().invoke, root, argv, env=environment)
     if done.stdout:  # an answer may have an exit code of its own: 1 for breaches
         assert done.exit_code in (0, 1), done.stderr
-        plain = json.loads(done.stdout)
-        return Outcome(None if is_silent(declared) else plain["items"] if plain_list(declared) else plain)
+        return Outcome(json.loads(done.stdout))
     assert done.stderr, done.exception
     plain = json.loads(done.stderr.splitlines()[-1])
     assert plain["exit_code"] == done.exit_code

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from rota.errors import RotaError
+from rota.values.durations import worded
 from rota.verbs.parameters import is_list, item_of, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import written_answer
@@ -21,6 +22,7 @@ _SECRET = re.compile(r"rota_[0-9a-f]{12}_[\w-]+")
 _TOKEN = re.compile(r"\b[0-9a-f]{12}\b")
 _NEAR = timedelta(days=400)
 _NOTHING = "<nothing>"
+_VARYING = ("next_cursor", "created_micros", "run_micros")
 _NOBODY = ("api", "cli")  # callers without a token, and owners by default
 
 
@@ -43,8 +45,11 @@ class Outcome(msgspec.Struct, frozen=True):
     types: Any = None
 
 
-def plain_answer(declared: Declared, result: Any) -> Any:
+def plain_answer(routes: Sequence[Declared], result: Any) -> Any:
     """Return what a client's method returned as JSON, as the verb's declaration writes it; the items of a list."""
+    if not routes:
+        return msgspec.to_builtins(worded(result))
+    declared = routes[0]
     returns = request_of(declared).returns
     if is_list(returns):
         return [_plain(declared, item, item_of(returns)) for item in result]
@@ -101,7 +106,9 @@ class _Comparison:
     def _field(self, name: str, item: Any) -> Any:
         if name == "seq":  # PostgreSQL goes on counting in a database that is used again
             return self._seen.setdefault(f"seq {item}", f"<seq {len(self._seen) + 1}>")
-        return "<cursor>" if name == "next_cursor" and item is not None else self.form(item)
+        if name in _VARYING and item is not None:
+            return f"<{name}>"
+        return self.form(item)
 
     def _text(self, text: str) -> str:
         if text in (self._actor, *_NOBODY):

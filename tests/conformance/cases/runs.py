@@ -87,8 +87,9 @@ async def several(world: World) -> None:
         world.note(f"run {number}", run.id)
 
 
-def _numbers(*numbers: int) -> list[dict[str, str]]:
-    return [{"id": f"<run {number}>"} for number in numbers]
+def numbers(*places: int) -> list[dict[str, str]]:
+    """Return these of the several runs."""
+    return [{"id": f"<run {place}>"} for place in places]
 
 
 _GETS = [
@@ -123,8 +124,8 @@ _GETS = [
 ]
 _COPY = {"retry_of": "<run>"}
 _EVENTS = [{"to": "queued"}, {}, {"to": "failed"}]
-_ODD = _numbers(3, 1)
-_ALL = _numbers(4, 3, 2, 1, 0)
+_ODD = numbers(3, 1)
+_ALL = numbers(4, 3, 2, 1, 0)
 _PARTS = [
     Case("attempts", "of a run that failed", ("<run>",), given=(failed,), contains=[{"no": 1, "outcome": "failed"}]),
     Case("attempts", "of a run that waits", ("<run>",), given=(queued,), contains=[]),
@@ -156,19 +157,19 @@ _LISTS = [
         "the first two",
         named={"limit": 2},
         given=(several,),
-        contains={"items": _numbers(4, 3), "next_cursor": "<cursor>"},
+        contains={"items": numbers(4, 3), "next_cursor": "<cursor>"},
     ),
     Case(
         "page",
         "after the first two",
         named={"limit": 2, "before": "<run 3>"},
         given=(several,),
-        contains={"items": _numbers(2, 1)},
+        contains={"items": numbers(2, 1)},
         only=PYTHON,
     ),
     *(
-        Case("page", what, (run_filter,), given=(several,), contains={"items": _numbers(*numbers)})
-        for what, run_filter, numbers in [
+        Case("page", what, (run_filter,), given=(several,), contains={"items": numbers(*places)})
+        for what, run_filter, places in [
             ("of a scope", RunFilter(scope=Scope("tenant", "1")), (3, 1)),
             ("with a tag", RunFilter(tag="t2"), (2,)),
             ("in states", RunFilter(states=(RunState.SCHEDULED, RunState.FAILED), job="crawl"), (4, 3, 2, 1, 0)),
