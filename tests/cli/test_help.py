@@ -136,7 +136,7 @@ def test_what_is_offered(used: str) -> None:
     assert offered("schedule", "pause", "n") == {"news": "greet"}
     assert offered("schedule", "create", "") == {}
     assert offered("run", "get", used[:4]) == {used: "scheduled greet"}
-    assert offered("queue", "pause", "") == {"mail": None}
+    assert offered("queue", "pause", "m") == {"mail": None}
     assert "top" in offered("t")
     for words in (("workers", "get"), ("token", "revoke"), ("notification", "get")):
         assert set(offered(*words, "")) <= {"web"}

@@ -50,8 +50,8 @@ async def _tokens(client: Client) -> Offer:
 
 
 _EVERYWHERE = {
-    "--job": _jobs, "--queue": _queues, "--schedule": _schedules, "--worker": _workers, "--parent": _runs, "job": _jobs,
-    "id": _runs,
+    "--job": _jobs, "--queue": _queues, "--schedule": _schedules, "--worker": _workers, "--parent": _runs,
+    "--name": _jobs, "job": _jobs, "id": _runs,
 }  # fmt: skip
 _BELOW = {
     ("job", "name"): _jobs,

@@ -60,7 +60,7 @@ def test_set_told_and_removed(known_url: str) -> None:
     assert (one["subject"], one["expect"]) == ("work", {"start_within": "5m", "max_consecutive_failures": 3})
     changed = told("expectation", "update", "--job", "work", "--max-failures", "none", "--min-success-rate", "95%")
     assert changed["expect"] == {"start_within": "5m", "min_success_rate": 0.95}
-    assert told("job", "get", "work")["expected"]["expect"] == changed["expect"]
+    assert told("expectation", "get", "--job", "work")["expect"] == changed["expect"]
     assert "expect\tstart_within 5m, min_success_rate 0.95\n" in rota("job", "get", "work").stdout
     assert told("expectation", "rm", "--job", "work") == {"kind": "job", "name": "work", "deleted": True}
     assert rota("expectation", "rm", "--job", "work").exit_code == 4

@@ -96,7 +96,7 @@ def _created(reply: Reply) -> None:
     _table(reply)
 
 
-async def _known_jobs(client: Client, view: NotificationView, *_: object) -> set[str]:
+async def _known_jobs(client: Client, view: NotificationView, _: object) -> set[str]:
     return {job for job in view.jobs if await client.jobs(name=job, limit=1)}
 
 

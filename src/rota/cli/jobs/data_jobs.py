@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
 
@@ -11,9 +11,11 @@ import msgspec
 
 from rota.cli.connect import actor, ask
 from rota.cli.options import examples, shared
-from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Columns, text_cell
-from rota.cli.terminal.output import emit, print_deleted, print_json, print_rows
+from rota.cli.terminal.output import print_json, print_rows
+from rota.cli.verbs.looks import sentence
+from rota.cli.verbs.verb_command import Consent, verb_command
+from rota.client.jobs.data_jobs import DataJobsClient
 from rota.core.jobs.job import DataKind, JobDefinition, JobKind
 from rota.errors import Invalid
 from rota.registry.data_jobs import DATA_KINDS
@@ -114,22 +116,6 @@ def update(name: str, command: bool, database: str | None, as_json: bool, **opti
     _print(definition, as_json=as_json)
 
 
-@click.command("delete", epilog=examples("rota job delete ping", "rota job delete ping --force --yes"))
-@click.argument("name")
-@click.option("--force", is_flag=True, help="Even if it is in use: disable its schedules, cancel its runs.")
-@yes_option
-@shared
-def delete(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
-    """Delete a data job; its finished runs stay."""
-    if force and not yes:
-        require_consent(f"delete {name}, disable its schedules and cancel its runs?", command=f"rota job delete {name}")
-    ask(database, lambda client: client.data_jobs.delete(name, force=force, actor=actor()))
-    if as_json:
-        print_deleted(name=name)
-    else:
-        emit(name)
-
-
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given, with values as the client takes them."""
     settings = {name: value for name, value in options.items() if value is not None and value != ()}
@@ -225,5 +211,24 @@ def _print(definition: JobDefinition, *, as_json: bool) -> None:
         cells = (definition.name, definition.kind, definition.version, _does(definition))
         print_rows(_COLUMNS, [[text_cell(cell) for cell in cells]], none="")
 
+
+async def _nothing(*_: object) -> None:
+    """Read nothing: the question names what is deleted."""
+
+
+def _question(_: None, arguments: Mapping[str, Any]) -> str | None:
+    name = arguments["name"]
+    return f"delete {name}, disable its schedules and cancel its runs?" if arguments.get("force") else None
+
+
+delete = verb_command(
+    "data_jobs",
+    DataJobsClient.delete,
+    sentence("job {name} is deleted"),
+    "rota job delete ping",
+    "rota job delete ping --force --yes",
+    words="Delete a data job; its finished runs stay.",
+    consent=Consent(_nothing, _question),
+)
 
 COMMANDS = (create, update, delete)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import catch_up_option, examples, shared
-from rota.cli.terminal.confirm import require_consent, yes_option
+from rota.cli.options import examples, idempotency_option, shared
 from rota.cli.terminal.format import Cell, Columns, instant_cell, job_state_cell, text_cell
-from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
+from rota.cli.terminal.output import emit, on_terminal
 from rota.cli.terminal.run_format import print_new_run
+from rota.cli.verbs.looks import Reply, facts, table
+from rota.cli.verbs.verb_command import Consent, verb_command
+from rota.cli.verbs.verb_options import Word
 from rota.client.client import Client
-from rota.core.jobs.status import JobStatus
+from rota.client.jobs.jobs import JobVerbs
+from rota.core.jobs.status import RESUME_MODES, JobStatus
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.run import Run
 from rota.values.durations import span
@@ -24,83 +28,29 @@ _PAGE = 1_000
 _CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job",))
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_FILTER = (
-    click.option("--name", metavar="PATTERN", help="Only jobs of this name, or matching a pattern: 'import-*'."),
-    click.option("--kind", metavar="KIND", help="Only jobs of this kind: python, http, command, external, pipeline."),
-    click.option("--queue", metavar="NAME", help="Only jobs of this queue."),
-    click.option("--tag", metavar="TAG", help="Only jobs with this tag."),
-    click.option("--state", metavar="STATE", help="Only jobs in this state: paused, failed, running, …"),
-)
-
-
-def job_filter_options(command: F) -> F:
-    """Add the options that select jobs."""
-    for option in reversed(_FILTER):
-        command = option(command)
-    return command
-
-
-@click.command(epilog=examples("rota job pause crawl --reason 'the site is down'"))
-@click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Stored with the pause.")
-@shared
-def pause(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
-    """Pause a job: no run of it starts until it is resumed.
-
-    Its schedules plan nothing and its runs wait. Running runs continue.
-    """
-    status = ask(database, lambda client: client.pause_job(name, reason=reason, actor=actor()))
-    _print_status(status, as_json=as_json)
-
-
-@click.command(epilog=examples("rota job resume crawl", "rota job resume crawl --catch-up latest"))
-@click.argument("name")
-@catch_up_option
-@shared
-def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
-    """Resume a paused job."""
-    status = ask(database, lambda client: client.resume_job(name, catch_up=catch_up, actor=actor()))
-    _print_status(status, as_json=as_json)
-
-
-@click.command(epilog=examples("rota job cancel crawl --reason 'wrong list'", "rota job cancel crawl --yes --json"))
-@click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Stored with the runs.")
-@yes_option
-@shared
-def cancel(name: str, reason: str | None, yes: bool, database: str | None, as_json: bool) -> None:
-    """Disable a job's schedules and cancel its runs.
-
-    Waiting runs end at once; running ones are asked to stop.
-    """
-
-    async def question(client: Client) -> tuple[JobStatus, int]:
-        return await client.job_status(name), await _enabled_schedules(client, name)
-
-    status, schedules = ask(database, question)
-    if not yes:
-        live = f"{status.running} running, {status.waiting} waiting"
-        disabled = f"disable {_many(schedules, 'schedule')} of {name}"
-        require_consent(f"{disabled} and cancel its runs ({live})?", command=f"rota job cancel {name}")
-    count = ask(database, lambda client: client.cancel_job(name, reason=reason, actor=actor())).cancelled
-    if as_json:
-        print_json({"job": name, "cancelled": count, "schedules_disabled": schedules})
-    elif on_terminal():
-        emit(f"cancelled {_many(count, 'run')}, disabled {_many(schedules, 'schedule')}")
-    else:
-        emit(str(count))
-        if schedules:
-            click.echo(f"note: disabled {_many(schedules, 'schedule')}", err=True)
-
-
-async def _enabled_schedules(client: Client, job: str) -> int:
-    count, after = 0, None
-    while page := await client.schedules.list(job=job, limit=_PAGE, after=after):
+async def _affected(client: Client, arguments: Mapping[str, Any]) -> tuple[JobStatus, int]:
+    """Return the job's status, and how many of its schedules are enabled."""
+    name, count, after = arguments["name"], 0, None
+    while page := await client.schedules.list(job=name, limit=_PAGE, after=after):
         count += sum(schedule.definition.enabled for schedule in page)
         after = page[-1].name
-    return count
+    return await client.job_status(name), count
+
+
+def _question(affected: tuple[JobStatus, int], arguments: Mapping[str, Any]) -> str:
+    status, schedules = affected
+    live = f"{status.running} running, {status.waiting} waiting"
+    return f"disable {_many(schedules, 'schedule')} of {arguments['name']} and cancel its runs ({live})?"
+
+
+def _cancelled(reply: Reply) -> None:
+    _, schedules = reply.before
+    if on_terminal():
+        emit(f"cancelled {_many(reply.value.cancelled, 'run')}, disabled {_many(schedules, 'schedule')}")
+        return
+    emit(str(reply.value.cancelled))
+    if schedules:
+        click.echo(f"note: disabled {_many(schedules, 'schedule')}", err=True)
 
 
 def _many(count: int, noun: str) -> str:
@@ -109,33 +59,15 @@ def _many(count: int, noun: str) -> str:
 
 @click.command(epilog=examples("rota job retry crawl"))
 @click.argument("name")
+@idempotency_option
 @shared
-def retry(name: str, database: str | None, as_json: bool) -> None:
+def retry(name: str, idempotency_key: str | None, database: str | None, as_json: bool) -> None:
     """Retry a job's newest run, if it did not succeed."""
 
     async def command(client: Client) -> Run:
-        return await client.get((await client.retry_job(name, actor=actor())).id)
+        return await client.get((await client.retry_job(name, actor=actor(), idempotency_key=idempotency_key)).id)
 
     print_new_run(ask(database, command), as_json=as_json)
-
-
-@click.command(epilog=examples("rota job stats crawl", "rota job stats crawl --json"))
-@click.argument("name")
-@shared
-def stats(name: str, database: str | None, as_json: bool) -> None:
-    """Show how a job's runs ended and how long they took.
-
-    Pruned runs are included.
-    """
-
-    async def question(client: Client) -> tuple[JobStats, datetime]:
-        return await client.job_stats(name), await client.time()
-
-    statistics, now = ask(database, question)
-    if as_json:
-        print_json(statistics)
-    else:
-        print_facts(_stats_facts(statistics, now))
 
 
 def _stats_facts(stats: JobStats, now: datetime) -> list[tuple[str, Cell]]:
@@ -157,12 +89,29 @@ def _duration_cell(ms: int | None) -> Cell:
     return Cell("") if ms is None else Cell(str(ms), span(timedelta(milliseconds=ms)))
 
 
-def _print_status(status: JobStatus, *, as_json: bool) -> None:
-    if as_json:
-        print_json(status)
-    else:
-        counts = [text_cell(status.running), text_cell(status.waiting)]
-        print_rows(_CHANGED_JOB_COLUMNS, [[text_cell(status.job), job_state_cell(status.state), *counts]], none="")
+def _status_row(status: JobStatus, _: datetime) -> list[Cell]:
+    counts = [text_cell(status.running), text_cell(status.waiting)]
+    return [text_cell(status.job), job_state_cell(status.state), *counts]
 
 
-COMMANDS = (pause, resume, cancel, retry, stats)
+_command = partial(verb_command, "", settings={"catch_up": {"type": Word(RESUME_MODES, open_ended=True)}})
+_status = table(_CHANGED_JOB_COLUMNS, _status_row)
+
+COMMANDS = (
+    _command(JobVerbs.pause_job, _status, "rota job pause crawl --reason 'the site is down'", name="pause"),
+    _command(
+        JobVerbs.resume_job, _status, "rota job resume crawl", "rota job resume crawl --catch-up latest", name="resume"
+    ),
+    _command(
+        JobVerbs.cancel_job,
+        _cancelled,
+        "rota job cancel crawl --reason 'wrong list'",
+        "rota job cancel crawl --yes --json",
+        name="cancel",
+        consent=Consent(_affected, _question),
+    ),
+    retry,
+    _command(
+        JobVerbs.job_stats, facts(_stats_facts), "rota job stats crawl", "rota job stats crawl --json", name="stats"
+    ),
+)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
 
 import click
 
-from rota.cli.connect import ask
 from rota.cli.jobs import data_jobs, job_control
-from rota.cli.jobs.job_control import job_filter_options
-from rota.cli.options import Group, examples, shared
+from rota.cli.options import Group, examples
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
-from rota.cli.terminal.output import json_text, on_terminal, plain_value, print_facts, print_json, print_rows
-from rota.client.client import Client
+from rota.cli.terminal.output import json_text, print_facts
+from rota.cli.verbs.looks import Reply, table
+from rota.cli.verbs.verb_command import verb_command
+from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import JobStatus, JobView
 from rota.values.durations import format_duration
@@ -36,52 +35,8 @@ def job() -> None:
     """List, show, pause, cancel and retry jobs; create data jobs."""
 
 
-for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
-    job.add_command(_command)
-
-
-@job.command("list", epilog=examples("rota job list", "rota job list --tag billing --state failed --json"))
-@job_filter_options
-@click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
-@click.option("--after", metavar="NAME", help="The page after the one that ended with this name.")
-@shared
-def list_jobs(limit: int, database: str | None, as_json: bool, **options: Any) -> None:
-    """List jobs by name, with their state."""
-
-    async def question(client: Client) -> tuple[Sequence[JobView], datetime]:
-        return await client.jobs(limit=limit, **options), await client.time()
-
-    jobs, now = ask(database, question)
-    next_cursor = jobs[-1].name if len(jobs) == limit else None
-    if as_json:
-        print_json({"items": jobs, "next_cursor": next_cursor})
-        return
-    none = "no jobs yet: they appear when a worker that declares them starts"
-    print_rows(_JOB_COLUMNS, [_row(job, now) for job in jobs], none=none)
-    if next_cursor and on_terminal():
-        click.echo(f"more: --after {next_cursor}", err=True)
-
-
-@job.command("get", epilog=examples("rota job get crawl", "rota job get crawl --json"))
-@click.argument("name")
-@shared
-def get_job(name: str, database: str | None, as_json: bool) -> None:
-    """Show a job's state, payload schema, policies and limits."""
-
-    async def question(client: Client) -> Any:
-        return await client.job(name), await client.expectations.find("job", name), await client.time()
-
-    job, expected, now = ask(database, question)
-    if as_json:
-        print_json({**plain_value(job), "expected": expected})
-    else:
-        first, *rest = _facts(job)
-        print_facts([first, *_status_facts(job.status, now), *expected_facts(expected, now), *rest])
-
-
 def _row(job: JobView, now: datetime) -> list[Cell]:
     enabled = Cell("yes", "yes", "green") if job.enabled else Cell("no", "no", "yellow")
-    summary = job.description.partition("\n")[0]
     return [
         text_cell(job.name),
         job_state_cell(job.status.state),
@@ -90,7 +45,7 @@ def _row(job: JobView, now: datetime) -> list[Cell]:
         text_cell(job.version),
         text_cell(job.queue),
         enabled,
-        text_cell(summary),
+        text_cell(job.description.partition("\n")[0]),
     ]
 
 
@@ -131,3 +86,34 @@ def _facts(definition: JobDefinition) -> list[tuple[str, Cell]]:
         ("description", text_cell(definition.description)),
         ("payload", Cell(json_text(definition.payload_schema), json_text(definition.payload_schema, indent=2))),
     ]
+
+
+def _show(reply: Reply) -> None:
+    first, *rest = _facts(reply.value)
+    status = _status_facts(reply.value.status, reply.now)
+    print_facts([first, *status, *expected_facts(reply.also, reply.now), *rest])
+
+
+_command = partial(verb_command, "")
+
+for command in (
+    _command(
+        JobVerbs.jobs,
+        table(_JOB_COLUMNS, _row, "no jobs yet: they appear when a worker that declares them starts"),
+        "rota job list",
+        "rota job list --json",
+        name="list",
+    ),
+    _command(
+        JobVerbs.job,
+        _show,
+        "rota job get crawl",
+        "rota job get crawl --json",
+        name="get",
+        words="Show a job's state, payload schema, policies and limits.",
+        also=lambda client, job, _: client.expectations.find("job", job.name),
+    ),
+    *job_control.COMMANDS,
+    *data_jobs.COMMANDS,
+):
+    job.add_command(command)
