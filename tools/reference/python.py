@@ -7,6 +7,7 @@ import inspect
 import re
 import typing
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,6 +15,9 @@ import msgspec
 import rota
 import rota.remote
 import rota.testing
+from rota.api.docs import openapi
+from rota.api.docs.descriptions import description_of
+from rota.app import Rota
 from rota.client.access.tokens import TokensClient
 from rota.client.alerts.expectations import ExpectationsClient
 from rota.client.alerts.notifications import NotificationsClient
@@ -24,6 +28,7 @@ from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.client.monitoring.monitoring import MonitoringClient
 from rota.client.schedules.schedules import SchedulesClient
 from rota.client.workers.workers import WorkersClient
+from rota.server import asgi
 from tools.reference.settings import row, table
 
 GROUPS = {
@@ -131,11 +136,19 @@ def fields(thing: type[msgspec.Struct]) -> list[str]:
     written: dict[str, Any] = {}
     for kind in reversed(thing.__mro__):
         written |= inspect.get_annotations(kind)
-    lines = table("field", "type", "default")
+    # The glossary explains the words of the REST API; those of other values may mean something else.
+    known = thing.__name__ in shapes()
+    lines = table("field", "type", "default", "means") if known else table("field", "type", "default")
     for one in msgspec.structs.fields(thing):
         given = "" if one.required else f"`{default(one)}`"
-        lines.append(row(f"`{one.name}`", f"`{annotation_text(written[one.name])}`".replace("|", "\\|"), given))
+        typed = f"`{annotation_text(written[one.name])}`".replace("|", "\\|")
+        lines.append(row(f"`{one.name}`", typed, given, *([description_of(thing, one)] if known else [])))
     return [*lines, ""]
+
+
+@cache
+def shapes() -> frozenset[str]:
+    return frozenset(openapi.described(asgi(Rota()).routes)["components"]["schemas"])
 
 
 def default(field: Any) -> str:

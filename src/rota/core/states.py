@@ -6,6 +6,8 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
+    """State of a run."""
+
     SCHEDULED = "scheduled"
     QUEUED = "queued"
     RUNNING = "running"

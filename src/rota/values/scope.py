@@ -6,6 +6,8 @@ import msgspec
 
 
 class Scope(msgspec.Struct, frozen=True, gc=False):
+    """Tenant or object that a run is for."""
+
     kind: str = "global"
     """Kind of the scope, such as `account`."""
     id: str = "global"

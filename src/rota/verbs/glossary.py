@@ -253,7 +253,6 @@ _MONITORING = {
     "topics": "Topics, separated by commas: `runs`, `schedules`, `workers`, `queues`, `run:<id>`",
     "total": "How many there are in all",
     "traceback": "Where in the code it happened",
-    "truncated": "True if there is more",
     "verdict": "The explanation in one word",
     "version": "Version of the program",
     "waiting": "Runs that wait",

@@ -10,7 +10,7 @@ export interface ApplyBody {
   dry_run?: boolean;
 }
 
-/** Run assigned to an external worker. `steps`: results of the steps that are done, which need not be repeated. `idempotency_key`: the same for every attempt and every retry of the same work. */
+/** Run assigned to an external worker. */
 export interface Assignment {
   /** Its id */
   id: string;
@@ -68,7 +68,7 @@ export interface Attempt {
   counters: Record<string, number>;
 }
 
-/** Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id. */
+/** Item that needs attention. */
 export interface Attention {
   /** What is the matter, for programs */
   kind: string;
@@ -82,7 +82,7 @@ export interface Attention {
   hint: string | null;
 }
 
-/** Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one. Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a dry run does not count the latter separately. `plan_times` are the first of those that got a run. */
+/** Result of a backfill, or of a dry run. */
 export interface Backfill {
   /** Name of the schedule */
   schedule: string;
@@ -96,7 +96,7 @@ export interface Backfill {
   known: number;
   /** Plan times that are still to be decided */
   pending: number;
-  /** Plan times whose unique key another run has */
+  /** Plan times whose unique key another run has; a dry run does not count them separately */
   held: number;
   /** Ids of the runs */
   runs: string[];
@@ -188,6 +188,7 @@ export interface CancelJobBody {
   reason?: string | null;
 }
 
+/** What a cancel does to a run that has begun. */
 export interface CancelPolicy {
   /** Whether a running run can be cancelled */
   supported: boolean;
@@ -371,7 +372,7 @@ export interface DocumentPreview {
   problems: DocumentProblem[];
 }
 
-/** Problem that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
+/** Problem that keeps a document from being a schedule. */
 export interface DocumentProblem {
   /** Code of the error */
   code: string;
@@ -403,7 +404,7 @@ export interface ErrorBody {
   traceback?: string | null;
 }
 
-/** Failed runs of one job with the same error. `type` and `message` are those of the newest; `states` counts runs by final state; `histogram` counts them in 24 equal parts of the time range. Errors older than fingerprints have none, and form one group. */
+/** Failed runs of one job with the same error. Errors older than fingerprints have none, and form one group. */
 export interface ErrorGroup {
   /** Fingerprint, the same for errors that differ only in numbers, ids, addresses and quoted texts */
   fingerprint: string | null;
@@ -427,7 +428,7 @@ export interface ErrorGroup {
   histogram: number[];
 }
 
-/** Error groups, the one seen last first. `truncated`: there were more failed runs than were read. `next_cursor` is that of the next page. */
+/** Error groups, the one seen last first. */
 export interface ErrorGroups {
   /** The items of this page */
   items: ErrorGroup[];
@@ -441,9 +442,9 @@ export interface ErrorGroups {
   next_cursor: string | null;
 }
 
-/** Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known. An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run or a schedule; in the audit log it is the line's own number, the cursor for the page before. */
+/** Line of the audit trail. Older programs did not record states. */
 export interface Event {
-  /** Number of the line, which orders the lines of one answer */
+  /** Number that orders the lines of one answer: from 1 in the trail of a run or a schedule, else the line's own */
   seq: number;
   /** When it happened */
   at: string;
@@ -453,9 +454,9 @@ export interface Event {
   subject: string;
   /** What happened: `enqueued`, `claimed`, `paused` and others */
   type: string;
-  /** State of the run before */
+  /** State of the run before, where it changed */
   from: RunState | null;
-  /** State of the run after */
+  /** State of the run after, where it changed */
   to: RunState | null;
   /** Number that grows with every claim; only who has the newest one may report */
   fence: number | null;
@@ -465,7 +466,7 @@ export interface Event {
   details: Record<string, unknown>;
 }
 
-/** A run. `execution_number` counts the runs of its job from 1, `retry_attempt` its attempts from 0. */
+/** A run, as one of its job's numbered executions. */
 export interface Execution {
   /** Its id */
   id: string;
@@ -601,7 +602,7 @@ export interface ExpectationsUpdateBody {
   at_least?: number | null | null;
 }
 
-/** Expectations of a job or a schedule, their owner, and current breaches. They rest (`resting`) while their subject is paused or disabled. */
+/** Expectations of a job or a schedule, their owner, and current breaches. */
 export interface Expected {
   /** `job` or `schedule` */
   kind: string;
@@ -671,7 +672,7 @@ export interface FieldChange {
   after: unknown;
 }
 
-/** Inconsistency: `expected` plan times or records, but `found` so many. */
+/** Inconsistency. */
 export interface Finding {
   /** What is inconsistent, for programs */
   problem: string;
@@ -710,7 +711,7 @@ export interface Fire {
 /** Meaning of a lane: one schedule, job, worker or queue. */
 export type Grouping = "job" | "queue" | "schedule" | "worker";
 
-/** Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then. For a run that waits, `lease_until` is its deadline. */
+/** Answer to a heartbeat: send the next one before `lease_until`. */
 export interface Heartbeat {
   /** True if the run was asked to stop */
   cancelling: boolean;
@@ -995,7 +996,7 @@ export interface JobView {
   status: JobStatus;
 }
 
-/** Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time. */
+/** Attempts and plan times of one schedule, job, worker or queue. */
 export interface Lane {
   /** Name of the schedule, job, worker or queue */
   name: string;
@@ -1015,7 +1016,7 @@ export interface LastDay {
   success_rate: number | null;
 }
 
-/** Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due. */
+/** Numbers of what is late. */
 export interface Late {
   /** Runs that are queued more than 10 s after they were due */
   runs: number;
@@ -1047,7 +1048,7 @@ export interface LineBody {
   logger?: string;
 }
 
-/** Runs that have not ended. `capped`: there are more queued or scheduled runs than were counted. */
+/** Runs that have not ended. */
 export interface Live {
   /** Runs that are being executed */
   running: number;
@@ -1209,6 +1210,7 @@ export interface NewJobBody {
   payload?: Record<string, unknown> | null;
 }
 
+/** Next plan time of a schedule. */
 export interface NextRun {
   /** Name of the schedule */
   schedule: string;
@@ -1333,7 +1335,7 @@ export interface OperatorRequest {
 /** Result of one attempt. */
 export type Outcome = "cancelled" | "failed" | "handed_back" | "lost" | "snoozed" | "succeeded" | "timed_out";
 
-/** Content of the overview page; `attention` has the first of each kind, `attention_count` counts all. */
+/** Content of the overview page. */
 export interface Overview {
   /** When it was computed */
   at: string;
@@ -1481,7 +1483,7 @@ export interface QuotasUpdateBody {
   rate?: string | null;
 }
 
-/** Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first. */
+/** Runs that were refused for the same reason. */
 export interface Refused {
   /** Code of the error */
   code: string;
@@ -1517,7 +1519,7 @@ export interface Replacement {
   state: string;
 }
 
-/** Replica, a run of its own. `worker` is the name of its worker, None while any may have it. `cleared`: the run was enqueued again, and this replica no longer counts. */
+/** Replica, a run of its own. */
 export interface Replica {
   /** Id of the run */
   run_id: string;
@@ -1615,6 +1617,7 @@ export interface RetryBody {
   from_step?: string | null;
 }
 
+/** How often a run is attempted, and how long it waits in between. */
 export interface RetryPolicy {
   /** Most attempts, the first one included */
   max_attempts: number;
@@ -1625,6 +1628,7 @@ export interface RetryPolicy {
 /** Role of a token: `viewer` < `operator` < `admin`; `worker` and `enqueue` may do only that. */
 export type Role = "admin" | "enqueue" | "operator" | "viewer" | "worker";
 
+/** One execution of a job, with all its attempts. */
 export interface Run {
   /** Its id */
   id: string;
@@ -1782,6 +1786,7 @@ export interface RunQuery {
   retried?: boolean | null;
 }
 
+/** State of a run. */
 export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queued" | "running" | "scheduled" | "skipped" | "succeeded" | "timed_out" | "waiting";
 
 /** The run's new state. */
@@ -1838,6 +1843,7 @@ export interface SchedulesBulkBody {
   dry_run?: boolean;
 }
 
+/** Tenant or object that a run is for. */
 export interface Scope {
   /** Kind of the scope, such as `account` */
   kind: string;
@@ -1917,7 +1923,7 @@ export interface SimulatedRun {
   to_at?: string | null;
 }
 
-/** Report of a simulation. `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
+/** Report of a simulation. */
 export interface SimulationReport {
   /** Beginning of the time range */
   from_at: string;
@@ -1991,6 +1997,7 @@ export interface StepDefinition {
   cancelable?: boolean;
 }
 
+/** State of a step. */
 export type StepState = "cancelled" | "failed" | "pending" | "running" | "skipped" | "succeeded";
 
 /** The state that the step is in. */
@@ -1999,7 +2006,7 @@ export interface StepStateAnswer {
   state: StepState;
 }
 
-/** Timeline; `truncated`: there are older attempts that are left out. */
+/** Timeline of attempts. */
 export interface Timeline {
   /** Beginning of the time range */
   from: string;
@@ -2009,11 +2016,11 @@ export interface Timeline {
   by: string;
   /** Lanes, by name */
   lanes: Lane[];
-  /** True if there is more */
+  /** True if there are older attempts that are left out */
   truncated: boolean;
 }
 
-/** Attempt; `state` is its outcome or, while it lasts, `running`, `cancelling` or `waiting`. */
+/** Attempt in a timeline. */
 export interface TimelineAttempt {
   /** Id of the run */
   run_id: string;
@@ -2031,6 +2038,7 @@ export interface TimelineAttempt {
   ended_at: string | null;
 }
 
+/** Token of a caller, without its secret. */
 export interface Token {
   /** Its id */
   id: string;
@@ -2112,7 +2120,7 @@ export interface UniqueBody {
   clear?: string[];
 }
 
-/** Result for one schedule: `plan_times` compared, of all scopes; `unverified` stretches cannot be recomputed. */
+/** Result for one schedule. */
 export interface Verification {
   /** Name of the schedule */
   schedule: string;
@@ -2124,7 +2132,7 @@ export interface Verification {
   unverified: string[];
 }
 
-/** Worker; `held` counts all runs that it holds, `runs` are the oldest of them. */
+/** Worker, as its last heartbeat described it. */
 export interface Worker {
   /** Its id */
   id: string;
@@ -2166,7 +2174,7 @@ export interface Worker {
   app_version: string;
 }
 
-/** Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use. */
+/** Numbers of workers and slots. */
 export interface WorkerCounts {
   /** Workers that send heartbeats */
   alive: number;

@@ -36,7 +36,7 @@ class ExecutionQuery(msgspec.Struct):
 
 
 class Execution(msgspec.Struct, kw_only=True):
-    """A run. `execution_number` counts the runs of its job from 1, `retry_attempt` its attempts from 0."""
+    """A run, as one of its job's numbered executions."""
 
     id: str
     job_id: str

@@ -54,6 +54,8 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """Token of a caller, without its secret."""
+
     id: str
     name: str
     """Name of the token, as the audit log shows it."""

@@ -122,10 +122,7 @@ class Breached(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """Expectations of a job or a schedule, their owner, and current breaches.
-
-    They rest (`resting`) while their subject is paused or disabled.
-    """
+    """Expectations of a job or a schedule, their owner, and current breaches."""
 
     kind: str
     """`job` or `schedule`."""

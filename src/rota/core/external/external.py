@@ -29,11 +29,7 @@ _ERROR_FIELDS = tuple(name for name in RunError.__struct_fields__ if name != "fi
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "id"}):
-    """Run assigned to an external worker.
-
-    `steps`: results of the steps that are done, which need not be repeated. `idempotency_key`: the same for every
-    attempt and every retry of the same work.
-    """
+    """Run assigned to an external worker."""
 
     run_id: str
     fence: int
@@ -52,10 +48,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "i
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """Answer to a heartbeat. `cancelling`: the run was asked to stop. `lease_until`: send the next one before then.
-
-    For a run that waits, `lease_until` is its deadline.
-    """
+    """Answer to a heartbeat: send the next one before `lease_until`."""
 
     cancelling: bool
     """True if the run was asked to stop."""

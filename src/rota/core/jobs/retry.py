@@ -46,6 +46,8 @@ Backoff = Exponential | Delays
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
+    """How often a run is attempted, and how long it waits in between."""
+
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     backoff: Backoff = Exponential()
 

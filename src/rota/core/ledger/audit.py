@@ -33,14 +33,10 @@ _CLAIM, _WHILE_HELD, _END, _WHILE_WAITING = range(4)
 class Event(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False, rename={"from_state": "from", "to_state": "to"}
 ):
-    """Line of the audit trail. `from_state` and `to_state` are set where a run's state changed, if known.
-
-    An older program did not record them. `seq` orders the lines of one answer: it counts from 1 in the trail of a run
-    or a schedule; in the audit log it is the line's own number, the cursor for the page before.
-    """
+    """Line of the audit trail. Older programs did not record states."""
 
     seq: int
-    """Number of the line, which orders the lines of one answer."""
+    """Number that orders the lines of one answer: from 1 in the trail of a run or a schedule, else the line's own."""
     at: datetime
     kind: str
     """Kind of the subject: `run`, `schedule`, `job`, `worker` and others."""
@@ -48,9 +44,9 @@ class Event(
     type: str
     """What happened: `enqueued`, `claimed`, `paused` and others."""
     from_state: RunState | None = None
-    """State of the run before."""
+    """State of the run before, where it changed."""
     to_state: RunState | None = None
-    """State of the run after."""
+    """State of the run after, where it changed."""
     fence: int | None = None
     actor: str | None = None
     details: dict[str, Any] = {}

@@ -51,12 +51,7 @@ def ran_of(word: str) -> Ran:
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a backfill, or of a dry run: `count` runs, `retried` of them for plan times that had one.
-
-    Not backfilled are plan times that ran `already` or were coalesced into a run, those that only a compacted range
-    still accounts for (`known`), those that are still `pending`, and those whose unique key another run has `held`; a
-    dry run does not count the latter separately. `plan_times` are the first of those that got a run.
-    """
+    """Result of a backfill, or of a dry run."""
 
     schedule: str
     count: int
@@ -70,7 +65,7 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     """Plan times that are still to be decided."""
     held: int = 0
-    """Plan times whose unique key another run has."""
+    """Plan times whose unique key another run has; a dry run does not count them separately."""
     runs: tuple[str, ...]
     """Ids of the runs."""
     plan_times: tuple[datetime, ...]

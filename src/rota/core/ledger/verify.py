@@ -69,7 +69,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Inconsistency: `expected` plan times or records, but `found` so many."""
+    """Inconsistency."""
 
     problem: str
     """What is inconsistent, for programs."""
@@ -89,7 +89,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """Result for one schedule: `plan_times` compared, of all scopes; `unverified` stretches cannot be recomputed."""
+    """Result for one schedule."""
 
     schedule: str
     plan_times: int

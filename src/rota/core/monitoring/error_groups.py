@@ -29,11 +29,7 @@ class FailedRun(msgspec.Struct, frozen=True):
 
 
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Failed runs of one job with the same error.
-
-    `type` and `message` are those of the newest; `states` counts runs by final state; `histogram` counts them in 24
-    equal parts of the time range. Errors older than fingerprints have none, and form one group.
-    """
+    """Failed runs of one job with the same error. Errors older than fingerprints have none, and form one group."""
 
     fingerprint: str | None
     job: str
@@ -68,10 +64,7 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """Error groups, the one seen last first. `truncated`: there were more failed runs than were read.
-
-    `next_cursor` is that of the next page.
-    """
+    """Error groups, the one seen last first."""
 
     items: Sequence[ErrorGroup]
     since: datetime

@@ -34,7 +34,7 @@ _SHOWN = 20
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that have not ended. `capped`: there are more queued or scheduled runs than were counted."""
+    """Runs that have not ended."""
 
     running: int = 0
     cancelling: int = 0
@@ -50,7 +50,7 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Late(msgspec.Struct, frozen=True):
-    """Numbers of runs that are queued, and of schedules that are not planned, more than 10 s after they were due."""
+    """Numbers of what is late."""
 
     runs: int
     """Runs that are queued more than 10 s after they were due."""
@@ -59,7 +59,7 @@ class Late(msgspec.Struct, frozen=True):
 
 
 class WorkerCounts(msgspec.Struct, frozen=True):
-    """Numbers of workers and slots. `stale`: silent for longer than a lease, no shutdown. `busy`: slots in use."""
+    """Numbers of workers and slots."""
 
     alive: int
     """Workers that send heartbeats."""
@@ -72,7 +72,7 @@ class WorkerCounts(msgspec.Struct, frozen=True):
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """Item that needs attention: `kind` for programs, `text` for people; `subject` is a name or an id."""
+    """Item that needs attention."""
 
     kind: str
     """What is the matter, for programs."""
@@ -84,6 +84,8 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NextRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Next plan time of a schedule."""
+
     schedule: str
     job: str
     at: datetime
@@ -93,7 +95,7 @@ class NextRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of the overview page; `attention` has the first of each kind, `attention_count` counts all."""
+    """Content of the overview page."""
 
     at: datetime
     """When it was computed."""

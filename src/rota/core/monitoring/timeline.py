@@ -55,7 +55,7 @@ BY = tuple(grouping.value for grouping in Grouping)
 
 
 class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """Attempt; `state` is its outcome or, while it lasts, `running`, `cancelling` or `waiting`."""
+    """Attempt in a timeline."""
 
     run_id: str
     no: int
@@ -69,7 +69,7 @@ class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """Attempts, the newest first, and `coming` plan times, the next first. `overlaps`: two attempts overlap in time."""
+    """Attempts and plan times of one schedule, job, worker or queue."""
 
     name: str
     """Name of the schedule, job, worker or queue."""
@@ -82,7 +82,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
-    """Timeline; `truncated`: there are older attempts that are left out."""
+    """Timeline of attempts."""
 
     from_at: datetime
     to_at: datetime
@@ -91,6 +91,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "fr
     lanes: Sequence[Lane] = ()
     """Lanes, by name."""
     truncated: bool = False
+    """True if there are older attempts that are left out."""
 
 
 class Asked(msgspec.Struct, frozen=True):

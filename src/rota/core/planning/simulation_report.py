@@ -65,11 +65,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Report of a simulation. `counts` are of everything until `until_at`.
-
-    `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are
-    more of them, and `events` has the first.
-    """
+    """Report of a simulation."""
 
     from_at: datetime
     until_at: datetime

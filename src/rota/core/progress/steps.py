@@ -17,6 +17,8 @@ MOST_STEPS = 1_000
 
 
 class StepState(StrEnum):
+    """State of a step."""
+
     PENDING = "pending"
     RUNNING = "running"
     SUCCEEDED = "succeeded"

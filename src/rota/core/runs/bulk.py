@@ -29,7 +29,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Number of runs refused for the same reason; `examples` are a few ids, `message` is that of the first."""
+    """Runs that were refused for the same reason."""
 
     code: str
     """Code of the error."""

@@ -113,6 +113,8 @@ class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One execution of a job, with all its attempts."""
+
     id: str
     job: str
     job_version: int

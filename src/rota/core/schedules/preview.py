@@ -62,7 +62,7 @@ _SUBJECT = re.compile(r"schedule '[^']*' ?:? *|a schedule:? *")
 
 
 class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """Problem that keeps a document from being a schedule. `key` is that of the document, where one is at fault."""
+    """Problem that keeps a document from being a schedule."""
 
     code: str
     """Code of the error."""

@@ -68,10 +68,7 @@ def replicas_of(value: ReplicasOption) -> Replicas | None:
 
 
 class Replica(msgspec.Struct, frozen=True, kw_only=True):
-    """Replica, a run of its own. `worker` is the name of its worker, None while any may have it.
-
-    `cleared`: the run was enqueued again, and this replica no longer counts.
-    """
+    """Replica, a run of its own."""
 
     run_id: str
     worker: str | None

@@ -85,7 +85,7 @@ class WorkerRun(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """Worker; `held` counts all runs that it holds, `runs` are the oldest of them."""
+    """Worker, as its last heartbeat described it."""
 
     id: str
     name: str
