@@ -188,7 +188,7 @@ export interface CancelJobBody {
   reason?: string | null;
 }
 
-/** What a cancel does to a run that has begun. */
+/** Effect of a cancel on a run that has begun. */
 export interface CancelPolicy {
   /** Whether a running run can be cancelled */
   supported: boolean;
@@ -1617,7 +1617,7 @@ export interface RetryBody {
   from_step?: string | null;
 }
 
-/** How often a run is attempted, and how long it waits in between. */
+/** Number of attempts of a run, and the delays between them. */
 export interface RetryPolicy {
   /** Most attempts, the first one included */
   max_attempts: number;

@@ -86,7 +86,7 @@ def is_external(word: str) -> bool:
 
 
 class CancelPolicy(msgspec.Struct, frozen=True):
-    """What a cancel does to a run that has begun."""
+    """Effect of a cancel on a run that has begun."""
 
     supported: bool = True
     """Whether a running run can be cancelled."""

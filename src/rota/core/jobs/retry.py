@@ -46,7 +46,7 @@ Backoff = Exponential | Delays
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How often a run is attempted, and how long it waits in between."""
+    """Number of attempts of a run, and the delays between them."""
 
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     backoff: Backoff = Exponential()
