@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from rota.client.access.tokens import _LIFE
 from rota.client.external.external import Held
-from rota.client.jobs.jobs import CatchUp, Reason
+from rota.client.jobs.jobs import CatchUp, Count, Reason
 from rota.client.limits.quotas import Many
 from rota.client.monitoring.audit import Seq
 from rota.client.monitoring.monitoring import From, To
@@ -19,7 +19,7 @@ from rota.core.alerts.notifications import NewNotification, NotificationChanges,
 from rota.core.calendar.triggers import Trigger
 from rota.core.external.external import Assignment, Heartbeat
 from rota.core.jobs.queues import Queue, ResumedQueue
-from rota.core.jobs.status import CancelledJob, JobStatus, JobView
+from rota.core.jobs.status import CancelledJob, JobFilter, JobStatus, JobView
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import Backfill
 from rota.core.ledger.explain_plan_time import Explanation
@@ -79,6 +79,18 @@ class BlockingVerbs:
         expected: int | None = None,
         everything: bool = False,
         progress: SoFar | None = None,
+    ) -> BulkResult: ...
+    def change_jobs(
+        self,
+        action: str,
+        job_filter: JobFilter | None = None,
+        *,
+        expected: Count | None = None,
+        everything: bool = False,
+        reason: Reason = None,
+        catch_up: CatchUp = "skip",
+        dry_run: bool = False,
+        actor: str | None = None,
     ) -> BulkResult: ...
     def check_ready(self) -> None: ...
     def children(self, run_id: str) -> Sequence[RelatedRun]: ...

@@ -88,6 +88,27 @@ def test_cancel_wants_consent() -> None:
     assert rota("job", "cancel", "greet", "--yes").stdout == "0\n"
 
 
+@pytest.mark.usefixtures("known_url")
+def test_many_jobs_at_once() -> None:
+    refused = rota("job", "bulk", "pause", "--name", "gr*")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "pause 1 job:" in refused.stderr
+    assert rota("job", "bulk", "pause", "--name", "gr*", "--yes", "--reason", "a rest").stdout == "1\n"
+    assert [job["name"] for job in answer("job", "ls", "--state", "paused")["items"]] == ["greet"]
+    assert answer("job", "bulk", "resume", "--all", "--yes") == {"matched": 2, "done": 2, "refused": []}
+    nothing = rota("job", "bulk", "retry", "--all", "--yes")
+    assert (nothing.exit_code, nothing.stdout) == (6, "0\n")
+    assert "note: retry refused for 2 jobs" in nothing.stderr
+    assert "the filter is empty" in rota("job", "bulk", "cancel", "--yes").stderr
+
+
+@pytest.mark.usefixtures("known_url")
+def test_jobs_are_listed_page_by_page() -> None:
+    first = answer("job", "ls", "--limit", "1")
+    assert [job["name"] for job in first["items"]] == ["boom"]
+    assert [job["name"] for job in answer("job", "ls", "--cursor", first["next_cursor"])["items"]] == ["greet"]
+
+
 def test_retry_and_stats(known_url: str) -> None:
     assert asyncio.run(work(known_url, "greet", "boom")) == [RunState.SUCCEEDED, RunState.FAILED]
     again = answer("job", "retry", "boom")

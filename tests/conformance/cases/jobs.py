@@ -9,6 +9,7 @@ from rota.client.client import Order
 from rota.core.calendar.triggers import every
 from rota.core.jobs.retry import Delays, Exponential
 from rota.core.jobs.secrets import MASK
+from rota.core.jobs.status import JobFilter
 from rota.core.jobs.unique import Unique
 from rota.core.limits.limits import Limit
 from tests.conformance.case import PYTHON, REST, Case, Reading, Refusal, refusals
@@ -353,4 +354,70 @@ _CHANGED = [
         only=_UNTYPED,
     ),
 ]
-CASES = [*_QUESTIONS, *_ACTS, *_CREATED, *_CHANGED]
+_MANY = [
+    Case(
+        "change_jobs",
+        "pause those of a tag",
+        ("pause", JobFilter(tag="net")),
+        {"reason": "a rest", "expected": 1},
+        contains={"matched": 1, "done": 1, "refused": []},
+        reads=("jobs", {}),
+        only=_UNTYPED,
+    ),
+    Case(
+        "change_jobs",
+        "resume all",
+        ("resume",),
+        {"everything": True, "catch_up": "latest"},
+        given=(paused,),
+        contains={"matched": 3, "done": 3},
+        reads=("jobs", {}),
+        only=_UNTYPED,
+    ),
+    Case(
+        "change_jobs",
+        "cancel those that wait",
+        ("cancel", JobFilter(state="scheduled")),
+        given=(waiting,),
+        contains={"matched": 2, "done": 2},
+        reads=("jobs", {}),
+        only=_UNTYPED,
+    ),
+    Case(
+        "change_jobs",
+        "retry those of a pattern",
+        ("retry", JobFilter(name="[cr]*")),
+        given=(failed,),
+        contains={"matched": 2, "done": 1, "refused": [{"code": "nothing-to-retry", "examples": ["rest"]}]},
+        only=_UNTYPED,
+    ),
+    Case(
+        "change_jobs",
+        "only count",
+        ("pause", JobFilter(kind="python", text="RE", queue="default")),
+        {"dry_run": True},
+        contains={"matched": 1, "done": 0},
+        reads=("jobs", {}),
+        only=_UNTYPED,
+    ),
+    *refusals(
+        "change_jobs",
+        ("without a filter", ("pause",), {}, Refusal("invalid", "would pause every job", "add a condition")),
+        (
+            "of more than expected",
+            ("pause", JobFilter(name="*")),
+            {"expected": 2},
+            Refusal("bulk-mismatch", "jobs", ""),
+        ),
+        ("in an unknown way", ("pasue", JobFilter(name="*")), {}, Refusal("invalid", "pasue", "'pause'")),
+        (
+            "of an unknown state",
+            ("pause", JobFilter(state="pausd")),
+            {},
+            Refusal("invalid", "pausd", "'paused'"),
+        ),
+        reads=("jobs", {}),
+        only=_UNTYPED,
+    ),
+]
+CASES = [*_QUESTIONS, *_ACTS, *_CREATED, *_CHANGED, *_MANY]

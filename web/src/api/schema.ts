@@ -206,6 +206,24 @@ export interface CancelledJob {
   status: JobStatus;
 }
 
+/** Pause, resume, cancel or retry all jobs that match a filter. */
+export interface ChangeJobsBody {
+  /** Command for all that match */
+  action: "pause" | "resume" | "cancel" | "retry";
+  /** Conditions, all of which must hold */
+  filter?: JobFilter | null;
+  /** How many are expected; if more match, nothing is changed */
+  expected?: number | null;
+  /** Required where the filter is empty. Default: `false` */
+  everything?: boolean;
+  /** Why, for the audit log */
+  reason?: string | null;
+  /** Plan times of the pause that still run: `skip`, `latest` or `all`. Default: `"skip"` */
+  catch_up?: string;
+  /** Change nothing; only tell what would change. Default: `false` */
+  dry_run?: boolean;
+}
+
 /** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held` lists all runs that it knows of; other leases of it are handed back first, because the response of their claim was lost. */
 export interface ClaimBody {
   /** Name of a worker */
@@ -871,6 +889,22 @@ export interface JobBody {
   tags?: string[] | null;
   /** Anything that callers store with it */
   metadata?: Record<string, unknown> | null;
+}
+
+/** Conditions on a job, all of which must hold. */
+export interface JobFilter {
+  /** Name, or a pattern: `import-*` */
+  name?: string | null;
+  /** Part of the name, in any case */
+  text?: string | null;
+  /** python, http, command, external or pipeline */
+  kind?: string | null;
+  /** Queue of its runs */
+  queue?: string | null;
+  /** One of its tags */
+  tag?: string | null;
+  /** State of the job, such as paused or failed */
+  state?: string | null;
 }
 
 /** State of a job as a whole. */

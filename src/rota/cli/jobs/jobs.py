@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from rota.cli.jobs import data_jobs, job_control
+from rota.cli.jobs import bulk_jobs, data_jobs, job_control
 from rota.cli.options import Group, examples
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
@@ -115,5 +115,6 @@ for command in (
     ),
     *job_control.COMMANDS,
     *data_jobs.COMMANDS,
+    *bulk_jobs.COMMANDS,
 ):
     job.add_command(command)

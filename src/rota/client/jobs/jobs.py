@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 from msgspec import Meta
 
@@ -12,11 +12,22 @@ from rota.core.access.roles import Role
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Queue, ResumedQueue
 from rota.core.jobs.secrets import masked
-from rota.core.jobs.status import CancelledJob, JobFilter, JobStatus, JobView, resume_mode, status_of
+from rota.core.jobs.status import (
+    CancelledJob,
+    JobAction,
+    JobFilter,
+    JobStatus,
+    JobView,
+    checked_filter,
+    job_action,
+    resume_mode,
+    status_of,
+)
 from rota.core.monitoring.executions import SchedulerMetrics, metrics_of
 from rota.core.monitoring.statistics import JobStats
+from rota.core.runs.bulk import BulkResult
 from rota.core.states import RunState
-from rota.errors import UnknownJob
+from rota.errors import BulkMismatch, RotaError, UnknownJob
 from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
@@ -29,8 +40,10 @@ if TYPE_CHECKING:
     from rota.store import Store
 
 MOST_LISTED = 1_000
+_BITE = 500
 
 Reason = Annotated[str, Meta(max_length=1_000, description="Why, for the audit log")] | None
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 CatchUp = Annotated[str, Meta(description="Plan times of the pause that still run: `skip`, `latest` or `all`")]
 
 
@@ -40,6 +53,10 @@ class JobVerbs:
     store: Store
     registry: Registry
     meters: Meters
+
+    if TYPE_CHECKING:  # it is among the verbs about runs
+
+        async def retry_job(self, name: str, *, actor: str | None = None) -> object: ...
 
     @verb("GET", "/jobs/{name}", Role.VIEWER, gives=JOB, etag="version", operation="get_job")
     async def job(self, name: str) -> JobView:
@@ -181,3 +198,71 @@ class JobVerbs:
     async def scheduler_metrics(self) -> SchedulerMetrics:
         """Return totals over all jobs and executions."""
         return metrics_of(await self.store.executions.scheduler(self.registry.names()), self.meters.taken_away)
+
+    @verb(
+        "POST",
+        "/jobs:bulk",
+        Role.OPERATOR,
+        names={"job_filter": "filter"},
+        takes={"action": "pause", "filter": {"tag": "billing"}, "reason": "maintenance", "expected": 12},
+        gives={"matched": 3, "done": 3, "refused": []},
+        operation="bulk_jobs",
+    )
+    async def change_jobs(
+        self,
+        action: Annotated[str, Meta(extra_json_schema={"enum": list(JobAction)})],
+        job_filter: JobFilter | None = None,
+        *,
+        expected: Count | None = None,
+        everything: bool = False,
+        reason: Reason = None,
+        catch_up: CatchUp = "skip",
+        dry_run: bool = False,
+        actor: str | None = None,
+    ) -> BulkResult:
+        """Pause, resume, cancel or retry all jobs that match a filter. If more than `expected` match, raise
+        `BulkMismatch` and change nothing.
+
+        An empty filter needs `everything`. With `dry_run`, only count. `reason` is for pause and cancel, `catch_up` for
+        resume. Jobs that refuse it are counted in the result, such as those that have nothing to retry.
+        """
+        act = job_action(action)
+        resume_mode(catch_up)
+        checked_actor(actor)
+        names = await self._matching(checked_filter(job_filter, act, everything=everything))
+        if expected is not None and len(names) > expected:
+            raise BulkMismatch(expected, "jobs")
+        result = BulkResult(len(names))
+        for name in () if dry_run else names:
+            try:
+                await self._act_on(act, name, reason, catch_up, actor)
+            except RotaError as error:
+                result = result.after(1, {name: error})
+            else:
+                result = result.after(1, {})
+        return result
+
+    async def _matching(self, job_filter: JobFilter) -> list[str]:
+        names: list[str] = []
+        while page := await self.store.job_views.page(
+            job_filter, self._declared(), _BITE, names[-1] if names else None
+        ):
+            names += [job.name for job in page]
+            if len(page) < _BITE:
+                break
+        return names
+
+    async def _act_on(
+        self, action: JobAction, name: str, reason: str | None, catch_up: str, actor: str | None
+    ) -> object:
+        match action:
+            case JobAction.PAUSE:
+                return await self.pause_job(name, reason=reason, actor=actor)
+            case JobAction.RESUME:
+                return await self.resume_job(name, catch_up=catch_up, actor=actor)
+            case JobAction.CANCEL:
+                return await self.cancel_job(name, reason=reason, actor=actor)
+            case JobAction.RETRY:
+                return await self.retry_job(name, actor=actor)
+            case _:
+                assert_never(action)

@@ -106,6 +106,32 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         )
 
 
+class JobAction(StrEnum):
+    """Command for many jobs at once."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    RETRY = "retry"
+
+
+def job_action(word: str) -> JobAction:
+    """Return the command that a word names."""
+    actions = tuple(JobAction)
+    if word not in actions:
+        raise Invalid(f"action cannot be {word!r:.80}", hint=did_you_mean(word, actions))
+    return JobAction(word)
+
+
+def checked_filter(job_filter: JobFilter | None, action: JobAction, *, everything: bool) -> JobFilter:
+    """Return the filter of a command for many jobs. Refuse an empty one, unless `everything` is meant."""
+    chosen = (job_filter or JobFilter()).checked()
+    if chosen == JobFilter() and not everything:
+        hint = "add a condition, or pass everything=True (--all)"
+        raise Invalid(f"the filter is empty, and would {action} every job", hint=hint)
+    return chosen
+
+
 class CancelledJob(msgspec.Struct, frozen=True):
     """Result of cancelling a job: `cancelled` runs have ended or were asked to stop."""
 
