@@ -92,11 +92,9 @@ def test_every_option_reaches_the_run() -> None:
     assert (run["max_attempts"], run["state"]) == (2, "scheduled")
     later = answer("run", "enqueue", "greet", '{"name": "Ada"}', "--at", "2099-01-01T00:00:00+01:00")
     assert later["run_at"] == "2098-12-31T23:00:00Z"
-    assert answer("queue", "ls")["items"] == [
-        {"queue": "default", "running": 0, "queued": 0, "scheduled": 0, "paused": None},
-        {"queue": "mail", "running": 0, "queued": 0, "scheduled": 1, "paused": None},
-        {"queue": "slow", "running": 0, "queued": 0, "scheduled": 1, "paused": None},
-    ]
+    assert [line.split("\t")[:4] for line in rota("queue", "ls").stdout.splitlines()] == [
+        ["default", "0", "0", "0"], ["mail", "0", "0", "1"], ["slow", "0", "0", "1"],
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("known_url")
@@ -283,15 +281,10 @@ def test_every_ending_has_its_exit_code(state: RunState) -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_queues_are_paused_and_resumed() -> None:
-    assert answer("queue", "pause", "mail", "--reason", "a look inside") == {"queue": "mail", "paused": True}
-    rota("queue", "pause", "empty")
-    items = {item["queue"]: item["paused"] for item in answer("queue", "ls")["items"]}
-    assert (items["default"], items["mail"]["reason"], items["empty"]["reason"]) == (None, "a look inside", None)
+    assert rota("queue", "pause", "mail", "--reason", "a look inside").stdout == "mail\n"
     assert rota("queue", "ls").stdout.splitlines()[-1].split("\t") == ["mail", "0", "0", "0", "yes", "a look inside"]
-    assert answer("queue", "resume", "mail") == {"queue": "mail", "paused": False}
-    assert answer("queue", "ls")["items"][-1] == {
-        "queue": "mail", "running": 0, "queued": 0, "scheduled": 0, "paused": None,
-    }  # fmt: skip
+    assert rota("queue", "resume", "mail").stdout == "mail\n"
+    assert rota("queue", "ls").stdout.splitlines()[-1].split("\t") == ["mail", "0", "0", "0", "no", ""]
 
 
 def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
