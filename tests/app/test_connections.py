@@ -136,7 +136,7 @@ def test_every_verb_in_plain_code(app: Rota, crawl: Crawl) -> None:
     assert [(queue.queue, queue.queued) for queue in client.queues()] == [("default", 1)]
     with pytest.raises(StillRunning):
         client.wait(made.id, "10ms")
-    assert client.cancel(made.id, reason="enough", actor="me") is RunState.CANCELLED
+    assert client.cancel(made.id, reason="enough", actor="me").state is RunState.CANCELLED
     assert client.wait(made.id).reason == "enough"
     again = client.retry(made.id)
     assert client.get(again.id).retry_of == made.id

@@ -138,6 +138,6 @@ class Rest:
         """Of those first that had the most to go through."""
         ids = sorted(self.observer.runs, key=lambda id: -self.observer.runs[id].fence)
         for id in ids[:_MOST_TRAILS]:
-            trail = self.wait(self.client.store.events.of_run(id))
+            trail = self.wait(self.client.store.ledger.events_of_run(id))
             for problem in list(in_order(trail, is_steady=True))[:1]:
                 yield "P17", f"{problem}: {self.observer.runs[id]}"

@@ -25,6 +25,7 @@ from rota.values.durations import format_duration
 from rota.values.scope import Scope
 from rota.verbs.answers import is_silent
 from rota.verbs.parameters import Parameter, Place, has_place, request_of
+from rota.verbs.spread import dotted
 from rota.verbs.verb import Declared
 from rota.verbs.wire import Body, wired_in
 from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, names_of, route_for, routes_of
@@ -201,6 +202,8 @@ class _Written:
                 own[name] = value
             if parameter is None:  # an unknown one, which must be refused
                 self._parts[Place.QUERY if request_of(declared).body is None else Place.BODY][name] = value
+            elif parameter.spread is not None:
+                self._parts[Place.QUERY] |= dotted(parameter.written(value))
             else:
                 self._parts[parameter.place][parameter.wire_name] = _in_json(value, parameter)
 

@@ -16,9 +16,9 @@ from rota.cli.runs.runs import list_runs
 from rota.cli.terminal.run_filter import filter_of as filter_of_options
 from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
-from rota.remote.encode import filter_of, query_of
 from rota.server import asgi
 from rota.values.scope import Scope
+from rota.verbs.spread import dotted, spread
 from tests.support.documents.pages import ROOT
 
 NAMED: dict[str, str] = {"states": "state"}
@@ -48,7 +48,7 @@ def test_the_words_of_the_issue_are_all_there() -> None:
 
 
 def test_rest_has_no_others() -> None:
-    assert set(RunQuery.__struct_fields__) == {external(name) for name in FIELDS}
+    assert set(RunQuery.__struct_encode_fields__) == {external(name) for name in FIELDS}
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +65,13 @@ def test_it_is_a_parameter_of_every_list(name: str, document: dict[str, Any]) ->
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_it_is_a_field_of_bulk_commands(name: str) -> None:
-    body = msgspec.json.encode({"action": "retry", "filter": filter_of(sample(name))})
-    default = getattr(RunQuery(), external(name))
-    assert getattr(msgspec.json.decode(body, type=RunsBulkBody).filter, external(name)) != default
+    body = msgspec.json.encode({"action": "retry", "filter": spread(sample(name))})
+    assert getattr(msgspec.json.decode(body, type=RunsBulkBody).filter, name) != getattr(RunQuery(), name)
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_it_is_asked_for_over_http(name: str) -> None:
-    given = query_of(sample(name))
+    given = dotted(spread(sample(name)))
     assert [one for one in given if one.partition(".")[0] == external(name)]
     assert all(isinstance(value, str | bool | datetime | list) for value in given.values())
 

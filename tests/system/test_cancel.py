@@ -19,7 +19,7 @@ async def test_a_handler_that_listens_is_told_within_a_heartbeat(site: Site, job
     run = await site.enqueue(job)
     await site.begun(run)
     asked_at = time.monotonic()
-    assert await site.client.cancel(run) is RunState.CANCELLING
+    assert (await site.client.cancel(run)).state is RunState.CANCELLING
     await until(lambda: len(site.ledger.entries("stop", run)) == 1)
     assert site.ledger.entries("stop", run)[0].at - asked_at <= HEARTBEAT + 1
     assert (await site.final(run)).state is RunState.CANCELLED
@@ -50,7 +50,7 @@ async def test_a_process_that_ignores_everything_is_killed(site: Site) -> None:
 
 async def test_what_was_cancelled_before_its_claim_never_begins(site: Site) -> None:
     run = await site.enqueue("quick")
-    assert await site.client.cancel(run) is RunState.CANCELLED
+    assert (await site.client.cancel(run)).state is RunState.CANCELLED
     site.worker()
     await site.all_succeed(await site.enqueue_many(3, "quick"))
     assert site.ledger.entries(run_id=run) == []

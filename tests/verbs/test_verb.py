@@ -2,7 +2,7 @@
 
 import inspect
 from datetime import timedelta
-from typing import TypedDict, Unpack
+from typing import Annotated, TypedDict, Unpack
 
 import msgspec
 import pytest
@@ -11,9 +11,11 @@ from rota.client.limits.quotas import QuotasClient
 from rota.client.parts import all_verbs
 from rota.core.access.roles import Role
 from rota.errors import Invalid
+from rota.values.scope import Scope
 from rota.verbs.glossary import GLOSSARY
 from rota.verbs.pages import Page, cursor_at, place_of
 from rota.verbs.parameters import Place, given, request_of
+from rota.verbs.spread import dotted
 from rota.verbs.verb import Declared, verb, verbs_of
 from rota.verbs.wire import Body, answer_field
 
@@ -147,6 +149,38 @@ def test_a_cursor_of_another_list_is_refused() -> None:
             paging.cut(["a", "b"], 1, cursor)
     with pytest.raises(Invalid, match="is invalid"):
         place_of(cursor_at("seven"), int | None)
+
+
+class _Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    names: Annotated[tuple[str, ...], msgspec.Meta(description="Names")] = msgspec.field(default=(), name="name")
+    scope: Annotated[Scope | None, msgspec.Meta(description="Scope")] = None
+    facts: Annotated[dict[str, int], msgspec.Meta(description="Facts")] = {}
+
+
+async def choose(self: object, chosen: _Chosen | None = None, *, scope_of_caller: Scope | None = None) -> None:
+    """Choose things."""
+
+
+def test_the_fields_of_a_filter_are_query_parameters() -> None:
+    kind = type("Part", (), {"choose": verb("GET", "/things", Role.VIEWER)(choose)})
+    request = request_of(verbs_of(kind, "things")[0])
+    assert request.query is not None
+    assert request.query.__struct_encode_fields__ == ("name", "scope", "facts", "scope_of_caller")
+    parameter = request.parameters["chosen"]
+    chosen = _Chosen(names=("a", "b"), scope=Scope("account", "4/2"), facts={"depth": 2})
+    written = parameter.written(chosen)
+    assert dotted(written) == {"name": ["a", "b"], "scope": "account/4/2", "facts.depth": 2}
+    query = msgspec.convert(written, request.query)
+    assert parameter.read(given(query)) == {"chosen": chosen}
+    assert parameter.written(_Chosen()) == parameter.written(None) == {}
+
+
+def test_a_list_without_a_key_is_cut_by_position() -> None:
+    paging: Page[str] = Page()
+    first, cursor = paging.cut(["c", "a", "b"], 2, None)
+    assert (first, paging.cut(["c", "a", "b"], 2, cursor)) == (["c", "a"], (["b"], None))
+    with pytest.raises(Invalid, match="is invalid"):
+        paging.cut(["c"], 2, cursor_at("c"))
 
 
 def test_verbs_stay_ordinary_methods() -> None:

@@ -6,7 +6,6 @@ import base64
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -15,10 +14,7 @@ from rota.core.jobs.retry import backoff_of, written_backoff
 from rota.core.jobs.unique import Unique
 from rota.core.runs.dependencies import Follows
 from rota.core.runs.options import RUN_OPTIONS, Order, scope_of
-from rota.core.runs.run import RunFilter
-from rota.core.runs.search import scalar_text
 from rota.errors import Invalid, UnknownOption
-from rota.remote.problems import ServerTrouble
 from rota.values import json
 from rota.values.durations import Duration, format_duration, parse_duration
 from rota.values.json import Limits
@@ -105,40 +101,6 @@ def _dependency(parent: Any) -> Any:
 
 def _id(run: Any) -> Any:
     return getattr(run, "id", run)
-
-
-def query_of(run_filter: RunFilter) -> dict[str, Any]:
-    """Return a filter as query parameters."""
-    parameters = filter_of(run_filter)
-    values = parameters.pop("payload", {})
-    return {**parameters, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
-
-
-def filter_of(run_filter: RunFilter) -> dict[str, Any]:
-    """Return a filter as the `filter` of a bulk command."""
-    fields = {
-        name: getattr(run_filter, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")
-    }
-    scope = None if run_filter.scope is None else f"{run_filter.scope.kind}/{run_filter.scope.id}"
-    named = {"state": [state.value for state in run_filter.states], "scope": scope, **fields}
-    return {name: value for name, value in named.items() if value not in (None, {})}
-
-
-def cursor_of_run(id: str | None) -> str | None:
-    """Return the `next_cursor` that follows this run."""
-    if id is None:
-        return None
-    try:
-        return base64.urlsafe_b64encode(UUID(id).bytes).rstrip(b"=").decode()
-    except ValueError:
-        raise Invalid(f"before must be the whole id of a run, not {id!r:.80}") from None
-
-
-def run_of_cursor(cursor: str | None) -> str | None:
-    try:
-        return None if cursor is None else str(UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))
-    except ValueError:
-        raise ServerTrouble(f"the server sent an invalid next_cursor: {cursor!r:.80}") from None
 
 
 def cursor_of_name(name: str | None) -> str | None:

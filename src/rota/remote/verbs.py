@@ -9,15 +9,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rota.client.parts import PARTS
 from rota.errors import RotaError, UnknownOption
 from rota.remote.decode import read, undecodable
 from rota.remote.problems import NotOffered
 from rota.remote.transport import Transport, once, path_of
 from rota.verbs.pages import MOST, cursor_at
-from rota.verbs.parameters import Parameter, Place, has_place, is_list, item_of, request_of
+from rota.verbs.parameters import Place, has_place, is_list, item_of, request_of
 from rota.verbs.revisions import written_condition
+from rota.verbs.spread import dotted
 from rota.verbs.verb import Declared, declarations, verbs_of
-from rota.verbs.wire import answer_in, encode
+from rota.verbs.wire import answer_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,7 +40,7 @@ class Remote:
         for name, function in inspect.getmembers(cls, inspect.isfunction):
             if name.startswith("_") or name in own or _is_remote(function):
                 continue
-            setattr(cls, name, _sending(cls, name) if declarations(function) else _refusing(name))
+            setattr(cls, name, _sending(cls, name) if declarations(function) else _refusing(_named(cls, name)))
 
 
 def local(method: F) -> F:
@@ -48,6 +50,12 @@ def local(method: F) -> F:
 
 def _is_remote(function: Callable[..., Any]) -> bool:
     return function.__module__.startswith("rota.remote")
+
+
+def _named(cls: type, name: str) -> str:
+    """Return the verb as callers write it: `client.tokens.check`."""
+    part = next(part for part, kind in PARTS.items() if issubclass(cls, kind))
+    return ".".join(("client", *((part,) if part else ()), name))
 
 
 def _refusing(name: str) -> Callable[..., Any]:
@@ -69,7 +77,7 @@ def _sending(cls: type, name: str) -> Callable[..., Any]:
     @functools.wraps(routes[0].function)
     async def send(self: Remote, *positional: Any, **named: Any) -> Any:
         arguments = _arguments(signature, routes[0], self, positional, named)
-        declared = next(route for route in routes if _fits(route, arguments))
+        declared = routes[0] if len(routes) == 1 else next(route for route in routes if _fits(route, arguments))
         return await _ask(self._transport, declared, arguments)
 
     return send
@@ -112,8 +120,7 @@ async def _ask(transport: Transport, declared: Declared, arguments: Mapping[str,
     parts: dict[Place, dict[str, Any]] = {place: {} for place in Place}
     for parameter in request.parameters.values():
         if parameter.name in arguments and not (verb.body is not None and parameter.place is Place.BODY):
-            written = _written(parameter, arguments[parameter.name])
-            parts[parameter.place][parameter.wire_name] = written
+            parts[parameter.place] |= parameter.written(arguments[parameter.name])
     # Options that the verb does not have are sent as they are: the server refuses them, and suggests others.
     unknown = {name: value for name, value in arguments.items() if name not in ("self", *request.parameters)}
     parts[Place.QUERY if verb.method in ("GET", "DELETE") else Place.BODY] |= unknown
@@ -121,9 +128,10 @@ async def _ask(transport: Transport, declared: Declared, arguments: Mapping[str,
     headers = once(parts[Place.KEY].get("idempotency_key")) if has_place(request, Place.KEY) else {}
     headers |= written_condition(parts[Place.CONDITION].get("expected_revision"))
     if verb.page is not None:
-        return await _pages(transport, declared, path, parts[Place.QUERY], arguments)
+        return await _pages(transport, declared, path, dotted(parts[Place.QUERY]), arguments)
     body = _body(declared, arguments, parts[Place.BODY])
-    answer = await transport.ask(verb.method, path, parts[Place.QUERY], body, headers, again=verb.repeatable)
+    query = dotted(parts[Place.QUERY])
+    answer = await transport.ask(verb.method, path, query, body, headers, again=verb.repeatable)
     if answer.status == 204:
         return None
     if is_list(request.returns):
@@ -142,10 +150,6 @@ def _body(declared: Declared, arguments: Mapping[str, Any], fields: Mapping[str,
         if parameter.place is Place.BODY and name in arguments
     }
     return form.encode({**own, **fields})
-
-
-def _written(parameter: Parameter, value: Any) -> Any:
-    return encode(value, parameter.annotation, parameter.wire_name)
 
 
 def _segment(segment: str, path: Mapping[str, Any]) -> str:

@@ -15,9 +15,9 @@ from rota.core.jobs.unique import KeyHold
 from rota.core.monitoring.gauges import Gauges
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, RestrictedRequest
+from rota.core.runs.dependencies import is_whole
 from rota.core.runs.outcome import Report
-from rota.core.runs.run import Attempt, Enqueued, NewRun, Run, RunFilter
-from rota.core.states import RunState
+from rota.core.runs.run import Attempt, Enqueued, EnqueuedRun, NewRun, Run, RunFilter, enqueued_as, with_steps
 from rota.core.workers.requirements import Requirements
 from rota.core.workers.worker import WorkerInfo
 from rota.store.access.tokens import TokenStore
@@ -33,7 +33,7 @@ from rota.store.jobs.data_jobs import DataJobStore, require_free
 from rota.store.jobs.executions import ExecutionStore
 from rota.store.jobs.job_views import JobViewStore, queue_view
 from rota.store.jobs.jobs import Cancelled
-from rota.store.ledger import audit
+from rota.store.ledger import audit, occurrences
 from rota.store.ledger.ledger_operations import LedgerStore
 from rota.store.limits import admit, rates, strays
 from rota.store.limits.quotas import QuotaStore
@@ -43,10 +43,12 @@ from rota.store.monitoring.changes import Watch
 from rota.store.monitoring.error_groups import ErrorGroupStore
 from rota.store.monitoring.monitoring_operations import MonitoringStore
 from rota.store.planning.due import PlanningStore
-from rota.store.progress.notes import NoteStore, keep_steps
-from rota.store.runs import cancel, enqueue, idempotency, read, report, waits
+from rota.store.progress import notes
+from rota.store.progress.notes import NoteStore
+from rota.store.runs import cancel, enqueue, read, report, waits
 from rota.store.runs.bulk import BulkStore
 from rota.store.runs.dependencies import DependencyStore
+from rota.store.runs.enqueue import RetryFacts
 from rota.store.runs.report import Reaped, Reported
 from rota.store.runs.search import Searching
 from rota.store.schedules.schedule_operations import ScheduleStore
@@ -148,25 +150,30 @@ class Store:
         except AlreadyThere:
             return await self.database.transact(partial(enqueue.enqueue_again, runs=runs, quotas=quotas))
 
-    async def retry_newest(self, run: NewRun, request: KeyHold | None) -> Enqueued | None:
-        """A retry of its job's newest run; None if that is another one by now. Of several at once, one is made."""
-        return await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request))
+    async def retry_facts(self, part: str, within: Scope | None = None) -> RetryFacts:
+        """Read what a retry of a run is made of."""
+        return await self.database.read(lambda tx: enqueue.retry_facts(tx, part, within))
 
-    async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
-        """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
+    async def facts_of_newest(self, job: str, request: KeyHold | None = None) -> RetryFacts | Run | None:
+        """Read what a retry of the job's newest run is made of; the run that the request made, if it came before."""
+        return await self.database.read(lambda tx: jobs.facts_of_newest(tx, job, request))
 
-        async def body(tx: Tx) -> Enqueued:
+    async def enqueue_retry(self, run: NewRun, *, keep_steps: bool, from_step: str | None) -> EnqueuedRun:
+        """Enqueue a retry, and return it; with the steps that its predecessor has done, if `keep_steps`: all, or those
+        before `from_step`."""
+
+        async def body(tx: Tx) -> EnqueuedRun:
             (answer,) = await enqueue.enqueue_again(tx, [run])
-            if answer.created:
-                await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
+            if answer.created and keep_steps:
+                await notes.keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
                 await pipeline_stages.go_on(tx, answer.id)
-            return answer
+            return enqueued_as(await read.get_run(tx, answer.id), created=answer.created)
 
         return await self.database.transact(body)
 
-    async def asked_before(self, request: KeyHold) -> Sequence[str]:
-        """The runs that a request made, if it came before."""
-        return await self.database.read(lambda tx: idempotency.asked_before(tx, request))
+    async def retry_newest(self, run: NewRun, request: KeyHold | None) -> EnqueuedRun | None:
+        """A retry of its job's newest run; None if that is another one by now. Of several at once, one is made."""
+        return await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request))
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim runs. Not repeated by itself: a claim that nobody knows of would keep its runs until its leases end."""
@@ -258,18 +265,50 @@ class Store:
         upcoming = min((delay for delay in (next_in, opens_in) if delay is not None), default=None)
         return Promoted(count, upcoming, opened)
 
-    async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
-        return await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor))
+    async def cancel(self, part: str, reason: str | None, actor: str | None, within: Scope | None = None) -> Run:
+        """Cancel a run, and return it."""
+        run_id = await self._whole_id(part, within)
 
-    async def restrict(self, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
-        await self.database.transact(lambda tx: restrict.restrict(tx, run_id, only_workers, actor))
+        async def body(tx: Tx) -> Run:
+            await read.require_within(tx, run_id, within)
+            await cancel.cancel(tx, run_id, reason, actor)
+            return await read.get_run(tx, run_id)
 
-    async def get_run(self, run_id: str) -> Run:
-        return await self.database.read(lambda tx: read.get_run(tx, run_id))
+        return await self.database.transact(body)
 
-    async def get_runs(self, run_ids: Iterable[str]) -> list[Run]:
+    async def restrict(
+        self, part: str, only_workers: tuple[str, ...], actor: str | None, within: Scope | None = None
+    ) -> Run:
+        """Restrict a run to workers, and return it."""
+        run_id = await self._whole_id(part, within)
+
+        async def body(tx: Tx) -> Run:
+            await read.require_within(tx, run_id, within)
+            await restrict.restrict(tx, run_id, only_workers, actor)
+            return await read.get_run(tx, run_id)
+
+        return await self.database.transact(body)
+
+    async def _whole_id(self, part: str, within: Scope | None) -> str:
+        # Searched for in a read of its own: on SQLite, a search in the transaction that writes would keep all other
+        # writers waiting.
+        return part if is_whole(part) else await self.find_run(part, within)
+
+    async def get_run(self, part: str, within: Scope | None = None, *, steps: bool = False) -> Run:
+        """The run; with its steps in `progress`, if asked for."""
+
+        async def body(tx: Tx) -> Run:
+            if not steps:
+                return await read.run_within(tx, part, within)
+            await occurrences.snapshot(tx)  # the steps are those of this state
+            run = await read.run_within(tx, part, within)
+            return with_steps(run, await notes.steps(tx, run.id))
+
+        return await self.database.read(body)
+
+    async def get_runs(self, run_ids: Iterable[str], within: Scope | None = None) -> list[Run]:
         async def body(tx: Tx) -> list[Run]:
-            return [await read.get_run(tx, run_id) for run_id in run_ids]
+            return [await read.run_within(tx, run_id, within) for run_id in run_ids]
 
         return await self.database.read(body)
 
@@ -280,15 +319,11 @@ class Store:
     async def find_runs(self, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
         return await self.database.read(lambda tx: read.find_runs(tx, parts, within)) if parts else {}
 
-    async def of_scope(self, run_ids: Sequence[str], scope: Scope) -> set[str]:
-        """Return which of these are runs of the scope; of what was pruned, nobody knows whose it was."""
-        return await self.database.read(lambda tx: read.of_scope(tx, run_ids, scope)) if run_ids else set()
-
     async def list_runs(self, run_filter: RunFilter, limit: int, before: str | None = None) -> list[Run]:
         return list((await self.searching.page(run_filter, limit, before)).runs)
 
-    async def attempts(self, run_id: str) -> list[Attempt]:
-        return await self.database.read(lambda tx: read.attempts(tx, run_id))
+    async def attempts(self, part: str, within: Scope | None = None) -> list[Attempt]:
+        return await read.about(self.database, part, within, read.attempts)
 
     async def copy_of(self, run_id: str) -> NewRun:
         """Copy a run, to be enqueued again: due at once."""
@@ -381,7 +416,3 @@ class Store:
 
     async def job_stats(self, job: str, *, declared: bool = True) -> JobStats:
         return await self.database.read(lambda tx: jobs.stats(tx, job, declared=declared))
-
-    async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
-        """Return its id and how it ended, None while it is live; skipped ones do not count."""
-        return await self.database.read(lambda tx: jobs.newest_run(tx, job))

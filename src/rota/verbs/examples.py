@@ -26,6 +26,7 @@ ERROR_GROUPS: dict[str, Any] = {
     }],
     "since": "2026-01-30T08:00:00Z", "until": _AT, "truncated": False,
 }  # fmt: skip
+PROGRESS: dict[str, Any] = {"percentage": 40.0, "summary": "page 3 of 9", "at": _AT}
 STEP: dict[str, Any] = {"id": "fetch", "name": "fetch", "state": "succeeded", "attempt": 1, "result": {"items": 25}}
 EVENT: dict[str, Any] = {
     "seq": 1, "at": _AT, "kind": "run", "subject": RUN["id"], "type": "claimed", "from": "queued", "to": "running",

@@ -20,30 +20,35 @@ Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Paging of a list. `key` returns an item's place, which its cursor holds.
+    """Paging of a list. `key` returns an item's place, which its cursor holds; without one, a list that only grows at
+    its end is cut by position.
 
     `after` is the parameter of the method that takes the place of the last item seen; the method then also has a
     `limit`. Without it, the method returns the whole list, and the page is cut from it by `key`.
     """
 
-    key: Callable[[T], Any]
+    key: Callable[[T], Any] | None = None
     after: str | None = None
     size: int = MOST
 
     def cut(self, items: Sequence[T], limit: int, cursor: str | None) -> tuple[Sequence[T], str | None]:
         """Return the page of a whole list that follows `cursor`, and the cursor of the next one."""
+        if self.key is None:
+            return _cut_by_position(items, limit, cursor)
         ordered = sorted(items, key=self.key)
         if cursor is not None:
-            place = _comparable(place_of(cursor))
+            place, key = _comparable(place_of(cursor)), self.key
             try:
-                ordered = [item for item in ordered if _comparable(self.key(item)) > place]
+                ordered = [item for item in ordered if _comparable(key(item)) > place]
             except TypeError:  # a cursor of another list
                 raise foreign_cursor(cursor) from None
         return self.limited(ordered[:limit], limit) if len(ordered) > limit else (ordered, None)
 
     def limited(self, items: Sequence[T], limit: int) -> tuple[Sequence[T], str | None]:
         """Return a page that was read, and the cursor of the next one unless the page is short."""
-        return items, cursor_at(self.key(items[-1])) if items and len(items) >= limit else None
+        if self.key is None or not items or len(items) < limit:
+            return items, None
+        return items, cursor_at(self.key(items[-1]))
 
 
 def cursor_at(place: object) -> str:
@@ -63,6 +68,14 @@ def place_of(cursor: str, kind: Any = Any) -> Any:
 def foreign_cursor(cursor: str) -> Invalid:
     """Build the error for a cursor that rota did not issue."""
     return Invalid(f"cursor {cursor!r:.80} is invalid", hint="use next_cursor of the previous page")
+
+
+def _cut_by_position(items: Sequence[T], limit: int, cursor: str | None) -> tuple[Sequence[T], str | None]:
+    start = 0 if cursor is None else place_of(cursor)
+    if not isinstance(start, int) or start < 0:
+        raise foreign_cursor(cursor or "")
+    end = start + limit
+    return items[start:end], cursor_at(end) if len(items) > end else None
 
 
 def _comparable(place: Any) -> Any:

@@ -14,8 +14,9 @@ from msgspec import UNSET, UnsetType
 
 from rota.values.durations import format_duration
 from rota.verbs.pages import Cursor, Limit
+from rota.verbs.spread import gathered, renames_of, shape_fields, spread, spread_type
 from rota.verbs.verb import Declared
-from rota.verbs.wire import wire_type
+from rota.verbs.wire import decode, encode, wire_type
 
 
 class Place(StrEnum):
@@ -43,6 +44,25 @@ class Parameter(msgspec.Struct, frozen=True):
     annotation: Any
     default: Any = UNSET
     option: bool = False
+
+    @property
+    def spread(self) -> type[msgspec.Struct] | None:
+        """Return the struct whose fields are query parameters, if this parameter is one."""
+        return spread_type(self.annotation) if self.place is Place.QUERY else None
+
+    def written(self, value: Any) -> dict[str, Any]:
+        """Return the value as it stands in a request, by name."""
+        if self.spread is not None:
+            return {} if value is None else spread(value)
+        return {self.wire_name: encode(value, self.annotation, self.wire_name)}
+
+    def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the argument of the client's method from the values of a request, by name."""
+        if self.spread is not None:
+            return {self.name: gathered(self.spread, values)}
+        if self.name not in values:
+            return {}
+        return {self.name: decode(values[self.name], self.annotation, self.wire_name)}
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -126,13 +146,20 @@ def _shape_name(declared: Declared) -> str:
 def _shape(name: str, declared: Declared, parameters: Iterable[Parameter], place: Place) -> type[msgspec.Struct] | None:
     paging = declared.verb.page if place is Place.QUERY else None
     chosen = [parameter for parameter in parameters if parameter.place is place]
-    fields = [_field(parameter) for parameter in chosen if paging is None or parameter.name != "limit"]
+    fields = [
+        field
+        for parameter in chosen
+        if paging is None or parameter.name != "limit"
+        for field in ([_field(parameter)] if parameter.spread is None else shape_fields(parameter.spread))
+    ]
     if paging is not None:
         size = next((parameter.default for parameter in chosen if parameter.name == "limit"), paging.size)
         fields += [("limit", Limit, size), ("cursor", Cursor | None, None)]
     if not fields:
         return None
     renames = {parameter.name: parameter.wire_name for parameter in chosen if parameter.name != parameter.wire_name}
+    for parameter in chosen:
+        renames |= {} if parameter.spread is None else renames_of(parameter.spread)
     return _struct(declared.function, name, tuple(fields), tuple(renames.items()), declared.summary)
 
 

@@ -32,7 +32,8 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     DELETE, and fields of the body of other methods, or parts of it as `body` says.
     `role` None: anyone may call it.
     `names` renames parameters; `fixed` fixes the value of some. `scoped`: callers who are limited to a scope may call
-    it. `optional_body`: the request may have no body. `repeatable`: a client may send it again after a lost answer.
+    it. `about_run`: the answer is about the run in the path, and secrets of its payload are redacted.
+    `optional_body`: the request may have no body. `repeatable`: a client may send it again after a lost answer.
     `created` tells whether a result is new: the status is 201 then, else `status`. `location` is the path of what the
     verb creates, `etag` the attribute that counts its changes. `takes` is an example of a body, `gives` one of an
     answer.
@@ -42,6 +43,7 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     role: Role | None
     scoped: bool = False
+    about_run: bool = False
     status: int = 200
     query: tuple[str, ...] = ()
     names: Mapping[str, str] = {}

@@ -44,11 +44,15 @@ class Wired(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Form of what a verb returns, where its type alone does not tell it: `shape` describes it in OpenAPI."""
+    """Form of what a verb returns, where its type alone does not tell it: `shape` describes it in OpenAPI.
+
+    `is_page`: it is a page of items of this shape, with a `next_cursor`.
+    """
 
     shape: Any
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
+    is_page: bool = False
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -162,6 +166,8 @@ def decode(value: Any, annotation: Any, name: str) -> Any:
         return scope_in(value, name)
     if isinstance(value, str) and datetime in kinds and timedelta in kinds:
         return _instant_or_duration(value, name)
+    if isinstance(value, list) and {get_origin(kind) for kind in kinds} & {*_LISTS} == {tuple}:
+        return tuple(value)
     return value
 
 

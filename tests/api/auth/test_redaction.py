@@ -73,7 +73,8 @@ async def told(http: httpx2.AsyncClient, runs: list[str], headers: Headers) -> d
              "/api/v1/export/attempts", "/api/v1/export/events", "/api/v1/audit", "/api/v1/schedules", "/",
              "/api/v1/schedules/news", "/api/v1/schedules/news/events", "/api/v1/jobs", "/api/v1/error-groups",
              "/api/v1/overview", "/api/v1/timeline"]  # fmt: skip
-    parts = ["", "?steps=false", "/attempts", "/steps", "/events", "/explain", "/logs", "/logs?follow=1"]
+    parts = ["", "?steps=false", "/attempts", "/steps", "/events", "/explain", "/logs", "/logs?follow=1", "/progress",
+             "/parents", "/children", "/replicas"]  # fmt: skip
     paths += [f"/api/v1/runs/{run}{part}" for run in runs for part in parts]
     paths += [f"/{kind}/{run}" for run in runs for kind in ("api/v1/executions", "runs")]
     answers = {path: await http.get(path, headers=headers) for path in paths}
@@ -97,6 +98,18 @@ async def test_others_see_that_there_is_one(app: Rota, http: httpx2.AsyncClient,
     assert "ada:… is refused" in seen["/api/v1/export/attempts"]
     assert "ada:… is refused" in seen[f"/api/v1/runs/{runs[1]}/steps"]
     assert "signing in as ada with …" in seen[f"/api/v1/runs/{runs[0]}/logs?follow=1"]
+
+
+async def test_results_of_related_runs_tell_none(app: Rota, http: httpx2.AsyncClient, runs: list[str]) -> None:
+    """The secrets are those of the other run: its follower has none in its own payload."""
+    harmless = {"url": "", "login": {"user": "bob"}, "api_key": ""}
+    child = await (await app.connect()).enqueue(Order("crawl", harmless, {"after": [runs[0]], "delay": "1h"}))
+    paths = f"/api/v1/runs/{child.id}/parents", f"/api/v1/runs/{runs[0]}/children"
+    for role, said in ((Role.VIEWER, "hello …"), (Role.ADMIN, f"hello {SECRET}")):
+        headers = await bearing(app, role)
+        (parent,), (follower,) = [(await http.get(path, headers=headers)).json()["items"] for path in paths]
+        assert (parent["id"], parent["result"]["said"]) == (runs[0], said)
+        assert (follower["id"], follower["result"]) == (child.id, None)
 
 
 async def test_errors_of_plan_times_tell_none(app: Rota, http: httpx2.AsyncClient) -> None:

@@ -143,7 +143,7 @@ _ACTS = [
         reads=("schedules.list", {}),
     ),
     Case("retry_job", "that failed", ("crawl",), given=(failed,), contains={"retry_of": "<run>", "created": True}),
-    *refusals("retry_job", ("that has no runs", ("rest",), {}, Refusal("nothing-to-retry", "rest", None))),
+    *refusals("retry_job", ("that has no runs", ("rest",), {}, Refusal("nothing-to-retry", "rest", "enqueue one"))),
     *refusals("retry_job", ("that waits", ("crawl",), {}, Refusal("nothing-to-retry", "crawl", "")), given=(waiting,)),
     Case(
         "pause_queue",

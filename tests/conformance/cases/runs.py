@@ -157,7 +157,7 @@ _LISTS = [
         "the first two",
         named={"limit": 2},
         given=(several,),
-        contains={"items": numbers(4, 3), "next_cursor": "<cursor>"},
+        contains={"items": numbers(4, 3), "next_cursor": "<next_cursor>"},
     ),
     Case(
         "page",

@@ -153,8 +153,8 @@ async def test_the_policy_of_the_run_counts(either: Harness) -> None:
 
 async def test_a_cancel_is_told_and_has_its_grace(either: Harness) -> None:
     run_id, fence, _ = await waiting(either, cancel_grace="30s")
-    assert await either.cancel(run_id) is RunState.CANCELLING
-    assert await either.cancel(run_id) is RunState.CANCELLING
+    assert (await either.cancel(run_id)).state is RunState.CANCELLING
+    assert (await either.cancel(run_id)).state is RunState.CANCELLING
     assert (await either.client.external.heartbeat(run_id, fence)).cancelling
     either.clock.advance(29 * SECOND)
     await either.reaper.step()
@@ -253,7 +253,7 @@ async def test_everything_may_be_repeated(either: Harness, monkeypatch: pytest.M
     assert await either.client.external.complete(run_id, fence, 1) is RunState.QUEUED
     worker = await either.worker("b").claim()
     await worker.wait_for_external("1h")
-    assert await either.cancel(run_id) is RunState.CANCELLING
+    assert (await either.cancel(run_id)).state is RunState.CANCELLING
     assert await either.client.external.cancelled(run_id, worker.fence()) is RunState.CANCELLED
     await trail(either.store, run_id)
 

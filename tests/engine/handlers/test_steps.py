@@ -308,7 +308,7 @@ async def test_a_step_that_is_not_cancelable_finishes_first(either: Harness, wor
     run = await either.enqueue("pay")
     worker = await working(either)
     await until(reached.is_set)
-    assert await either.cancel(run) is RunState.CANCELLING
+    assert (await either.cancel(run)).state is RunState.CANCELLING
     await until(lambda: any(attempt.cancelled for attempt in worker.worker.active.values()))
     either.clock.advance("5s")  # beyond its grace, within its lease
     await either.reaper.step()

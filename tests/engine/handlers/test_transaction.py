@@ -286,7 +286,7 @@ async def test_what_was_on_its_way_when_the_run_ended_is_there(
 
     async def pay(ctx: Context) -> None:
         async with ctx.transaction() as tx:
-            ctx.progress(50)
+            ctx.progress(50, "paying")
             ctx.log.info("paid")
             await on_its_way.wait()
             tx.finish()
@@ -298,5 +298,5 @@ async def test_what_was_on_its_way_when_the_run_ended_is_there(
     ended.set()
     await worker.idle()
     assert paid.progress is not None
-    assert paid.progress.percentage == 50.0
+    assert paid.progress.summary == "paying"
     assert [line.text for line in await books.client.logs(run.id)] == ["paid"]

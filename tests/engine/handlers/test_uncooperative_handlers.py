@@ -67,7 +67,7 @@ async def test_it_is_cancelled_and_the_worker_lives_on(
 
     real = await working(harness, concurrency=2)
     await until(lambda: len(real.worker.active) == 1)
-    assert (await harness.client.cancel(run.id, reason="enough", actor="ann")) is RunState.CANCELLING
+    assert (await harness.client.cancel(run.id, reason="enough", actor="ann")).state is RunState.CANCELLING
     harness.clock.advance("1s")
     await harness.reaper.step()
     cancelled = await real.has_state(run, RunState.CANCELLED)
@@ -95,6 +95,6 @@ async def test_a_cancel_needs_no_hint(
     await until_state(either, run, RunState.RUNNING)
     elsewhere = Store(open_database(database_url, either.clock))
     monkeypatch.setattr(elsewhere.database, "notify", lambda _queues: None)
-    assert await elsewhere.cancel(run.id, None, "ann") is RunState.CANCELLING
+    assert (await elsewhere.cancel(run.id, None, "ann")).state is RunState.CANCELLING
     await until_state(either, run, RunState.CANCELLED)
     await elsewhere.close()

@@ -21,6 +21,7 @@ from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.errors import Conflict, Invalid, UnknownRun
 from rota.store import Store, open_database
 from rota.store.databases.database import Tx
+from rota.store.runs.enqueue import RetryFacts
 from rota.store.workers import replica_parents
 from rota.store.workers.replicas import reserve
 from rota.testing import Harness
@@ -304,7 +305,7 @@ async def test_by_priority_replicas_and_runs_with_needs_stand_in_one_line(either
 async def test_cancelled_it_ends_with_the_last_of_its_replicas(either: Harness) -> None:
     run = await begun(either, replicas=2)
     worker = await claimed(either, "a")
-    assert await either.client.cancel(run.id, actor="ops") is S.CANCELLING
+    assert (await either.client.cancel(run.id, actor="ops")).state is S.CANCELLING
     assert (await claimed(either, "b")).claims == {}  # none begins any more
     await conduct(either)
     assert await states(either, run) == ["cancelled", "cancelling"]
@@ -318,12 +319,12 @@ async def test_cancelled_it_ends_with_the_last_of_its_replicas(either: Harness) 
 async def test_cancelled_twice_it_is_cancelled_once(either: Harness) -> None:
     run = await begun(either, replicas=1)
     for actor in ("ann", "bob"):
-        assert await either.client.cancel(run.id, actor=actor) is S.CANCELLING
+        assert (await either.client.cancel(run.id, actor=actor)).state is S.CANCELLING
     await conduct(either)
     assert (await either.run(run)).cancelled_by == "ann"
     told = [event.type for event in await either.client.events(run.id)]
     assert told == ["created", "conducts", "cancel_asked", "cancelled"]
-    assert await either.client.cancel(run.id) is S.CANCELLED
+    assert (await either.client.cancel(run.id)).state is S.CANCELLED
 
 
 async def test_what_cannot_be_cancelled_runs_to_its_end(either: Harness) -> None:
@@ -348,7 +349,7 @@ async def test_cancelled_when_all_have_succeeded_it_has_succeeded(either: Harnes
 async def test_cancelled_before_it_is_due_it_has_no_replicas(either: Harness) -> None:
     await either.declare("install", replicas=2)
     run = await either.enqueue("install", {"delay": "1m"})
-    assert await either.cancel(run) is S.CANCELLED
+    assert (await either.cancel(run)).state is S.CANCELLED
     assert await replicas(either, run) == []
 
 
@@ -632,8 +633,9 @@ async def test_statistics_count_the_run_and_its_replicas(either: Harness) -> Non
         await (await claimed(either, name)).finish()
     await conduct(either)
     assert (await either.client.job_stats("install")).succeeded == 3
-    newest = await either.store.newest_run("install")
-    assert newest == (run.id, S.SUCCEEDED)
+    newest = await either.store.facts_of_newest("install")
+    assert isinstance(newest, RetryFacts)
+    assert (newest.run.id, newest.run.state) == (run.id, S.SUCCEEDED)
 
 
 async def test_they_are_listed_by_the_run_that_they_are_of(either: Harness) -> None:

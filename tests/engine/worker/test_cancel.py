@@ -21,14 +21,14 @@ Start = Callable[..., Awaitable[Working]]
 
 async def test_a_queued_run_is_cancelled_at_once_and_never_begins(either: Harness) -> None:
     run = await either.enqueue("job")
-    assert await either.cancel(run) is RunState.CANCELLED
+    assert (await either.cancel(run)).state is RunState.CANCELLED
     assert (await either.worker().claim()).claims == {}
     assert (await either.run(run)).fence == 1
 
 
 async def test_a_scheduled_run_is_cancelled_at_once_and_never_begins(either: Harness) -> None:
     run = await either.enqueue("job", {"delay": "1h"})
-    assert await either.cancel(run) is RunState.CANCELLED
+    assert (await either.cancel(run)).state is RunState.CANCELLED
     either.clock.advance("2h")
     await either.promoter.step()
     assert (await either.worker().claim()).claims == {}
@@ -37,7 +37,7 @@ async def test_a_scheduled_run_is_cancelled_at_once_and_never_begins(either: Har
 async def test_a_run_that_backs_off_is_cancelled_with_its_attempts_kept(either: Harness) -> None:
     run = await either.enqueue("job")
     await (await either.worker().claim()).fail()
-    assert await either.cancel(run) is RunState.CANCELLED
+    assert (await either.cancel(run)).state is RunState.CANCELLED
     assert (await either.run(run)).attempt == 1
     assert [attempt.outcome for attempt in await either.attempts(run)] == [Outcome.FAILED]
 
@@ -46,7 +46,7 @@ async def test_the_worker_hears_of_it_in_its_next_heartbeat(either: Harness) -> 
     run = await either.enqueue("job")
     worker = await either.worker().claim()
     assert (await worker.heartbeat()).cancelling == set()
-    assert await either.cancel(run) is RunState.CANCELLING
+    assert (await either.cancel(run)).state is RunState.CANCELLING
     assert (await worker.heartbeat()).cancelling == {run.id}
     await worker.cancelled()
     assert await either.state(run) is RunState.CANCELLED
@@ -111,7 +111,7 @@ async def test_a_job_that_does_not_support_it_refuses_once_begun(either: Harness
     waiting = await either.enqueue("surgery")
     with pytest.raises(NotCancellable):
         await either.cancel(begun)
-    assert await either.cancel(waiting) is RunState.CANCELLED
+    assert (await either.cancel(waiting)).state is RunState.CANCELLED
 
 
 async def test_a_coroutine_is_cancelled_like_any_task(either: Harness, working: Start) -> None:
@@ -254,7 +254,7 @@ async def test_a_run_in_a_workers_buffer_never_begins(
     await until_state(either, runs[0], RunState.RUNNING)
     await until_state(either, runs[1], RunState.RUNNING)
     buffered = runs[1 - begun[0]]
-    assert await either.cancel(buffered) is RunState.CANCELLING
+    assert (await either.cancel(buffered)).state is RunState.CANCELLING
     await real.has_state(buffered, RunState.CANCELLED)
     release.set()
     await real.idle()

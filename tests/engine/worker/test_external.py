@@ -428,7 +428,7 @@ async def test_a_cancel_is_told_and_acknowledged(either: Harness) -> None:
     external = either.client.external
     with pytest.raises(NotAsked):
         await external.cancelled(held.run_id, held.fence)
-    assert await either.cancel(held.run_id) is RunState.CANCELLING
+    assert (await either.cancel(held.run_id)).state is RunState.CANCELLING
     assert (await external.heartbeat(held.run_id, held.fence)).cancelling
     assert (await external.progress(held.run_id, held.fence, 1)).cancelling
     assert await external.cancelled(held.run_id, held.fence) is RunState.CANCELLED

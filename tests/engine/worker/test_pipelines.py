@@ -196,12 +196,12 @@ async def test_cancel_in_each_phase(either: Harness, at: str) -> None:
     await declare(either)
     run = await put(either)
     if at == "waiting":
-        assert await either.cancel(run) is RunState.CANCELLED
+        assert (await either.cancel(run)).state is RunState.CANCELLED
         assert await steps(either, run) == {"fetch": "skipped", "label": "skipped", "tell": "skipped"}
         return
     hand = await either.worker("a").claim()
     if at == "running":
-        assert await either.cancel(run) is RunState.CANCELLING
+        assert (await either.cancel(run)).state is RunState.CANCELLING
         for _ in range(2):
             await hand.finish(run, {"image": "a"})  # the part is done, and nothing after it
         assert await steps(either, run) == {"fetch": "succeeded", "label": "skipped", "tell": "skipped"}
@@ -209,12 +209,12 @@ async def test_cancel_in_each_phase(either: Harness, at: str) -> None:
     else:
         await hand.finish(run, {"image": "a"})
         if at == "between":
-            assert await either.cancel(run) is RunState.CANCELLED
+            assert (await either.cancel(run)).state is RunState.CANCELLED
         else:
             mine = await labelled(either)
             await either.client.external.complete(run, mine.fence, {"labels": ["x"]})
             last = await either.worker("b").claim()
-            assert await either.cancel(run) is RunState.CANCELLING
+            assert (await either.cancel(run)).state is RunState.CANCELLING
             await last.finish(run, "told")
             assert await either.state(run) is RunState.SUCCEEDED
             return

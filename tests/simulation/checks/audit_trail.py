@@ -79,7 +79,7 @@ def trails_are_true(world: World, *, live: bool = False) -> Iterator[Finding]:
         seen = world.observer.runs.get(run_id)
         if seen is None or (live and seen.end):
             continue
-        trail = drive(store.events.of_run(run_id))
+        trail = drive(store.ledger.events_of_run(run_id))
         problems = [*_same(trail, moments), *in_order(trail, is_steady=is_steady), *_by_somebody(trail, seen, asked)]
         for problem in problems[:1]:
             told = "".join(f"\n        {_line(event)}" for event in trail)

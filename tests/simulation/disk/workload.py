@@ -103,7 +103,7 @@ class Life:
             self.told.append(Told(self._moment(), held.run_id, "succeeded"))
 
     async def cancel(self, run_id: str) -> None:
-        state = await self.do(lambda: self.store.cancel(run_id, "no longer wanted", "me"))
+        state = (await self.do(lambda: self.store.cancel(run_id, "no longer wanted", "me"))).state
         self.told.append(Told(self._moment(), run_id, state.value if state.is_final else None))
 
     async def plan(self, after: timedelta) -> None:

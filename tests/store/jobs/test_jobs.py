@@ -19,6 +19,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.jobs import jobs
 from rota.store.monitoring import statistics
 from rota.store.runs import prune
+from rota.store.runs.enqueue import RetryFacts
 from rota.store.schedules import schedules_of_job
 from rota.values.clock import HostClock
 from rota.values.instants import instant
@@ -246,11 +247,16 @@ async def test_a_job_is_cancelled_in_bites(store: Store, second: Store, monkeypa
 
 
 async def test_the_newest_run_is_the_one_to_retry(store: Store) -> None:
-    assert await store.newest_run("work") is None
+    async def newest() -> tuple[str, RunState]:
+        facts = await store.facts_of_newest("work")
+        assert isinstance(facts, RetryFacts)
+        return facts.run.id, facts.run.state
+
+    assert await store.facts_of_newest("work") is None
     failed = await end(store, Outcome.FAILED)
-    assert await store.newest_run("work") == (failed, RunState.FAILED)
+    assert await newest() == (failed, RunState.FAILED)
     waiting = await put(store)
-    assert await store.newest_run("work") == (waiting, None)
+    assert await newest() == (waiting, RunState.QUEUED)
 
 
 OUTCOMES = [Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.SUCCEEDED]

@@ -236,7 +236,7 @@ async def test_a_run_that_was_due_when_it_was_made_is_released_though_the_clock_
     waiting = await put_after(store, held.run_id)
     clock.advance(-MINUTE)
     await finish(store, held)
-    assert words(await store.events.of_run(waiting)) == ["created → scheduled", "released → queued"]
+    assert words(await store.ledger.events_of_run(waiting)) == ["created → scheduled", "released → queued"]
     assert (await store.get_run(waiting)).state is RunState.QUEUED
 
 
@@ -304,7 +304,7 @@ async def test_events_of_a_run_go_with_it(store: Store, clock: ManualClock) -> N
     clock.advance(SECOND)
     assert await store.prune(lambda _job: NOTHING_KEPT) == 1
     with pytest.raises(UnknownRun):
-        await store.events.of_run(gone)
+        await store.ledger.events_of_run(gone)
     assert [event.kind for event in await store.events.audit({}, 10, None)] == ["queue"]
     await trail(store, stays)
     clock.advance(timedelta(days=399))

@@ -80,7 +80,7 @@ class Lives:
 
     async def look(self) -> None:
         for run in await self.store.list_runs(RunFilter(), 500):
-            events = await self.store.events.of_run(run.id)
+            events = await self.store.ledger.events_of_run(run.id)
             check(events, run.state)
             before = self.trails.get(run.id, [])
             assert events[: len(before)] == before, (self.told, lines(before), lines(events))

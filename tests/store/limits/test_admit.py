@@ -442,7 +442,7 @@ async def test_a_unique_run_that_is_replaced_changes_its_limit(store: Store) -> 
 
 async def test_a_run_that_is_cancelled_leaves_its_limit(store: Store) -> None:
     first, second = [await put(store, ONE_EACH, payload={"a": 1}) for _ in range(2)]
-    assert await store.cancel(first, None, None) is RunState.CANCELLED
+    assert (await store.cancel(first, None, None)).state is RunState.CANCELLED
     assert ids(await claim_limited(store)) == [second]
     assert len(await rows(store, "select run_id from rota_gate")) == 1
 

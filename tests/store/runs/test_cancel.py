@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from rota.core.jobs.job import CancelPolicy, JobDefinition
+from rota.core.runs.run import Run
 from rota.core.states import Outcome, RunState
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
 from rota.store import Store, new_id
@@ -18,7 +19,7 @@ STUBBORN = JobDefinition(name="work", cancel=CancelPolicy(supported=False))
 @pytest.mark.parametrize("delay", ["0s", "10m"])
 async def test_an_unclaimed_run_is_cancelled_at_once(store: Store, delay: str) -> None:
     run_id = await put(store, delay=delay)
-    assert await store.cancel(run_id, "not needed", "someone") is RunState.CANCELLED
+    assert (await store.cancel(run_id, "not needed", "someone")).state is RunState.CANCELLED
     run = await store.get_run(run_id)
     assert (run.state, run.reason, run.attempt, run.fence) == (RunState.CANCELLED, "not needed", 0, 1)
     assert run.finished_at is not None
@@ -30,7 +31,7 @@ async def test_an_unclaimed_run_is_cancelled_at_once(store: Store, delay: str) -
 async def test_a_run_that_backs_off_is_cancelled_at_once(store: Store) -> None:
     held = await put_and_claim(store)
     await tell(store, held, Outcome.FAILED, retry_in=60_000_000)
-    assert await store.cancel(held.run_id, None, None) is RunState.CANCELLED
+    assert (await store.cancel(held.run_id, None, None)).state is RunState.CANCELLED
     run = await store.get_run(held.run_id)
     assert (run.attempt, run.fence) == (1, 2)
     assert await outcomes_of(store, held.run_id) == [Outcome.FAILED]
@@ -38,7 +39,7 @@ async def test_a_run_that_backs_off_is_cancelled_at_once(store: Store) -> None:
 
 async def test_a_running_run_is_asked_to_stop(store: Store) -> None:
     held = await put_and_claim(store)
-    assert await store.cancel(held.run_id, "enough", "someone") is RunState.CANCELLING
+    assert (await store.cancel(held.run_id, "enough", "someone")).state is RunState.CANCELLING
     run = await store.get_run(held.run_id)
     assert (run.state, run.reason, run.fence, run.finished_at) == (RunState.CANCELLING, "enough", 1, None)
 
@@ -47,7 +48,7 @@ async def test_asking_again_does_not_lengthen_the_grace(store: Store, clock: Man
     held = await put_and_claim(store)
     await store.cancel(held.run_id, None, None)
     clock.advance(LEASE - SECOND)
-    assert await store.cancel(held.run_id, None, None) is RunState.CANCELLING
+    assert (await store.cancel(held.run_id, None, None)).state is RunState.CANCELLING
     clock.advance(2 * SECOND)
     assert (await store.reap(10)).ended == 1
     assert await state_of(store, held.run_id) is RunState.CANCELLED
@@ -59,7 +60,7 @@ async def test_a_job_that_does_not_support_it_refuses_once_begun(store: Store) -
     with pytest.raises(NotCancellable):
         await store.cancel(held.run_id, None, None)
     assert await state_of(store, held.run_id) is RunState.RUNNING
-    assert await store.cancel(await put(store, STUBBORN), None, None) is RunState.CANCELLED
+    assert (await store.cancel(await put(store, STUBBORN), None, None)).state is RunState.CANCELLED
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ async def test_a_cancel_may_be_repeated_and_changes_nothing(store: Store) -> Non
     run_id = await put(store)
     await store.cancel(run_id, "first", "ada")
     before = await store.get_run(run_id)
-    assert await store.cancel(run_id, "second", "grace") is RunState.CANCELLED
+    assert (await store.cancel(run_id, "second", "grace")).state is RunState.CANCELLED
     assert await store.get_run(run_id) == before
 
 
@@ -97,8 +98,8 @@ async def test_cancel_racing_claim(store: Store, second: Store) -> None:
     for _ in range(10):
         run_id = await put(store)
         answer, found = await asyncio.gather(store.cancel(run_id, None, None), claim(second))
-        assert answer is (RunState.CANCELLING if found else RunState.CANCELLED)
-        assert await state_of(store, run_id) is answer
+        assert answer.state is (RunState.CANCELLING if found else RunState.CANCELLED)
+        assert await state_of(store, run_id) is answer.state
         for held in found:
             assert await tell(store, held, Outcome.CANCELLED)
 
@@ -110,7 +111,8 @@ async def test_cancel_racing_completion(store: Store, second: Store) -> None:
             store.cancel(held.run_id, None, None), finish(second, held), return_exceptions=True
         )
         assert answers[1] is None
-        assert answers[0] is RunState.CANCELLING or isinstance(answers[0], RunIsFinal)
+        asked = answers[0]
+        assert isinstance(asked, RunIsFinal) or (isinstance(asked, Run) and asked.state is RunState.CANCELLING)
         assert await state_of(store, held.run_id) is RunState.SUCCEEDED
 
 
@@ -121,14 +123,14 @@ async def test_cancel_racing_the_reaper(store: Store, second: Store, clock: Manu
         answer, _ = await asyncio.gather(store.cancel(held.run_id, None, None), second.reap(10))
         clock.advance(LEASE + SECOND)
         await store.reap(10)
-        assert answer in (RunState.CANCELLED, RunState.CANCELLING)
+        assert answer.state in (RunState.CANCELLED, RunState.CANCELLING)
         assert await state_of(store, held.run_id) is RunState.CANCELLED
 
 
 async def test_two_people_cancel_at_once(store: Store, second: Store) -> None:
     run_id = await put(store)
     answers = await asyncio.gather(store.cancel(run_id, None, "a"), second.cancel(run_id, None, "b"))
-    assert list(answers) == [RunState.CANCELLED, RunState.CANCELLED]
+    assert [run.state for run in answers] == [RunState.CANCELLED, RunState.CANCELLED]
 
 
 @pytest.mark.parametrize(("reason", "actor"), [("enough", "ann"), (None, None)])

@@ -99,7 +99,7 @@ async def test_cancelling_it(store: Store, name: str, state: RunState, make: Mak
         assert isinstance(refused.value, Conflict)
         assert await store.get_run(run_id) == before
         return
-    assert await store.cancel(run_id, "second", "bob") is becomes
+    assert (await store.cancel(run_id, "second", "bob")).state is becomes
     after = await store.get_run(run_id)
     first = state in (RunState.CANCELLING, RunState.CANCELLED)
     assert (after.state, after.reason, after.cancelled_by) == (
@@ -127,7 +127,7 @@ async def test_a_job_that_refuses_does_so_only_once_begun(store: Store, hold: st
     await store.save_jobs([STUBBORN])
     run_id = await put(store, STUBBORN)
     if hold == "queued":
-        assert await store.cancel(run_id, None, None) is RunState.CANCELLED
+        assert (await store.cancel(run_id, None, None)).state is RunState.CANCELLED
         return
     (held,) = await claim(store)
     before = await store.get_run(run_id)

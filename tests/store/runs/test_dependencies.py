@@ -92,7 +92,7 @@ async def is_cancelled_before_it_began(store: Store, _clock: ManualClock, run_id
 
 async def is_cancelled_while_it_runs(store: Store, _clock: ManualClock, run_id: str) -> None:
     (held,) = await claim(store)
-    assert await store.cancel(run_id, None, "ada") is RunState.CANCELLING
+    assert (await store.cancel(run_id, None, "ada")).state is RunState.CANCELLING
     assert await tell(store, held, Outcome.CANCELLED)
 
 
@@ -124,7 +124,7 @@ async def check_follower(store: Store, follower: str, first: str, way: Follows, 
     assert run.finished_at is not None
     assert run.attempt == 0
     assert await others(store) == []
-    last = (await store.events.of_run(follower))[-1]
+    last = (await store.ledger.events_of_run(follower))[-1]
     assert (last.from_state, last.to_state, last.actor) == (RunState.SCHEDULED, run.state, "policy:dependency")
     assert last.details["reason"] == run.reason
 
@@ -403,7 +403,7 @@ async def test_cancelled_while_it_waits(store: Store) -> None:
     middle = await put_after(store, held.run_id)
     last = await put_after(store, middle)
     anyway = await put_after(store, after(middle, ANY_END))
-    assert await store.cancel(middle, None, "ada") is RunState.CANCELLED
+    assert (await store.cancel(middle, None, "ada")).state is RunState.CANCELLED
     assert await state_of(store, last) is RunState.SKIPPED
     assert await others(store) == [anyway], "what it followed has ended: it does not wait for the first"
     await finish(store, held)

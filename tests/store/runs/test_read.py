@@ -44,10 +44,28 @@ async def one_of_each_state(store: Store) -> dict[RunState, str]:
 
 async def test_an_unknown_run(store: Store) -> None:
     nobody = new_id()
-    for question in (store.get_run, store.copy_of, store.find_run):
+    about = (store.attempts, store.notes.steps, store.notes.logs, store.dependencies.parents, store.conducts.replicas)
+    for question in (store.get_run, store.copy_of, store.find_run, store.ledger.events_of_run, *about):
         with pytest.raises(UnknownRun):
             await question(nobody)
-    assert await store.attempts(nobody) == []
+
+
+async def test_a_run_of_another_scope_is_unknown_to_whoever_sees_one(store: Store) -> None:
+    run_id, other = await put(store, scope=("account", "42")), Scope("account", "7")
+    own = Scope("account", "42")
+    for question in (store.get_run, store.attempts, store.notes.steps, store.dependencies.children):
+        await question(run_id, within=own)
+        for part in (run_id, run_id[-9:]):
+            with pytest.raises(UnknownRun):
+                await question(part, within=other)
+    for part in (run_id, run_id[-9:]):
+        with pytest.raises(UnknownRun):
+            await store.cancel(part, None, None, other)
+        with pytest.raises(UnknownRun):
+            await store.restrict(part, ("gpu-1",), None, other)
+        with pytest.raises(UnknownRun):
+            await store.retry_facts(part, other)
+    assert (await store.cancel(run_id[-9:], None, None, own)).state is RunState.CANCELLED
 
 
 async def test_several_runs_in_the_order_asked(store: Store) -> None:

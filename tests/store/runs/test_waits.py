@@ -106,7 +106,7 @@ async def test_after_that_its_time_and_its_limit_count(store: Store, clock: Manu
 async def test_a_run_that_waits_can_be_cancelled(store: Store) -> None:
     held = await put_and_claim(store)
     follower = await put_after(store, held.run_id)
-    assert await store.cancel(follower, None, None) is RunState.CANCELLED
+    assert (await store.cancel(follower, None, None)).state is RunState.CANCELLED
     await finish(store, held)
     assert await others(store) == []
 

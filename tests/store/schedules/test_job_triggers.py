@@ -79,7 +79,7 @@ async def test_an_end_gives_one_run(store: Store) -> None:
     assert await deliver(store) == 0
     assert len(await runs_of(store)) == 1
     assert (await get_schedule(store)).fired == 1
-    (made, *_) = await store.events.of_run(run.id)
+    (made, *_) = await store.ledger.events_of_run(run.id)
     assert (made.actor, made.details["after"]) == ("messenger", run_id)
 
 

@@ -26,7 +26,7 @@ def words(events: Sequence[Event]) -> list[str]:
 
 async def trail(store: Store, run_id: str) -> list[Event]:
     """Checked."""
-    events = await store.events.of_run(run_id)
+    events = await store.ledger.events_of_run(run_id)
     check(events, (await store.get_run(run_id)).state)
     return events
 

@@ -113,7 +113,7 @@ def test_without_an_event_loop(app: Rota) -> None:
         harness.clock.advance("2m")
         harness.reap()
         assert harness.state(zombie_run) is RunState.QUEUED
-        assert harness.cancel(zombie_run) is RunState.CANCELLED
+        assert harness.cancel(zombie_run).state is RunState.CANCELLED
         harness.wait(harness.inner.janitor.step())
     assert harness.left_over == []
 

@@ -176,7 +176,7 @@ export interface BulkResult {
   refused: Refused[];
 }
 
-/** An optional reason, for the audit log. */
+/** Cancel a run, and return it: `cancelled`, or `cancelling` while its worker has its grace period. */
 export interface CancelBody {
   /** Why, for the audit log */
   reason?: string | null;
@@ -400,6 +400,76 @@ export interface DocumentProblem {
   hint: string | null;
   /** Key of the document that is at fault */
   key: string | null;
+}
+
+/** Run that a command enqueued; `created` is false when an idempotency key led to an existing run. */
+export interface EnqueuedRun {
+  /** Its id */
+  id: string;
+  /** Name of the job */
+  job: string;
+  /** Version of the job when the run was enqueued */
+  job_version: number;
+  /** Name of the queue in which runs wait */
+  queue: string;
+  /** -1000 to 1000; higher ones run first */
+  priority: number;
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
+  scope: Scope;
+  /** Key of the caller's own: while a run with it has not ended, another enqueue returns that run */
+  key: string | null;
+  /** State it is in; a filter may name several */
+  state: RunState;
+  /** Why it was cancelled, or ended without a result of its handler */
+  reason: string | null;
+  /** Number that grows with every claim; only who has the newest one may report */
+  fence: number;
+  /** Number of the attempt, counted from 1; 0 before the first one */
+  attempt: number;
+  /** Most attempts, the first one included */
+  max_attempts: number;
+  /** Arguments of the job, by name */
+  payload: unknown;
+  /** What the handler returned */
+  result: unknown;
+  /** Error of the last attempt that failed */
+  error: RunError | null;
+  /** When it was created */
+  created_at: string;
+  /** When the run is or was due */
+  run_at: string;
+  /** When it began; null until then */
+  started_at: string | null;
+  /** When it ended; null until then */
+  finished_at: string | null;
+  /** The run that this one repeats */
+  retry_of: string | null;
+  /** Id of the worker that has the run, or had it last */
+  worker_id: string | null;
+  /** Words by which runs can be listed */
+  tags: string[];
+  /** Anything that callers store with it */
+  metadata: Record<string, unknown>;
+  /** Name of the schedule */
+  schedule: string | null;
+  /** Time for which the schedule planned the run */
+  plan_time: string | null;
+  /** The first of the older plan times that the run covers, if any */
+  covers_from: string | null;
+  /** Number of older plan times that the run covers */
+  missed_count: number;
+  /** What the run has reported of its progress; null if nothing */
+  progress: Progress | null;
+  /** Who cancelled it or asked for it: a person, `api`, or a policy of rota (`policy:…`) */
+  cancelled_by: string | null;
+  /** Since when the run waits for external work */
+  wait_since: string | null;
+  /** When the run that waits for external work times out */
+  wait_until: string | null;
+  /** The run of which this one is a replica */
+  parent_id: string | null;
+  /** Whether the run is new */
+  created: boolean;
 }
 
 /** `created` says which of them are new; the others existed. */
@@ -1599,9 +1669,9 @@ export interface Requirements {
   anyone?: boolean;
 }
 
-/** `null` lifts the restriction. */
+/** Let only workers with these names execute the run; None lifts the restriction. */
 export interface RestrictBody {
-  /** Names of workers that may run it; null for all */
+  /** Names of workers; null lifts the restriction */
   only_workers: string[] | null;
 }
 
@@ -1643,11 +1713,11 @@ export interface Retention {
   keep_for: string;
 }
 
-/** `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. */
+/** Enqueue a copy of a final run, whose `retry_of` names the old one, which stays as it is. */
 export interface RetryBody {
-  /** Keep the results of steps that are done. Default: `false` */
+  /** Reuse the results of completed steps. Default: `false` */
   keep_steps?: boolean;
-  /** Keep the results of the steps before this one, and repeat it and those after it */
+  /** Reuse only those before this step */
   from_step?: string | null;
 }
 
@@ -1786,37 +1856,37 @@ export interface RunError {
   fingerprint?: string | null;
 }
 
-/** All conditions must hold. `state` may be repeated: any of them. */
+/** All conditions must hold. */
 export interface RunQuery {
-  /** State it is in; a filter may name several */
+  /** State; may be repeated: any of them */
   state?: RunState[];
   /** Name of the job */
   job?: string | null;
-  /** Name of the queue in which runs wait */
+  /** Name of the queue */
   queue?: string | null;
-  /** Key of the caller's own: while a run with it has not ended, another enqueue returns that run */
+  /** Scope: `kind/id` */
+  scope?: string | null;
+  /** Key of the run */
   key?: string | null;
   /** One of its tags */
   tag?: string | null;
-  /** kind/id */
-  scope?: string | null;
-  /** Name of the schedule */
+  /** Name of the schedule that created it */
   schedule?: string | null;
   /** An id, or a name, which several workers may share */
   worker?: string | null;
   /** The run whose replicas to find */
   parent?: string | null;
-  /** Created at this time or later. A time with a zone: 2026-01-31T08:00:00Z */
+  /** Created at this time or later */
   created_after?: string | null;
-  /** Created before this time. A time with a zone: 2026-01-31T08:00:00Z */
+  /** Created before this time */
   created_before?: string | null;
   /** A part of `Type: message` */
   error?: string | null;
-  /** Fingerprint of the error */
+  /** Fingerprint of the error it ended with; of its last attempt's, if it is live */
   fingerprint?: string | null;
   /** Values in the payload, by dotted path: `payload.url=https://…` */
   payload?: Record<string, string | number | boolean | null>;
-  /** Whether a retry was made of it */
+  /** Whether another run is a retry of it */
   retried?: boolean | null;
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,9 +12,12 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.operations.response import answer, at
 from rota.core.access.roles import Role
-from rota.core.runs.dependencies import unnamed
+from rota.core.ledger.audit import Event
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.runs.dependencies import RelatedRun, unnamed
 from rota.core.runs.redaction import Discreet
-from rota.core.runs.run import Run
+from rota.core.runs.run import Run, RunFilter
+from rota.core.runs.search import RunPage, require_no_secret, shown_filter
 
 
 def discretion(request: Request, run: Run) -> Discreet | None:
@@ -30,17 +33,36 @@ def shown(request: Request, run: Run) -> Run:
     return run if discreet is None else discreet.run()
 
 
-def shown_facts(request: Request, run: Run, facts: object) -> Any:
-    """Return texts or structures about a run as the caller may see them."""
-    if identity_of(request).scope is not None:
-        facts = _unnamed(msgspec.to_builtins(facts))
-    discreet = discretion(request, run)
-    return facts if discreet is None else discreet.value(msgspec.to_builtins(facts))
+def told(request: Request, discreet: Discreet | None, value: Any) -> Any:
+    """Return something about a run, such as an attempt or an event, as the caller may see it."""
+    if identity_of(request).scope is not None and isinstance(value, Event | Explanation):
+        value = _unnamed(msgspec.to_builtins(value))
+    return value if discreet is None else discreet.told(value)
+
+
+def told_of_related(discreet: Mapping[str, Discreet], related: RelatedRun) -> RelatedRun:
+    """Return a related run as the caller may see it. Of one that is gone, nobody knows the secrets."""
+    own = discreet.get(related.id)
+    return msgspec.structs.replace(related, result=None if own is None else own.value(related.result))
 
 
 def visible(request: Request, value: Any) -> Any:
     """Return a value as the caller may see it: runs are redacted, other values have no secrets."""
-    return shown(request, value) if isinstance(value, Run) else value
+    match value:
+        case Run():
+            return shown(request, value)
+        case RunPage():
+            return msgspec.structs.replace(value, runs=all_shown(request, value.runs))
+        case _:
+            return value
+
+
+def searchable(request: Request, run_filter: RunFilter) -> RunFilter:
+    """Return the filter, limited to what the caller may see: filtering by a hidden value would reveal it."""
+    if identity_of(request).may(Role.ADMIN):
+        return run_filter
+    require_no_secret(run_filter.payload)
+    return shown_filter(run_filter)
 
 
 def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:

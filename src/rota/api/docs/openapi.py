@@ -19,7 +19,7 @@ from rota.api.operations.operation import Operation, operation
 from rota.api.operations.query import NoQuery
 from rota.api.operations.response import answer, at
 from rota.api.operations.routing import declared, walk
-from rota.core.runs.search import LONGEST_VALUE
+from rota.core.runs.payload_values import LONGEST_VALUE
 from rota.values.names import LONGEST_NAME
 from rota.verbs.glossary import GLOSSARY
 from rota.version import __version__

@@ -6,34 +6,22 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.api.auth.identity import identity_of
-from rota.api.auth.redaction import all_shown, created
-from rota.api.operations.cursors import cursor_below, run_before
+from rota.api.auth.redaction import all_shown
 from rota.api.operations.operation import operation
 from rota.api.operations.query import checked_query
-from rota.api.operations.request import client_of, key_of
+from rota.api.operations.request import client_of
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared, joined
 from rota.api.operations.run_filter import RunListQuery, filter_of
 from rota.api.operations.verb_operation import routes_of
 from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.jobs.jobs import JobVerbs
+from rota.client.own_verbs import OwnVerbs
+from rota.client.runs.pages import cursor_below, run_before
 from rota.core.access.roles import Role
 from rota.core.runs.run import Run
 from rota.errors import Invalid
 from rota.verbs.examples import RUN
-
-
-@operation(Role.OPERATOR, answers=Run, status=201, also=(200,), keyed=True, gives=RUN)
-async def retry_job(request: Request) -> Response:
-    """Retry the newest run of a job, if it did not succeed.
-
-    With an `Idempotency-Key`, a repeated request is answered with the run created the first time (200).
-    """
-    client = await client_of(request)
-    name, actor = request.path_params["name"], identity_of(request).actor
-    enqueued = await client.retry_job(name, actor=actor, idempotency_key=key_of(request))
-    return created(request, await client.get(enqueued.id), new=enqueued.created)
 
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
@@ -41,11 +29,13 @@ async def list_job_runs(request: Request) -> Response:
     """List the runs of a job, newest first."""
     query = checked_query(request, RunListQuery)
     name = request.path_params["name"]
-    if query.job not in (None, name):
-        raise Invalid(f"job is {query.job!r:.80}, but the path says {name!r:.80}")
+    run_filter = filter_of(request, query)
+    if run_filter.job not in (None, name):
+        raise Invalid(f"job is {run_filter.job!r:.80}, but the path says {name!r:.80}")
     client = await client_of(request)
-    run_filter = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
-    runs = await client.page(run_filter, limit=query.limit, before=run_before(query.cursor))
+    runs = await client.page(
+        msgspec.structs.replace(run_filter, job=name), limit=query.limit, before=run_before(query.cursor)
+    )
     if not runs.runs:
         await client.job_status(name)  # raises if there is no such job
     return answer(page(all_shown(request, runs.runs), cursor_below(runs.next)))
@@ -55,7 +45,7 @@ ROUTES = joined(
     [
         *routes_of(JobVerbs),
         *routes_of(DataJobsClient, "data_jobs"),
-        declared("/jobs/{name}/retry", POST=retry_job),
+        *routes_of(OwnVerbs, below="/jobs/{name}/retry"),
         declared("/jobs/{name}/runs", GET=list_job_runs),
     ]
 )

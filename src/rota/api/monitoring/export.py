@@ -67,8 +67,7 @@ async def export_events(request: Request) -> Response:
 
 async def _checked_filter(request: Request, client: Client) -> RunFilter:
     """Return the filter, tried once: errors in it cannot be reported after the response has begun."""
-    query = checked_query(request, RunQuery)
-    run_filter = filter_of(request, query, query.scope_wanted)
+    run_filter = filter_of(request, checked_query(request, RunQuery))
     await client.page(run_filter, limit=1)
     return run_filter
 

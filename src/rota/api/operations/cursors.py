@@ -5,25 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import datetime
-from uuid import UUID
 
 from rota.core.ledger.occurrences import PagePosition, read_place, written_place
 from rota.errors import Invalid
-
-
-def cursor_below(run_id: str | None) -> str | None:
-    """Return the cursor of runs older than this one."""
-    return None if run_id is None else base64.urlsafe_b64encode(UUID(run_id).bytes).rstrip(b"=").decode()
-
-
-def run_before(cursor: str | None) -> str | None:
-    """Return the run id in a cursor."""
-    if cursor is None:
-        return None
-    try:
-        return str(UUID(bytes=base64.b64decode(cursor.encode() + b"==", altchars=b"-_", validate=True)))
-    except (ValueError, binascii.Error):
-        raise _foreign(cursor) from None
 
 
 def cursor_of_name(name: str) -> str:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.auth.redaction import visible
+from rota.api.auth.redaction import searchable, told, told_of_related, visible
 from rota.api.http.problems import payload_at
 from rota.api.http.rejection import BadBody
 from rota.api.operations.operation import Operation
@@ -22,22 +22,28 @@ from rota.api.operations.request import client_of, header, json_body, key_of, sh
 from rota.api.operations.response import answer, at
 from rota.api.operations.routing import Declared as Route
 from rota.client.client import Client
+from rota.core.access.roles import Role
+from rota.core.runs.dependencies import RelatedRun
+from rota.core.runs.redaction import Discreet
+from rota.core.runs.run import RunFilter
 from rota.verbs.answers import document_of, is_silent
 from rota.verbs.pages import place_of
 from rota.verbs.parameters import Parameter, Place, given, has_place, is_list, item_of, request_of
 from rota.verbs.revisions import condition_in, etag
 from rota.verbs.verb import Declared, verbs_of
-from rota.verbs.wire import Body, decode
+from rota.verbs.wire import Body
 
 Act = Callable[[Request, Client, Mapping[str, Any]], Awaitable[Any]]
 """Carry out a verb for the caller of a request: `act(request, client, arguments)` returns what the verb returns."""
 
 
-def routes_of(kind: type, part: str = "", **by_hand: Operation | Act) -> list[Route]:
-    """Return the routes of all verbs of a class of the client. `by_hand` replaces the operations of some verbs, or only
-    their acts."""
+def routes_of(kind: type, part: str = "", below: str = "", **by_hand: Operation | Act) -> list[Route]:
+    """Return the routes of the verbs of a class of the client, of those whose path begins with `below`. `by_hand`
+    replaces the operations of some verbs, or only their acts."""
     operations: dict[tuple[str, bool], dict[str, Operation]] = {}
     for declared in verbs_of(kind, part):
+        if not declared.verb.path.startswith(below):
+            continue
         place = (declared.verb.path, declared.verb.scoped)
         other = by_hand.get(declared.name)
         operation = other if isinstance(other, Operation) else operation_of(declared, other)
@@ -62,7 +68,7 @@ def operation_of(declared: Declared, act: Act | None = None) -> Operation:
         body=request.body,
         body_optional=verb.optional_body,
         answers=_shape(declared),
-        lists=is_list(request.returns),
+        lists=is_list(request.returns) or (verb.answer is not None and verb.answer.is_page),
         status=204 if is_silent(declared) else verb.status,
         also=(201,) if verb.created is not None else (),
         keyed=has_place(request, Place.KEY),
@@ -90,12 +96,25 @@ async def _respond(declared: Declared, request: Request, act: Act | None) -> Res
         result = await (act(request, client, arguments) if act else _method(client, declared)(**arguments))
     if is_silent(declared):
         return Response(status_code=204)
+    view = await view_of_run(request, client, result) if declared.verb.about_run else partial(visible, request)
     query: Any = None if declared.verb.page is None else checked_query(request, shape.query or NoQuery)
     limit, cursor = (None, None) if query is None else (query.limit, query.cursor)
-    document = document_of(declared, result, limit, cursor, visible=partial(visible, request))
+    document = document_of(declared, result, limit, cursor, visible=view)
     created = declared.verb.created
     status = 201 if created is not None and created(result) else declared.verb.status
     return answer(document, status, _headers(declared, result))
+
+
+async def view_of_run(request: Request, client: Client, result: Any = None) -> Callable[[Any], Any]:
+    """Return how the caller sees what is told about the run in the path; related runs have secrets of their own."""
+    if identity_of(request).may(Role.ADMIN):
+        return partial(told, request, None)
+    # In a transaction of its own, and only for callers who may not see secrets: a payload never changes.
+    if isinstance(result, list) and result and isinstance(result[0], RelatedRun):
+        runs = await client.get_many([related.id for related in result], gone_ok=True)
+        return partial(told_of_related, {run.id: Discreet(run) for run in runs})
+    run = await client.get(request.path_params["id"], steps=False)
+    return partial(told, request, Discreet(run))
 
 
 def _method(client: Client, declared: Declared) -> Any:
@@ -126,9 +145,9 @@ def _arguments(declared: Declared, request: Request, plain: Any) -> dict[str, An
             case Place.PATH:
                 arguments |= _of_path(parameter, request)
             case Place.QUERY:
-                arguments |= _of(parameter, query)
+                arguments |= _searchable(request, parameter.read(query))
             case Place.BODY:
-                arguments |= _of(parameter, body)
+                arguments |= parameter.read(body)
             case Place.CURSOR:
                 cursor = query.get("cursor")
                 arguments[parameter.name] = None if cursor is None else place_of(cursor, parameter.annotation)
@@ -169,10 +188,10 @@ def _of_path(parameter: Parameter, request: Request) -> dict[str, Any]:
     return {parameter.name: parts[parameter.wire_name]} if parameter.wire_name in parts else {}
 
 
-def _of(parameter: Parameter, values: Mapping[str, Any]) -> dict[str, Any]:
-    if parameter.name not in values:
-        return {}
-    return {parameter.name: decode(values[parameter.name], parameter.annotation, parameter.wire_name)}
+def _searchable(request: Request, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Limit filters of runs to what the caller may see."""
+    filters = {name: searchable(request, value) for name, value in arguments.items() if isinstance(value, RunFilter)}
+    return {**arguments, **filters}
 
 
 def _headers(declared: Declared, result: Any) -> dict[str, str] | None:

@@ -13,22 +13,20 @@ from starlette.responses import Response, StreamingResponse
 from rota.api.auth.identity import identity_of
 from rota.api.http.problems import problem
 from rota.api.operations.operation import operation
-from rota.api.operations.query import checked_query
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
 from rota.api.operations.run_filter import RunQuery, filter_of
 from rota.client.client import Client
 from rota.core.access.roles import Role
-from rota.core.runs.bulk import BulkResult, Counted, SoFar
+from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, SoFar
 from rota.errors import BulkMismatch, Invalid, RotaError
 
 _LINES = "application/x-ndjson"
 _MOST_SCHEDULES = 1_000
-_MOST_COUNTED = 1_000_000
 _WITHIN = "1s"
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_COUNTED)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNTED)]
 
 
 class RunsBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -55,23 +53,6 @@ class SchedulesBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     dry_run: bool = False
 
 
-class CountQuery(RunQuery, kw_only=True):
-    """All conditions must hold; counting stops at `most`."""
-
-    most: Annotated[int, msgspec.Meta(ge=1, le=_MOST_COUNTED)] = 10_000
-
-
-@operation(Role.VIEWER, query=CountQuery, answers=Counted, gives={"count": 3, "exact": True})
-async def count_runs(request: Request) -> Response:
-    """Count the runs that match a filter.
-
-    If `exact` is false, there are at least that many: counting stopped at `most`, or after a second.
-    """
-    query = checked_query(request, CountQuery)
-    run_filter = filter_of(request, query, query.scope_wanted)
-    return answer(await (await client_of(request)).count(run_filter, most=query.most, within=_WITHIN))
-
-
 @operation(
     Role.OPERATOR,
     body=RunsBulkBody,
@@ -86,9 +67,9 @@ async def bulk_runs(request: Request) -> Response:
     """
     body = shaped(await json_body(request), RunsBulkBody)
     client = await client_of(request)
-    run_filter = filter_of(request, body.filter, body.filter.scope_wanted)
+    run_filter = filter_of(request, body.filter)
     if body.dry_run:
-        return answer(await client.count(run_filter, most=_MOST_COUNTED, within=_WITHIN))
+        return answer(await client.count(run_filter, most=MOST_COUNTED, within=_WITHIN))
     actor = identity_of(request).actor
 
     async def act(progress: SoFar | None) -> BulkResult:
@@ -184,7 +165,6 @@ async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str
 
 
 ROUTES = [
-    declared("/runs:count", GET=count_runs),
     declared("/runs:bulk", POST=bulk_runs),
     declared("/schedules:bulk", POST=bulk_schedules),
 ]

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.auth.identity import identity_of
-from rota.api.auth.redaction import shown_facts
+from rota.api.auth.redaction import discretion, told
 from rota.api.operations.cursors import cursor_at, place_of
 from rota.api.operations.operation import operation
 from rota.api.operations.query import Cursor, Instant, checked_query
@@ -88,7 +88,7 @@ async def explain_schedule(request: Request) -> Response:
     visible: Any = explanation
     for run in explanation.facts.get("runs", ()):
         if run.get("error"):  # an error may quote a secret of the payload
-            visible = shown_facts(request, await client.get(run["run_id"]), visible)
+            visible = told(request, discretion(request, await client.get(run["run_id"], steps=False)), visible)
     return answer(visible)
 
 

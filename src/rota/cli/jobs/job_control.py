@@ -65,7 +65,7 @@ def retry(name: str, idempotency_key: str | None, database: str | None, as_json:
     """Retry a job's newest run, if it did not succeed."""
 
     async def command(client: Client) -> Run:
-        return await client.get((await client.retry_job(name, actor=actor(), idempotency_key=idempotency_key)).id)
+        return await client.retry_job(name, actor=actor(), idempotency_key=idempotency_key)
 
     print_new_run(ask(database, command), as_json=as_json)
 

@@ -61,7 +61,8 @@ def cancel(id: str | None, database: str | None, as_json: bool, reason: str | No
     """
     yes, everything, run_filter = _selection(id, options)
     if id is not None:
-        print_run(ask(database, lambda client: _cancel_one(client, id, reason)), as_json=as_json)
+        cancelled = ask(database, lambda client: client.cancel(id, reason=reason, actor=actor()))
+        print_run(cancelled, as_json=as_json)
         return 0
     many = _BulkCommand("cancel", "cancelled", database, to_cancel(run_filter, everything=everything))
 
@@ -69,12 +70,6 @@ def cancel(id: str | None, database: str | None, as_json: bool, reason: str | No
         return await client.cancel_many(run_filter, reason=reason, actor=actor(), everything=everything, **how)
 
     return many.done(act, yes=yes, as_json=as_json)
-
-
-async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
-    run = await client.get(id)
-    await client.cancel(run.id, reason=reason, actor=actor())
-    return await client.get(run.id)
 
 
 @click.command(
@@ -123,8 +118,8 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
 
 
 async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Run:
-    new = await client.retry(id, actor=actor(), **steps)
-    return await (wait_for_run(client, new.id, None) if waiting else client.get(new.id))
+    run = await client.retry(id, actor=actor(), **steps)
+    return await wait_for_run(client, run.id, None) if waiting else run
 
 
 @click.command(

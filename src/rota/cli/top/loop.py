@@ -171,7 +171,7 @@ class TopLoop:
         self._draw_again.set()
 
     async def _cancel(self, id: str) -> str:
-        return f"run {short_id(id)} is {(await self._client.cancel(id, actor=actor())).value}"
+        return f"run {short_id(id)} is {(await self._client.cancel(id, actor=actor())).state.value}"
 
     async def _retry(self, id: str) -> str:
         return f"run {short_id(id)} is retried, as {short_id((await self._client.retry(id, actor=actor())).id)}"

@@ -15,4 +15,4 @@ class ExecutionVerbs(RunVerbs):
 
     async def execution(self, run_id: str) -> NumberedRun:
         """Return a run with its number among the runs of its job, and its last attempt."""
-        return await self.store.executions.get(await self._find(run_id))
+        return await self.store.executions.get(await self.store.find_run(run_id, self.scope))

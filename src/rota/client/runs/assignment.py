@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from msgspec import Meta
+
+from rota.core.access.roles import Role
 from rota.core.runs.run import Run
 from rota.core.workers.replicas import Replica
 from rota.core.workers.requirements import restricted_to
 from rota.values.actor import checked_actor
 from rota.values.scope import Scope
+from rota.verbs.examples import REPLICA, RUN
+from rota.verbs.pages import Page
+from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
     from rota.store import Store
+
+Names = Annotated[Sequence[str], Meta(max_length=500)]
 
 
 class AssignmentVerbs:
@@ -21,19 +29,37 @@ class AssignmentVerbs:
     store: Store
     scope: Scope | None
 
-    async def _find(self, run_id: str) -> str:
-        """Return the whole id for a shortened one, within the client's scope. Every verb that takes a run id calls
-        this."""
-        return await self.store.find_run(run_id, self.scope)
-
-    async def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
+    @verb(
+        "POST",
+        "/runs/{id}/restrict",
+        Role.OPERATOR,
+        scoped=True,
+        takes={"only_workers": ["gpu-1"]},
+        gives=RUN,
+        operation="restrict_run",
+    )
+    async def restrict(
+        self,
+        run_id: str,
+        only_workers: Annotated[Names | None, Meta(description="Names of workers; null lifts the restriction")],
+        *,
+        actor: str | None = None,
+    ) -> Run:
         """Let only workers with these names execute the run; None lifts the restriction. If another worker is executing
         it, it loses the run."""
-        whole_id = await self._find(run_id)
-        await self.store.restrict(whole_id, restricted_to(only_workers), checked_actor(actor))
-        return await self.store.get_run(whole_id)
+        return await self.store.restrict(run_id, restricted_to(only_workers), checked_actor(actor), self.scope)
 
+    @verb(
+        "GET",
+        "/runs/{id}/replicas",
+        Role.VIEWER,
+        scoped=True,
+        about_run=True,
+        page=Page(),
+        gives=REPLICA,
+        operation="list_replicas",
+    )
     async def replicas(self, run_id: str) -> Sequence[Replica]:
         """List the replicas of a run that several workers execute. Each is a run of its own, with its worker and
         state."""
-        return await self.store.conducts.replicas(await self._find(run_id))
+        return await self.store.conducts.replicas(run_id, self.scope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from rota.core.runs.bulk import BulkResult, Counted, Found, SoFar
+from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, Found, SoFar
 from rota.core.runs.run import NewRun, RunFilter
 from rota.core.states import RunState
 from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, Unavailable, UnknownRun
@@ -30,8 +30,8 @@ class Bulk:
 
     async def count(self, run_filter: RunFilter, most: int, within: Duration | None) -> Counted:
         """Count matching runs, up to `most`."""
-        if most < 1:
-            raise Invalid(f"most must be 1 or more, not {most}")
+        if not 1 <= most <= MOST_COUNTED:
+            raise Invalid(f"most must be from 1 to {MOST_COUNTED}, not {most}")
         patience = None if within is None else parse_duration(within).total_seconds()
         return await self._store.searching.count(run_filter, most, patience)
 
@@ -51,7 +51,7 @@ class Bulk:
             refused: Refusals = {}
             for run_id in run_ids:
                 try:
-                    if await self._store.cancel(run_id, reason, actor) is RunState.CANCELLED:
+                    if (await self._store.cancel(run_id, reason, actor)).state is RunState.CANCELLED:
                         self._ended.add()
                 except RunIsFinal as error:
                     if not await self._ended_with_parent(run_id):

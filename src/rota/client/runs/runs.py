@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec import Meta
 
+from rota.client.jobs.jobs import Reason
+from rota.client.monitoring.audit import EVENTS
 from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.runs.enqueue import EnqueueVerbs
+from rota.client.runs.pages import RUN_PAGE, Before, checked_place
 from rota.client.schedules.definition import require_limit
 from rota.client.subscription import Subscription
+from rota.core.access.roles import Role
 from rota.core.jobs.status import RETRIED_BY_HAND
 from rota.core.jobs.unique import OnConflict
 from rota.core.ledger.audit import Event
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.limits.limits import Gate
-from rota.core.progress.notes import LogLine, Progress, checked_count, progress_of
+from rota.core.progress.notes import MOST_LINES, LogLine, Progress, checked_count, progress_of
 from rota.core.progress.steps import Step
-from rota.core.runs.bulk import BulkResult, Counted, SoFar, to_cancel, to_retry
+from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, SoFar, to_cancel, to_retry
 from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.options import (
     asked_as,
@@ -30,24 +35,29 @@ from rota.core.runs.options import (
     request_hold,
     with_limits_of_schedule,
 )
-from rota.core.runs.run import Attempt, Enqueued, NewRun, Run, RunFilter
+from rota.core.runs.run import Attempt, EnqueuedRun, NewRun, Run, RunFilter, enqueued_as
 from rota.core.runs.search import RunPage
 from rota.core.states import RunState
 from rota.core.workers.requirements import NOTHING
 from rota.errors import Conflict, Forbidden, NothingToRetry, RunNotFinal, StillRunning, Unavailable
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
+from rota.verbs.examples import ATTEMPT, EVENT, EXPLANATION, LOG_LINE, PROGRESS, RELATED, RUN, STEP
+from rota.verbs.pages import Limit, Page
+from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
     from rota.client.changes import ChangePoller
     from rota.client.runs.bulk import Bulk
     from rota.config import Config
+    from rota.store.runs.enqueue import RetryFacts
 
 MOST_LISTED = 500
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
 _PATIENCE = 0.25
 _TRIES = 5
+_about_run = partial(verb, "GET", role=Role.VIEWER, scoped=True, about_run=True)
 
 
 class RunVerbs(EnqueueVerbs, AssignmentVerbs):
@@ -57,18 +67,24 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
     _bulk: Bulk
     _hints: ChangePoller
 
-    async def get(self, run_id: str) -> Run:
+    @verb("GET", "/runs/{id}", Role.VIEWER, scoped=True, gives=RUN, operation="get_run")
+    async def get(
+        self,
+        run_id: str,
+        *,
+        steps: Annotated[
+            bool, Meta(description="Add the run's steps to `progress`, and derive the percentage from them if need be")
+        ] = True,
+    ) -> Run:
         """Return a run by its id, or by the unique beginning or end of one."""
-        return await self.store.get_run(await self._find(run_id))
+        return await self.store.get_run(run_id, self.scope, steps=steps)
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
         """Return runs by whole ids, in the order given. A missing run raises `UnknownRun`, or is left out with
         `gone_ok`."""
         ids = [*run_ids]
         if not gone_ok:
-            if self.scope is not None:
-                await self.store.find_runs(ids, self.scope)
-            return await self.store.get_runs(ids)
+            return await self.store.get_runs(ids, self.scope)
         runs = {run.id: run for run in await self.store.searching.runs(ids) if self.scope in (None, run.scope)}
         return [runs[id] for id in ids if id in runs]
 
@@ -77,14 +93,32 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
     ) -> list[Run]:
         """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
         require_limit(limit, MOST_LISTED)
-        return await self.store.list_runs(await self._scoped_filter(run_filter or RunFilter()), limit, before)
+        page = await self.page(run_filter, limit=limit, before=before)
+        runs = list(page.runs)
+        while page.next is not None and len(runs) < limit:
+            page = await self.page(run_filter, limit=limit - len(runs), before=page.next)
+            runs += page.runs
+        return runs
 
-    async def page(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
-        """List matching runs like `list`, but stop searching after a quarter of a second. The page may then be short;
-        `next` says where to continue."""
+    @verb(
+        "GET",
+        "/runs",
+        Role.VIEWER,
+        scoped=True,
+        names={"before": "cursor"},
+        answer=RUN_PAGE,
+        gives=RUN,
+        operation="list_runs",
+    )
+    async def page(self, run_filter: RunFilter | None = None, *, limit: Limit = 50, before: Before = None) -> RunPage:
+        """List matching runs, newest first.
+
+        A filter that matches few of many runs stops searching after a quarter of a second. The page may then be short
+        or even empty; as long as it names a next one, there may be more. `list` goes on until the end.
+        """
         require_limit(limit, MOST_LISTED)
         scoped = await self._scoped_filter(run_filter or RunFilter())
-        return await self.store.searching.page(scoped, limit, before, _PATIENCE)
+        return await self.store.searching.page(scoped, limit, checked_place(before), _PATIENCE)
 
     async def _scoped_filter(self, run_filter: RunFilter) -> RunFilter:
         """Return the filter with its ids completed and limited to the client's scope."""
@@ -94,82 +128,108 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
             run_filter = msgspec.structs.replace(run_filter, scope=self.scope)
         if run_filter.parent is None:
             return run_filter
-        return msgspec.structs.replace(run_filter, parent=await self._find(run_filter.parent))
+        return msgspec.structs.replace(run_filter, parent=await self.store.find_run(run_filter.parent, self.scope))
 
+    @_about_run("/runs/{id}/attempts", page=Page(), gives=ATTEMPT, operation="list_attempts")
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         """List the attempts of a run, oldest first."""
-        return await self.store.attempts(await self._find(run_id))
+        return await self.store.attempts(run_id, self.scope)
 
+    @_about_run("/runs/{id}/steps", page=Page(), gives=STEP, operation="list_steps")
     async def steps(self, run_id: str) -> Sequence[Step]:
         """List the steps that a run's job declares and those that the run has opened."""
-        return await self.store.notes.steps(await self._find(run_id))
+        return await self.store.notes.steps(run_id, self.scope)
 
+    @_about_run("/runs/{id}/progress", gives=PROGRESS, operation="get_progress")
     async def progress(self, run_id: str) -> Progress:
         """Return the progress that a run has reported; if it only has steps, derive it from those that are over."""
-        run = await self.get(run_id)
-        return progress_of(run.progress, await self.store.notes.steps(run.id), run.state)
+        run = await self.store.get_run(run_id, self.scope, steps=True)
+        return run.progress or progress_of(None, (), run.state)
 
-    async def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
+    @_about_run("/runs/{id}/logs", gives=LOG_LINE, operation="list_logs")
+    async def logs(
+        self,
+        run_id: str,
+        *,
+        after: Annotated[str | None, Meta(description="`cursor` of the last line seen")] = None,
+        last: Annotated[
+            Annotated[int, Meta(ge=1, le=MOST_LINES)] | None, Meta(description="Only so many lines, from the end")
+        ] = None,
+    ) -> Sequence[LogLine]:
         """List log lines of a run's attempts, oldest first, one page at a time. `after` is the cursor of the last line
         seen.
 
         `last` returns only that many lines from the end.
         """
-        whole_id = await self._find(run_id)
         if last is not None:
-            return await self.store.notes.last_logs(whole_id, checked_count(last, "last"))
-        return await self.store.notes.logs(whole_id, after)
+            return await self.store.notes.last_logs(run_id, checked_count(last, "last"), self.scope)
+        return await self.store.notes.logs(run_id, after, self.scope)
 
+    @_about_run("/runs/{id}/parents", page=Page(), gives=RELATED, operation="list_parents")
     async def parents(self, run_id: str) -> Sequence[RelatedRun]:
         """List the runs that a run depends on, in the order given."""
-        return await self._visible(await self.store.dependencies.parents(await self._find(run_id)))
+        return await self.store.dependencies.parents(run_id, self.scope)
 
+    @_about_run("/runs/{id}/children", page=Page(), gives=RELATED, operation="list_children")
     async def children(self, run_id: str) -> Sequence[RelatedRun]:
         """List the runs that depend on a run, oldest first."""
-        return await self._visible(await self.store.dependencies.children(await self._find(run_id)))
-
-    async def _visible(self, related: Sequence[RelatedRun]) -> Sequence[RelatedRun]:
-        """Keep related runs of the client's scope. A caller who sees all scopes may link runs across scopes."""
-        if self.scope is None:
-            return related
-        visible = await self.store.of_scope([run.id for run in related], self.scope)
-        return [run for run in related if run.id in visible]
+        return await self.store.dependencies.children(run_id, self.scope)
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         """Wait until a run is final and return it; raise `StillRunning` after `timeout`."""
-        run_id = await self._find(run_id)
         clock = self.store.clock
         deadline = None if timeout is None else clock.monotonic() + parse_duration(timeout).total_seconds()
         pause = _FIRST_LOOK
-        while True:
-            run = await self.store.get_run(run_id)
-            if run.state.is_final:
-                return run
+        run = await self.store.get_run(run_id, self.scope)
+        while not run.state.is_final:
             if deadline is not None and clock.monotonic() >= deadline:
-                raise StillRunning(run_id, run.state)
+                raise StillRunning(run.id, run.state)
             await asyncio.sleep(pause)
             pause = min(_LONGEST_LOOK, pause * 1.5)
+            run = await self.store.get_run(run.id)
+        return run
 
-    async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
-        """Cancel a run, or ask its worker to stop it; return its new state."""
-        checked_actor(actor)
-        state = await self.store.cancel(await self._find(run_id), reason, actor)
+    @verb(
+        "POST",
+        "/runs/{id}/cancel",
+        Role.OPERATOR,
+        scoped=True,
+        optional_body=True,
+        takes={"reason": "a mistake"},
+        gives=RUN,
+        operation="cancel_run",
+    )
+    async def cancel(self, run_id: str, *, reason: Reason = None, actor: str | None = None) -> Run:
+        """Cancel a run, and return it: `cancelled`, or `cancelling` while its worker has its grace period."""
+        run = await self.store.cancel(run_id, reason, checked_actor(actor), self.scope)
         self.meters.cancels.add()
-        if state is RunState.CANCELLED:
-            self.meters.runs[state].add()
-        return state
+        if run.state is RunState.CANCELLED:
+            self.meters.runs[run.state].add()
+        return run
 
+    @verb(
+        "POST",
+        "/runs/{id}/retry",
+        Role.OPERATOR,
+        scoped=True,
+        optional_body=True,
+        created=lambda run: run.created,
+        location="/runs/{id}",
+        takes={"keep_steps": True},
+        gives={**RUN, "created": True},
+        operation="retry_run",
+    )
     async def retry(
         self,
         run_id: str,
         *,
-        keep_steps: bool = False,
-        from_step: str | None = None,
+        keep_steps: Annotated[bool, Meta(description="Reuse the results of completed steps")] = False,
+        from_step: Annotated[str | None, Meta(description="Reuse only those before this step")] = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Enqueued:
-        """Enqueue a copy of a final run and leave the old run as it is. Raise `Conflict` if an active run holds its
-        unique key.
+    ) -> EnqueuedRun:
+        """Enqueue a copy of a final run, whose `retry_of` names the old one, which stays as it is. Raise `Conflict` if
+        an active run holds its unique key.
 
         `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. With an
         `idempotency_key` the call is safe to repeat: it returns the run created the first time.
@@ -178,22 +238,25 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         if idempotency_key is not None:
             content = ("retry", again.retry_of, keep_steps, from_step)
             again = asked_as(again, request_hold(idempotency_key, *content, within=self.scope))
-        if keep_steps or from_step is not None:
-            answer = await self.store.enqueue_keeping(again, from_step)
-        else:
-            (answer,) = await self.store.enqueue([again])
-        self.meters.enqueued.add(answer.created)
-        return answer
+        keep = keep_steps or from_step is not None
+        run = await self.store.enqueue_retry(again, keep_steps=keep, from_step=from_step)
+        self.meters.enqueued.add(run.created)
+        return run
 
     async def _again(self, run_id: str, actor: str | None) -> NewRun:
         """Build the retry of a run; write nothing."""
-        old = await self.get(run_id)
+        return await self._retry_of(await self.store.retry_facts(run_id, self.scope), actor)
+
+    async def _retry_of(self, facts: RetryFacts, actor: str | None) -> NewRun:
+        old, original = facts.run, facts.copy
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
         if old.parent_id is not None:
             raise Conflict(f"run {old.id} is a replica of run {old.parent_id}", hint=f"retry that one: {old.parent_id}")
-        definition = await self._definition(old.job)
-        original = await self.store.copy_of(old.id)
+        declared = self.registry.newest.get(old.job)
+        definition = facts.job if declared is None else declared.definition
+        if definition is None:
+            definition = await self._definition(old.job)  # raises: nobody knows the job
         overrides = own_overrides(original)
         options = {} if overrides.unique is None else {"unique": overrides.unique}
         holds = key_holds(definition, old.scope, old.key, original.payload, options)
@@ -205,20 +268,30 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
             actor=checked_actor(actor),
             origin_id=original.origin_id or old.id,
             holds=strict,
-            gates=await self._gates_of_retry(old, gates_of(definition, old.scope, original.payload)),
+            gates=with_limits_of_schedule(gates_of(definition, old.scope, original.payload), facts.schedule_gates),
             eligibility=eligibility_of(definition, overrides.requirements or NOTHING),
             droppable=self._is_droppable(definition),
         )
 
-    async def _gates_of_retry(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
-        """Add the limit of the run's schedule, which also applies to its retry."""
-        schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
-        return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
-
+    @verb(
+        "GET",
+        "/runs:count",
+        Role.VIEWER,
+        fixed={"within": "1s"},
+        gives={"count": 3, "exact": True},
+        operation="count_runs",
+    )
     async def count(
-        self, run_filter: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+        self,
+        run_filter: RunFilter | None = None,
+        *,
+        most: Annotated[int, Meta(ge=1, le=MOST_COUNTED, description="Stop counting here")] = 10_000,
+        within: Duration | None = None,
     ) -> Counted:
-        """Count matching runs; stop at `most`, or after `within`."""
+        """Count matching runs; stop at `most`, or after `within` (over HTTP, always after a second).
+
+        If the answer is not `exact`, there are at least that many.
+        """
         return await self._bulk.count(await self._scoped_filter(run_filter or RunFilter()), most, within)
 
     async def cancel_many(
@@ -258,33 +331,46 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         """Yield the run now, and again whenever its state, progress or log changes, until it is final."""
         return self._hints.follow(run_id, self.scope)
 
-    async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
+    @verb(
+        "POST",
+        "/jobs/{name}/retry",
+        Role.OPERATOR,
+        created=lambda run: run.created,
+        location="/runs/{id}",
+        gives={**RUN, "created": True},
+    )
+    async def retry_job(
+        self, name: str, *, actor: str | None = None, idempotency_key: str | None = None
+    ) -> EnqueuedRun:
         """Retry the newest run of a job if it failed, timed out, expired or was cancelled.
 
         With an `idempotency_key` the call is safe to repeat: it returns the run created the first time.
         """
-        await self._definition(name)
         request = (
             None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
         )
         # Race: another run may become the newest meanwhile, and is meant then. `retry_newest` returns None if so.
         for _ in range(_TRIES):
-            for existing_id in () if request is None else await self.store.asked_before(request):
-                return Enqueued(existing_id, False)
-            run_id, state = await self.store.newest_run(name) or (None, None)
-            if run_id is None or state not in RETRIED_BY_HAND:
-                raise NothingToRetry(name, run_id, state)
-            answer = await self.store.retry_newest(asked_as(await self._again(run_id, actor), request), request)
-            if answer is not None:
-                self.meters.enqueued.add(answer.created)
-                return answer
+            facts = await self.store.facts_of_newest(name, request)
+            if isinstance(facts, Run):
+                return enqueued_as(facts, created=False)
+            if facts is None:
+                await self._definition(name)  # raises if nobody knows the job
+                raise NothingToRetry(name, None, None)
+            if facts.run.state not in RETRIED_BY_HAND:
+                raise NothingToRetry(name, facts.run.id, facts.run.state if facts.run.state.is_final else None)
+            run = await self.store.retry_newest(asked_as(await self._retry_of(facts, actor), request), request)
+            if run is not None:
+                self.meters.enqueued.add(run.created)
+                return run
         raise Unavailable(f"job {name!r} kept getting new runs while it was being retried", hint="try again")
 
+    @_about_run("/runs/{id}/explain", gives=EXPLANATION, operation="explain_run")
     async def explain(self, run_id: str) -> Explanation:
         """Explain why a run is in its current state."""
-        run_id = await self._find(run_id)
         return await self.store.ledger.explain_run(run_id, in_micros(self.config.lease), self.scope)
 
+    @_about_run("/runs/{id}/events", page=Page(), answer=EVENTS, gives=EVENT, operation="list_run_events")
     async def events(self, run_id: str) -> Sequence[Event]:
         """List the state changes of a run, oldest first, each with its time, actor and fence."""
-        return await self.store.events.of_run(await self._find(run_id))
+        return await self.store.ledger.events_of_run(run_id, self.scope)

@@ -11,6 +11,7 @@ from rota.core.runs.run import RunFilter
 from rota.core.states import FINAL_STATES, LIVE_STATES, RunState
 from rota.errors import Invalid, RotaError
 
+MOST_COUNTED = 1_000_000
 _EXAMPLES = 5
 
 

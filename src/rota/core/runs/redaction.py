@@ -57,9 +57,22 @@ class Discreet:
             progress=None if run.progress is None else self._summarized(run.progress),
         )
 
-    def told(self) -> tuple[Any, RunError | None]:
-        """Return the redacted payload and error."""
+    def payload_and_error(self) -> tuple[Any, RunError | None]:
         return self.value(self._run.payload), self._error(self._run.error)
+
+    def told(self, value: Any) -> Any:
+        """Return something about the run, redacted: an attempt, a step, a log line, or any other structure."""
+        match value:
+            case Attempt():
+                return self.attempt(value)
+            case Step():
+                return self.step(value)
+            case LogLine():
+                return self.line(value)
+            case Progress():
+                return self._summarized(value)
+            case _:
+                return self.value(msgspec.to_builtins(value))
 
     def attempt(self, attempt: Attempt) -> Attempt:
         return msgspec.structs.replace(attempt, error=self._error(attempt.error))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from rota.core.jobs.pipelines import Pipeline
 from rota.core.jobs.retry import RetryPolicy
 from rota.core.jobs.status import JobView
 from rota.core.jobs.unique import KeyHold, Unique
 from rota.core.limits.limits import Gate
-from rota.core.progress.notes import Progress
+from rota.core.progress.notes import Progress, progress_of
+from rota.core.progress.steps import Step
 from rota.core.runs.dependencies import Dependency
+from rota.core.runs.payload_values import Scalar, checked_values
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import Eligibility, Requirements
 from rota.values.instants import instant
@@ -162,6 +167,25 @@ class CreatedJob(JobView, frozen=True, kw_only=True):
     """The run that was created with the job."""
 
 
+class EnqueuedRun(Run, frozen=True, kw_only=True):
+    """Run that a command enqueued; `created` is false when an idempotency key led to an existing run."""
+
+    created: bool
+    """Whether the run is new."""
+
+
+def enqueued_as(run: Run, *, created: bool) -> EnqueuedRun:
+    """Return the run as the answer of a command that enqueued it, or found it."""
+    return EnqueuedRun(**msgspec.structs.asdict(run), created=created)
+
+
+def with_steps(run: Run, steps: Sequence[Step]) -> Run:
+    """Return the run with its steps in `progress`. One that has no steps and reported nothing has no progress."""
+    if run.progress is None and not steps:
+        return run
+    return msgspec.structs.replace(run, progress=progress_of(run.progress, steps, run.state))
+
+
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Attempt of a run; `outcome` and `ended_at` are None while it is running."""
 
@@ -200,24 +224,32 @@ class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Filter of runs; all given conditions must hold.
 
-    `error` is a part of the error's text; `fingerprint` that of the error they ended with (of their last attempt's, if
-    `states` are live); `retried` whether another run is a retry of them; `worker` an id, or a name that several may
-    share; `parent` the run that they are replicas of; `payload` values in it: `{"url": "https://…", "options.depth":
-    2}`.
+    Its fields are the query parameters of lists of runs and the `filter` of bulk commands; `payload` holds values in
+    the payload: `{"url": "https://…", "options.depth": 2}`.
     """
 
-    states: tuple[RunState, ...] = ()
-    job: str | None = None
-    queue: str | None = None
-    scope: Scope | None = None
-    key: str | None = None
-    tag: str | None = None
-    schedule: str | None = None
-    worker: str | None = None
-    parent: str | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    error: str | None = None
-    fingerprint: str | None = None
-    payload: dict[str, Json] = {}
-    retried: bool | None = None
+    states: Annotated[tuple[RunState, ...], Meta(description="State; may be repeated: any of them")] = msgspec.field(
+        default=(), name="state"
+    )
+    job: Annotated[str | None, Meta(description="Name of the job")] = None
+    queue: Annotated[str | None, Meta(description="Name of the queue")] = None
+    scope: Annotated[Scope | None, Meta(description="Scope: `kind/id`")] = None
+    key: Annotated[str | None, Meta(description="Key of the run")] = None
+    tag: Annotated[str | None, Meta(description="One of its tags")] = None
+    schedule: Annotated[str | None, Meta(description="Name of the schedule that created it")] = None
+    worker: Annotated[str | None, Meta(description="An id, or a name, which several workers may share")] = None
+    parent: Annotated[str | None, Meta(description="The run whose replicas to find")] = None
+    created_after: Annotated[datetime | None, Meta(description="Created at this time or later")] = None
+    created_before: Annotated[datetime | None, Meta(description="Created before this time")] = None
+    error: Annotated[str | None, Meta(description="A part of `Type: message`")] = None
+    fingerprint: Annotated[
+        str | None, Meta(description="Fingerprint of the error it ended with; of its last attempt's, if it is live")
+    ] = None
+    payload: Annotated[
+        Mapping[str, Scalar], Meta(description="Values in the payload, by dotted path: `payload.url=https://…`")
+    ] = {}
+    retried: Annotated[bool | None, Meta(description="Whether another run is a retry of it")] = None
+
+    def __post_init__(self) -> None:
+        if self.payload:
+            checked_values(self.payload)

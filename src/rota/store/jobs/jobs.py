@@ -13,7 +13,7 @@ from rota.core.jobs.status import JobFacts, next_at
 from rota.core.jobs.unique import KeyHold
 from rota.core.monitoring.statistics import JobStats, Tally, stats_of
 from rota.core.runs.claim import NIL_ID
-from rota.core.runs.run import Enqueued, NewRun
+from rota.core.runs.run import EnqueuedRun, NewRun, Run, enqueued_as
 from rota.core.states import RunState
 from rota.errors import NotCancellable, NothingToRetry, RunIsFinal, UnknownJob, UnknownRun
 from rota.store.alerts import expectations
@@ -23,6 +23,7 @@ from rota.store.monitoring import statistics
 from rota.store.planning.plan import NewId
 from rota.store.runs import cancel as cancels
 from rota.store.runs import enqueue, idempotency, read
+from rota.store.runs.enqueue import RetryFacts
 from rota.store.schedules import change, schedules_of_job
 
 _BITE = 200
@@ -311,7 +312,7 @@ async def stats(tx: Tx, job: str, *, declared: bool) -> JobStats:
     return stats_of(job, tally, live.running_since, next_at(live))
 
 
-async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> Enqueued | None:
+async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> EnqueuedRun | None:
     """Enqueue a retry of the job's newest run. Return None, and do nothing, if it is not the newest any more.
 
     Two retries of the same run wait for each other at the old run's row: the second finds the retry of the first.
@@ -320,7 +321,7 @@ async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> Enqueued
     await tx.fetch("lock_runs", [(run.retry_of,)])
     if not await tx.fetch("which_exist", [(run.id,)]):  # else an earlier try, whose answer got lost, has committed
         for made in () if request is None else await idempotency.asked_before(tx, request):
-            return Enqueued(made, False)
+            return enqueued_as(await read.get_run(tx, made), created=False)
         # Ids tell the time: after a clock was set back, the retry may look older than the run that it repeats.
         for (live,) in await tx.fetch("live_retry", id=run.retry_of):
             raise NothingToRetry(run.job, str(live), None)
@@ -328,7 +329,15 @@ async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> Enqueued
         if newest is None or newest != run.retry_of:
             return None
     (answer,) = await enqueue.enqueue_again(tx, [run])
-    return answer
+    return enqueued_as(await read.get_run(tx, answer.id), created=answer.created)
+
+
+async def facts_of_newest(tx: Tx, job: str, request: KeyHold | None) -> RetryFacts | Run | None:
+    """Return what a retry of the job's newest run is made of; the run that the request made, if it came before."""
+    for made in () if request is None else await idempotency.asked_before(tx, request):
+        return await read.get_run(tx, made)
+    newest, _ = await newest_run(tx, job) or (None, None)
+    return None if newest is None else await enqueue.retry_facts(tx, newest)
 
 
 async def newest_run(tx: Tx, job: str) -> tuple[str, RunState | None] | None:

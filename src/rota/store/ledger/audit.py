@@ -64,12 +64,6 @@ class EventStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def of_run(self, run_id: str) -> list[Event]:
-        async def body(tx: Tx) -> list[Event]:
-            return audit.life_of(await _run_facts(tx, run_id))
-
-        return await self._database.read(body)
-
     async def of_schedule(self, name: str) -> list[Event]:
         """Return the events of the schedule that has this name, or had it last."""
         return await self._database.read(lambda tx: _of_schedule(tx, name))
@@ -88,6 +82,10 @@ class EventStore:
             return [audit.event_of(_note(row)) for row in await tx.fetch_sql(sql, limit=limit, **values)]
 
         return await self._database.read(body)
+
+
+async def events_of_run(tx: Tx, run_id: str) -> list[Event]:
+    return audit.life_of(await _run_facts(tx, run_id))
 
 
 async def _run_facts(tx: Tx, run_id: str) -> RunFacts:

@@ -86,10 +86,10 @@ async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
     return (await read_lanes(tx, [row], {row.id: scopes})).of(row.id).lanes
 
 
-async def explain_one_run(tx: Tx, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
+async def explain_one_run(tx: Tx, part: str, silence: int, within: Scope | None = None) -> Explanation:
     """Explain a run. `within`: hide what belongs to other scopes, for a caller who may see only one."""
     await snapshot(tx)
-    facts = await _facts_of_run(tx, run_id, silence)
+    facts = await _facts_of_run(tx, await read.find_run(tx, part, within), silence)
     return explain_run(facts if within is None else await _seen_within(tx, facts, within))
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import Backfill, BackfillOrder
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.doctor import Symptoms
 from rota.store.databases.database import Database, Tx
-from rota.store.ledger import backfill, explain, occurrences
+from rota.store.ledger import audit, backfill, explain, occurrences
 from rota.store.monitoring import doctor
 from rota.store.planning.plan import NewId
+from rota.store.runs.read import about
 from rota.store.schedules import change
 from rota.values.scope import Scope
 
@@ -29,8 +31,11 @@ class LedgerStore:
     async def explain(self, name: str, at: int | None, silence: int) -> Explanation:
         return await self._database.read(lambda tx: explain.explain_schedule(tx, name, at, silence))
 
-    async def explain_run(self, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
-        return await self._database.read(lambda tx: explain.explain_one_run(tx, run_id, silence, within))
+    async def explain_run(self, part: str, silence: int, within: Scope | None = None) -> Explanation:
+        return await self._database.read(lambda tx: explain.explain_one_run(tx, part, silence, within))
+
+    async def events_of_run(self, part: str, within: Scope | None = None) -> list[Event]:
+        return await about(self._database, part, within, audit.events_of_run)
 
     async def symptoms(self, silence: int, stuck_for: int) -> Symptoms:
         return await self._database.read(lambda tx: doctor.symptoms(tx, silence, stuck_for))

@@ -14,7 +14,9 @@ from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, UnknownRun
 from rota.store.databases.database import Database, Row, Tx
+from rota.store.runs.read import about
 from rota.values.instants import instant, maybe_instant
+from rota.values.scope import Scope
 
 _ROWS = 200
 _GAP = "lines are missing here: the log of this attempt grew beyond its limit"
@@ -62,15 +64,15 @@ class NoteStore:
         rows = await self._database.read(lambda tx: tx.fetch("recorded_steps", id=run_id))
         return [RecordedStep(id, no, StepState(state), result) for id, no, state, result in rows]
 
-    async def steps(self, run_id: str) -> list[Step]:
-        return await self._database.read(lambda tx: steps(tx, run_id))
+    async def steps(self, part: str, within: Scope | None = None) -> list[Step]:
+        return await about(self._database, part, within, steps)
 
-    async def logs(self, run_id: str, after: str | None = None) -> list[LogLine]:
+    async def logs(self, part: str, after: str | None = None, within: Scope | None = None) -> list[LogLine]:
         """Return the next log lines after a cursor, from a few hundred rows. Empty if there are no more yet."""
-        return await self._database.read(lambda tx: logs(tx, run_id, after))
+        return await about(self._database, part, within, lambda tx, id: logs(tx, id, after))
 
-    async def last_logs(self, run_id: str, count: int) -> list[LogLine]:
-        return await self._database.read(lambda tx: last_logs(tx, run_id, count))
+    async def last_logs(self, part: str, count: int, within: Scope | None = None) -> list[LogLine]:
+        return await about(self._database, part, within, lambda tx, id: last_logs(tx, id, count))
 
 
 async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:

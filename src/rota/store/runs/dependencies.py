@@ -12,6 +12,8 @@ from rota.core.states import RunState
 from rota.errors import UnknownRun
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.runs.end import release
+from rota.store.runs.read import about, of_scope
+from rota.values.scope import Scope
 
 MOST_CHILDREN = 1_000
 
@@ -101,21 +103,31 @@ class DependencyStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def parents(self, run_id: str) -> list[RelatedRun]:
+    async def parents(self, part: str, within: Scope | None = None) -> list[RelatedRun]:
         """Whom it has followed, in the order given."""
+        return await about(self._database, part, within, lambda tx, id: _parents(tx, id, within))
 
-        async def body(tx: Tx) -> list[RelatedRun]:
-            return [_related(row) for row in await tx.fetch("parents", id=run_id)]
-
-        return await self._database.read(body)
-
-    async def children(self, run_id: str) -> list[RelatedRun]:
+    async def children(self, part: str, within: Scope | None = None) -> list[RelatedRun]:
         """List the runs that follow it, the oldest first."""
+        return await about(self._database, part, within, lambda tx, id: _children(tx, id, within))
 
-        async def body(tx: Tx) -> list[RelatedRun]:
-            return [_related(row) for row in await tx.fetch("children", id=run_id, limit=MOST_CHILDREN)]
 
-        return await self._database.read(body)
+async def _parents(tx: Tx, run_id: str, within: Scope | None) -> list[RelatedRun]:
+    return await _visible(tx, await tx.fetch("parents", id=run_id), within)
+
+
+async def _children(tx: Tx, run_id: str, within: Scope | None) -> list[RelatedRun]:
+    return await _visible(tx, await tx.fetch("children", id=run_id, limit=MOST_CHILDREN), within)
+
+
+async def _visible(tx: Tx, rows: Sequence[Row], within: Scope | None) -> list[RelatedRun]:
+    """Keep related runs of the caller's scope: who sees all scopes may link runs across them. Of what was pruned,
+    nobody knows whose it was."""
+    related = [_related(row) for row in rows]
+    if within is None:
+        return related
+    own = await of_scope(tx, [run.id for run in related], within)
+    return [run for run in related if run.id in own]
 
 
 def _related(row: Row) -> RelatedRun:

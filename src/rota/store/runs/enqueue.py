@@ -7,13 +7,14 @@ from typing import assert_never
 
 import msgspec
 
+from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import is_pipeline
 from rota.core.jobs.unique import KeyHold, OnConflict
 from rota.core.ledger.audit import REPLACED, RETRIED
-from rota.core.limits.limits import LimitedRun, is_quota
+from rota.core.limits.limits import Gate, LimitedRun, is_quota
 from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.outcome import AT_MOST_ONCE
-from rota.core.runs.run import Enqueued, NewRun
+from rota.core.runs.run import Enqueued, NewRun, Run
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
 from rota.store.databases.database import AlreadyThere, Row, Tx
@@ -22,15 +23,26 @@ from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.store.limits.admit import Admitted, Displaced, Refused, Skipped
 from rota.store.limits.quotas import gated as under_quotas
-from rota.store.runs import dependencies
+from rota.store.runs import dependencies, read
 from rota.store.runs.end import EndedRuns, end
+from rota.store.schedules.schedule_row import decoded
 from rota.store.workers import replicas, requirements
+from rota.values.scope import Scope
 
 
 class LimitsToOpen(msgspec.Struct):
     """Runs whose limits are to be opened at the end, all at once."""
 
     placed: list[LimitedRun] = []
+
+
+class RetryFacts(msgspec.Struct, frozen=True):
+    """Parts of a retry: the old run, a copy of it, its job as it is stored, and the limits of its schedule."""
+
+    run: Run
+    copy: NewRun
+    job: JobDefinition | None
+    schedule_gates: tuple[Gate, ...]
 
 
 _HOLDS = {
@@ -182,6 +194,14 @@ async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) 
     existing = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
     answers = await enqueue(tx, [run for run in runs if run.id not in existing], quotas=quotas)
     return [existing.get(run.id) or answers.pop(0) for run in runs]
+
+
+async def retry_facts(tx: Tx, part: str, within: Scope | None = None) -> RetryFacts:
+    run = await read.run_within(tx, part, within)
+    gates: tuple[Gate, ...] = ()
+    for id, _, _, definition, *_ in await tx.fetch("get_schedule", name=run.schedule) if run.schedule else ():
+        gates = decoded(definition).gates(str(id))
+    return RetryFacts(run, await read.copy_of(tx, run.id), await read.job(tx, run.job), gates)
 
 
 async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:

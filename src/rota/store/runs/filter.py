@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
+from rota.core.runs.payload_values import checked_values
 from rota.core.runs.run import RunFilter
-from rota.core.runs.search import checked_values
 from rota.core.states import FINAL_STATES, RunState
 from rota.errors import Invalid
 from rota.values.clock import Clock, HostClock

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Pause
-from rota.core.progress.notes import Progress, percentage_of
+from rota.core.progress.notes import Progress, percentage_of, progress_of
 from rota.core.runs.dependencies import is_whole
 from rota.core.runs.run import Attempt, Measures, NewRun, Run, RunError
 from rota.core.states import Outcome, RunState
 from rota.errors import AmbiguousRun, UnknownRun
-from rota.store.databases.database import Row, Tx
+from rota.store.databases.database import Database, Row, Tx
 from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
+
+T = TypeVar("T")
 
 _HEX = "0123456789abcdef"
 _SHORTEST_END = 4
@@ -32,6 +34,33 @@ async def get_run(tx: Tx, run_id: str) -> Run:
     if not rows:
         raise UnknownRun(run_id)
     return run_of(rows[0])
+
+
+async def run_within(tx: Tx, part: str, within: Scope | None) -> Run:
+    """The run by its id, or by a part of it; a whole id is not searched for."""
+    if not is_whole(part):
+        return await get_run(tx, await find_run(tx, part, within))
+    run = await get_run(tx, part)
+    if within not in (None, run.scope):
+        raise UnknownRun(part)
+    return run
+
+
+async def about(
+    database: Database, part: str, within: Scope | None, question: Callable[[Tx, str], Coroutine[Any, Any, T]]
+) -> T:
+    """Answer a question about a run in the transaction that finds it, by its id or by a part of it."""
+
+    async def body(tx: Tx) -> T:
+        return await question(tx, await find_run(tx, part, within))
+
+    return await database.read(body)
+
+
+async def require_within(tx: Tx, run_id: str, within: Scope | None) -> None:
+    """Refuse a run of another scope as if it were not there. Whoever acts on it next says if there is none."""
+    if within is not None and not await of_scope(tx, [run_id], within):
+        raise UnknownRun(run_id)
 
 
 async def copy_of(tx: Tx, run_id: str) -> NewRun:
@@ -183,7 +212,7 @@ def run_of(row: Row) -> Run:
         plan_time=maybe_instant(plan_time),
         covers_from=maybe_instant(covers_from),
         missed_count=missed_count or 0,
-        progress=_progress(done, summary, progress_at),
+        progress=_progress(done, summary, progress_at, RunState(state)),
         cancelled_by=cancelled_by,
         wait_since=maybe_instant(wait_since),
         wait_until=maybe_instant(wait_until),
@@ -191,8 +220,10 @@ def run_of(row: Row) -> Run:
     )
 
 
-def _progress(done: int | None, summary: str | None, at: int | None) -> Progress | None:
-    return None if at is None else Progress(percentage=percentage_of(done), summary=summary, at=instant(at))
+def _progress(done: int | None, summary: str | None, at: int | None, state: RunState) -> Progress | None:
+    if at is None:
+        return None
+    return progress_of(Progress(percentage=percentage_of(done), summary=summary, at=instant(at)), (), state)
 
 
 def _attempt(row: Row) -> Attempt:

@@ -79,8 +79,8 @@ class ReplicaStore:
             count += await self._give_up_absent(ended)
         return ConductResult(count, next_in, ended)
 
-    async def replicas(self, run_id: str) -> list[Replica]:
-        return await self._database.read(lambda tx: replicas.of_run(tx, run_id))
+    async def replicas(self, part: str, within: Scope | None = None) -> list[Replica]:
+        return await read.about(self._database, part, within, replicas.of_run)
 
     async def _begin_due(self) -> int:
         # `after`, because parents that wait for workers stay due: the next batch must not begin with them again.

@@ -119,7 +119,7 @@ class BlockingHarness:
     def attempts(self, run: RunReference) -> Sequence[Attempt]:
         return self.wait(self.inner.attempts(run))
 
-    def cancel(self, run: RunReference) -> RunState:
+    def cancel(self, run: RunReference) -> Run:
         return self.wait(self.inner.cancel(run))
 
     def crash(self, *_: object, **__: object) -> NoReturn:

@@ -331,7 +331,7 @@ class Harness:
     async def attempts(self, run: RunReference) -> Sequence[Attempt]:
         return await self.client.attempts(id_of(run))
 
-    async def cancel(self, run: RunReference) -> RunState:
+    async def cancel(self, run: RunReference) -> Run:
         return await self.client.cancel(id_of(run))
 
 

@@ -39,15 +39,15 @@ _TRAIL = (
             ),
             Edit(
                 _STORE,
-                "return await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor))\n",
-                "state = await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor))\n"
+                "        return await self.database.transact(body)\n\n    async def restrict(\n",
+                "        run = await self.database.transact(body)\n"
                 "        told = {'from': 'running', 'to': 'cancelling'}\n"
                 "        note = audit.note\n"
-                "        if state is RunState.CANCELLING:\n"
+                "        if run.state == 'cancelling':\n"
                 "            await self.database.transact(\n"
                 "                lambda tx: note(tx, 'run', run_id, 'cancel_asked', actor, told)\n"
                 "            )\n"
-                "        return state\n",
+                "        return run\n\n    async def restrict(\n",
             ),
         ),
     ),
