@@ -26,7 +26,7 @@ from rota.values.scope import Scope
 from rota.verbs.answers import is_silent
 from rota.verbs.parameters import Parameter, Place, has_place, request_of
 from rota.verbs.spread import dotted
-from rota.verbs.verb import Declared
+from rota.verbs.verb import Declared, Verb
 from rota.verbs.wire import Body, wired_in
 from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, names_of, route_for, routes_of
 from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of, types_of
@@ -178,7 +178,21 @@ def _answered(response: httpx2.Response, request: _Written) -> Outcome:
         assert response.content == b""
         return Outcome()
     plain = response.json()
-    return Outcome(plain["items"] if request.is_list or request.has_items else plain)
+    if request.is_list or request.has_items:
+        return Outcome(plain["items"])
+    _check_headers(request.declared.verb, response, plain)
+    return Outcome(plain)
+
+
+def _check_headers(verb: Verb, response: httpx2.Response, plain: Mapping[str, Any]) -> None:
+    """Check that the headers say where the answer is, which version it has, and whether it is new."""
+    if verb.location is not None:
+        names = {name: quote(str(plain[name]), safe="") for name in ("id", "name") if name in plain}
+        assert response.headers["location"] == "/api/v1" + verb.location.format(**names)
+    if verb.etag in plain:
+        assert response.headers["etag"] == f'"{plain[verb.etag]}"'
+    if verb.created is None or "created" in plain:
+        assert response.status_code == (201 if verb.created is not None and plain["created"] else verb.status)
 
 
 def _problem_in(plain: Mapping[str, Any], status: int | None) -> Problem:
