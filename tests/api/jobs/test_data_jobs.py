@@ -75,22 +75,6 @@ async def test_what_was_not_said_in_a_change_stays(http: httpx2.AsyncClient) -> 
     assert {k: v for k, v in patched.items() if k not in ignored} == {k: v for k, v in made.items() if k not in ignored}
 
 
-async def test_an_etag_protects_from_overwriting(http: httpx2.AsyncClient) -> None:
-    await make(http)
-    seen = {"If-Match": '"1"'}
-    assert (await http.patch("/jobs/ping", json={"priority": 1}, headers=seen)).status_code == 200
-    for late in (
-        await http.patch("/jobs/ping", json={"priority": 2}, headers=seen),
-        await http.put("/jobs/ping", json={"url": PING["url"]}, headers=seen),
-        await http.delete("/jobs/ping", headers=seen),
-        await http.put("/jobs/none", json={"url": PING["url"]}, headers=seen),
-    ):
-        assert (late.status_code, late.json()["code"]) == (412, "changed-meanwhile")
-    only_new = {"If-None-Match": "*"}
-    assert (await http.put("/jobs/ping", json={"url": PING["url"]}, headers=only_new)).status_code == 409
-    assert (await http.put("/jobs/fresh", json={"url": PING["url"]}, headers=only_new)).status_code == 201
-
-
 async def test_a_masked_secret_does_not_become_the_secret(http: httpx2.AsyncClient) -> None:
     made = await make(http, headers={"Authorization": "Bearer x"}, secret="s", url="https://example.com/?key=1")
     for field in ("headers", "secret", "url"):
@@ -202,20 +186,6 @@ async def test_what_cannot_be_scheduled_is_not_made(http: httpx2.AsyncClient, wr
     assert refused.status_code in (404, 409, 422), refused.text
     assert (await http.get("/jobs/ping")).status_code == 404
     assert (await http.get("/schedules")).json()["items"] == []
-
-
-async def test_code_and_data_do_not_overwrite_each_other(http: httpx2.AsyncClient) -> None:
-    for refused in (
-        await http.post("/jobs", json={"name": "crawl", "url": PING["url"]}),
-        await http.put("/jobs/crawl", json={"url": PING["url"]}),
-        await http.patch("/jobs/crawl", json={"priority": 3}),
-        await http.delete("/jobs/crawl"),
-    ):
-        assert refused.status_code == 409, refused.text
-    await make(http)
-    assert (await http.post("/jobs", json={**PING, "method": "HEAD"})).status_code == 409
-    assert (await http.put("/jobs/ping", json={"argv": ["ls"]})).status_code == 409
-    assert (await http.patch("/jobs/ping", json={"argv": ["ls"]})).status_code == 422
 
 
 async def test_how_many_at_once_is_one_limit(http: httpx2.AsyncClient) -> None:
