@@ -97,7 +97,7 @@ def test_completion_prints_a_script(shell: str) -> None:
         (["run", "lss"], "no such command", "did you mean ls?"),
         (["run", "get"], "missing argument 'ID'", "see `rota run get --help`"),
         (["run", "ls", "--state", "fialed"], "there is no state 'fialed'", "did you mean 'failed'?"),
-        (["run", "ls", "--before", "zzz"], "'zzz' is not a complete run id", "next_cursor"),
+        (["run", "ls", "--cursor", "zzz"], "cursor 'zzz' is invalid", "next_cursor"),
         (["run", "ls", "--scope", "account"], "'account' is not a scope", "KIND/ID"),
         (["run", "enqueue", "x", "--at", "2026-01-01"], "has no time zone", "Z"),
         (["run", "enqueue", "x", "--at", "soon"], "'soon' is not a time", "2026-01-31T08:00:00Z"),

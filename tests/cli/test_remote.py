@@ -212,6 +212,10 @@ run wait {boom}: 1
 run watch {boom}: 1
 run logs {boom}
 run steps {boom}
+run attempts {boom}
+run parents {boom}
+run children {boom}
+run replicas {boom}
 run events {boom}
 run count --job boom
 run retry {boom}

@@ -12,7 +12,7 @@ from rota.api.operations.run_filter import RunQuery
 from rota.api.runs.bulk import RunsBulkBody
 from rota.app import Rota
 from rota.cli.runs.run_control import cancel, count, retry
-from rota.cli.runs.runs import list_runs
+from rota.cli.runs.runs import run
 from rota.cli.terminal.run_filter import filter_of as filter_of_options
 from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
@@ -21,6 +21,7 @@ from rota.values.scope import Scope
 from rota.verbs.spread import dotted, spread
 from tests.support.documents.pages import ROOT
 
+list_runs = run.commands["list"]
 NAMED: dict[str, str] = {"states": "state"}
 SAMPLES: dict[str, Any] = {
     "states": (RunState.FAILED,),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import uuid
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
@@ -95,6 +94,15 @@ idempotency_option = click.option(
 )
 
 
+def params_of(decorate: Callable[[Any], Any]) -> list[click.Parameter]:
+    """Return the options that a decorator adds, in the order of help."""
+
+    def command() -> None: ...
+
+    params: list[click.Parameter] = decorate(command).__click_params__
+    return params[::-1]
+
+
 def shared(command: F) -> F:
     """Add --database and --json, which every command takes."""
     return _database(click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command))
@@ -171,15 +179,3 @@ def states_of(options: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
                 f"there is no state {word!r}", hint=did_you_mean(word, states) or f"known: {', '.join(states)}"
             )
     return tuple(RunState(word) for word in words)
-
-
-def cursor_of(text: str | None) -> str | None:
-    """Parse --before, the last run id of the page before. The run may have been pruned, so it is not looked up."""
-    if text is None:
-        return None
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        raise Invalid(
-            f"{text!r} is not a complete run id", hint="--before takes `next_cursor` of the previous page"
-        ) from None

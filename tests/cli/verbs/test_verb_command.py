@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rota.cli.verbs.verb_command import methods_of
 from rota.client.parts import all_verbs
 from rota.verbs.parameters import Place, request_of
 from rota.verbs.verb import Declared
@@ -21,7 +22,8 @@ def test_every_parameter_can_be_typed(declared: Declared) -> None:
     assert place is not None
     _, command = place
     typed = {name for form in getattr(command, "forms", ()) for name in form.names}
-    typed |= {param.name for param in command.params}
+    names = methods_of(command)[declared.function]
+    typed |= {param.name for param in command.params} | set(names)
     parameters = request_of(declared).parameters.values()
     assert [one.name for one in parameters if one.place in TYPED and not typed & {one.name, one.wire_name}] == []
     if declared.verb.page is not None:

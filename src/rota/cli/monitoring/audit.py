@@ -17,6 +17,7 @@ from rota.cli.verbs.looks import table
 from rota.cli.verbs.verb_command import verb_command
 from rota.cli.verbs.verb_options import Word
 from rota.client.monitoring.audit import AuditVerbs
+from rota.client.runs.runs import RunVerbs
 from rota.core.ledger.audit import KINDS, Event
 from rota.core.states import RunState
 
@@ -33,17 +34,6 @@ _AUDIT_COLUMNS = Columns(
     spare=("kind", "seq"),
     below=("details",),
 )
-
-
-@click.command(epilog=examples("rota run events b3e52e11", "rota run events b3e52e11 --json"))
-@click.argument("id")
-@shared
-def events(id: str, database: str | None, as_json: bool) -> None:
-    """List the state changes of a run, with time and actor.
-
-    ID is a run's id, or a unique beginning or end of it.
-    """
-    _print(ask(database, lambda client: client.events(id)), _RUN_COLUMNS, as_json=as_json)
 
 
 @click.command("events", epilog=examples("rota schedule events news", "rota schedule events news --json"))
@@ -99,6 +89,15 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
+events = verb_command(
+    "",
+    RunVerbs.events,
+    table(_RUN_COLUMNS, lambda event, _: _row(event, _RUN_COLUMNS), "no events"),
+    "rota run events b3e52e11",
+    "rota run events b3e52e11 --json",
+    words="List the state changes of a run, with time and actor.\n\n"
+    "ID is a run's id, or a unique beginning or end of it.",
+)
 audit = verb_command(
     "",
     AuditVerbs.audit,

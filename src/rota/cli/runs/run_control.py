@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import examples, shared
+from rota.cli.options import examples, idempotency_option, shared
+from rota.cli.runs.filter_form import filter_form
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.output import emit, on_terminal, print_json
 from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.terminal.run_format import print_new_run, print_run
 from rota.cli.terminal.wait import ProgressLine, finish, wait_for_run
+from rota.cli.verbs.looks import Reply
+from rota.cli.verbs.verb_command import carries_out, verb_command
+from rota.cli.verbs.verb_options import Form
 from rota.client.client import Client
+from rota.client.runs.runs import RunVerbs
 from rota.core.runs.bulk import BulkResult, Counted, to_cancel, to_retry
 from rota.core.runs.run import Run, RunFilter
 from rota.errors import Conflict, Invalid
@@ -24,21 +29,7 @@ Act = Callable[..., Awaitable[BulkResult]]
 _everything = click.option("--all", "everything", is_flag=True, help="All runs, without any filter.")
 
 
-@click.command(epilog=examples("rota run count --state queued --job crawl", "rota run count --state failed --json"))
-@filters
-@click.option("--most", type=int, default=10_000, show_default=True, metavar="N", help="Stop counting at N.")
-@shared
-def count(most: int, database: str | None, as_json: bool, **options: Any) -> None:
-    """Count the runs that match filters."""
-    counted = ask(database, lambda client: client.count(filter_of(options), most=most))
-    if as_json:
-        print_json(counted)
-    else:
-        emit(_number(counted) if on_terminal() else str(counted.count))
-        if not counted.exact and not on_terminal():
-            click.echo("note: there may be more; --most raises the limit", err=True)
-
-
+@carries_out(RunVerbs.cancel)
 @click.command(
     epilog=examples(
         "rota run cancel b3e52e11 --reason 'wrong url'",
@@ -72,6 +63,7 @@ def cancel(id: str | None, database: str | None, as_json: bool, reason: str | No
     return many.done(act, yes=yes, as_json=as_json)
 
 
+@carries_out(RunVerbs.retry)
 @click.command(
     epilog=examples(
         "rota run retry b3e52e11 --wait",
@@ -87,6 +79,7 @@ def cancel(id: str | None, database: str | None, as_json: bool, reason: str | No
 @click.option(
     "--from-step", metavar="STEP", help="Repeat this step and later ones; keep the earlier ones that are done."
 )
+@idempotency_option
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
 @yes_option
 @shared
@@ -97,18 +90,19 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
     and asks. These are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that
     have not been retried yet: so the command can be repeated after an interruption.
     """
-    steps = {"keep_steps": options.pop("keep_steps"), "from_step": options.pop("from_step")}
-    if all(steps.values()):
+    how = {name: options.pop(name) for name in ("keep_steps", "from_step", "idempotency_key")}
+    if how["keep_steps"] and how["from_step"]:
         raise click.UsageError("--keep-steps or --from-step, not both")
     yes, everything, run_filter = _selection(id, options)
     if id is not None:
-        again = ask(database, lambda client: _retry_one(client, id, waiting, **steps))
+        again = ask(database, lambda client: _retry_one(client, id, waiting, **how))
         if waiting:
             return finish(again, as_json=as_json)
         print_new_run(again, as_json=as_json)
         return 0
-    if waiting or any(steps.values()):
-        raise Invalid("--wait, --keep-steps and --from-step are for one run only", hint="give its id")
+    if waiting or any(how.values()):
+        words = "--wait, --keep-steps, --from-step and --idempotency-key are for one run only"
+        raise Invalid(words, hint="give its id")
     many = _BulkCommand("retry", "retried", database, to_retry(run_filter, everything=everything))
 
     async def act(client: Client, **how: Any) -> BulkResult:
@@ -117,27 +111,9 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
     return many.done(act, yes=yes, as_json=as_json)
 
 
-async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Run:
-    run = await client.retry(id, actor=actor(), **steps)
+async def _retry_one(client: Client, id: str, waiting: bool, **how: Any) -> Run:
+    run = await client.retry(id, actor=actor(), **how)
     return await wait_for_run(client, run.id, None) if waiting else run
-
-
-@click.command(
-    epilog=examples("rota run restrict b3e52e11 --only-workers gpu-1,gpu-2", "rota run restrict b3e52e11 --anyone")
-)
-@click.argument("id")
-@click.option("--only-workers", metavar="A,B", help="Names of the workers that may run it.")
-@click.option("--anyone", is_flag=True, help="Remove the restriction.")
-@shared
-def restrict(id: str, only_workers: str | None, anyone: bool, database: str | None, as_json: bool) -> None:
-    """Restrict a run to some workers, by name.
-
-    A worker that runs it and may not any more stops it with its next heartbeat; this does not count as an attempt.
-    """
-    if (only_workers is None) is not anyone:
-        raise click.UsageError("give --only-workers or --anyone, one of them")
-    names = None if only_workers is None else [name.strip() for name in only_workers.split(",") if name.strip()]
-    print_run(ask(database, lambda client: client.restrict(id, names, actor=actor())), as_json=as_json)
 
 
 def _selection(id: str | None, options: dict[str, Any]) -> tuple[bool, bool, RunFilter]:
@@ -200,5 +176,56 @@ def _number(counted: Counted) -> str:
 def _grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
+
+def _count(reply: Reply) -> None:
+    counted: Counted = reply.value
+    emit(_number(counted) if on_terminal() else str(counted.count))
+    if not counted.exact and not on_terminal():
+        click.echo("note: there may be more; --most raises the limit", err=True)
+
+
+def _workers_form() -> Form:
+    """Return the form of `only_workers`: their names, or --anyone."""
+
+    def read(values: Mapping[str, Any]) -> dict[str, Any]:
+        names = values["only_workers"]
+        if (names is None) is not values["anyone"]:
+            raise click.UsageError("give --only-workers or --anyone, one of them")
+        return {"only_workers": names}
+
+    def write(values: Sequence[Any]) -> Sequence[Any]:
+        (names,) = values
+        typed = None if names is None else ",".join(names) or ("," if names else "")
+        return [typed, True if names is None else None]
+
+    only = click.Option(
+        ["--only-workers"],
+        type=lambda text: [name.strip() for name in text.split(",")] if text.strip() else [],
+        metavar="A,B",
+        help="Names of the workers that may run it.",
+    )
+    anyone = click.Option(["--anyone"], is_flag=True, help="Remove the restriction.")
+    return Form(("only_workers",), [only, anyone], read, write)
+
+
+count = verb_command(
+    "",
+    RunVerbs.count,
+    _count,
+    "rota run count --state queued --job crawl",
+    "rota run count --state failed --json",
+    words="Count the runs that match filters.",
+    forms=(filter_form,),
+)
+restrict = verb_command(
+    "",
+    RunVerbs.restrict,
+    lambda reply: print_run(reply.value, as_json=False),
+    "rota run restrict b3e52e11 --only-workers gpu-1,gpu-2",
+    "rota run restrict b3e52e11 --anyone",
+    words="Restrict a run to some workers, by name.\n\n"
+    "A worker that runs it and may not any more stops it with its next heartbeat; this does not count as an attempt.",
+    forms=(_workers_form,),
+)
 
 COMMANDS = (count, cancel, retry, restrict)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import click
 
 from rota.cli.connect import ask
-from rota.cli.options import Group, cursor_of, examples, shared
+from rota.cli.options import Group, examples, shared
 from rota.cli.runs.enqueue import enqueue
+from rota.cli.runs.filter_form import filter_form
 from rota.cli.runs.logs import logs
 from rota.cli.runs.run_control import COMMANDS
-from rota.cli.runs.steps import steps
 from rota.cli.runs.watch import watch
-from rota.cli.terminal.output import on_terminal, plain_value, print_facts, print_json, print_rows
+from rota.cli.terminal.output import on_terminal, print_facts, print_rows
 from rota.cli.terminal.progress import (
     STEP_COLUMNS,
     RunSnapshot,
@@ -23,19 +23,26 @@ from rota.cli.terminal.progress import (
     related_facts,
     step_row,
 )
-from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.terminal.run_format import (
     ATTEMPT_COLUMNS,
+    RELATED_COLUMNS,
     REPLICA_COLUMNS,
     RUN_COLUMNS,
     attempt_row,
+    related_row,
     replica_row,
     run_facts,
     run_row,
 )
 from rota.cli.terminal.wait import finish, wait_for_run
-from rota.client.client import MOST_LISTED, Client
+from rota.cli.verbs.looks import Reply, table
+from rota.cli.verbs.verb_command import verb_command
+from rota.client.client import Client
+from rota.client.runs.runs import RunVerbs
+from rota.core.runs.run import Run, RunFilter
+from rota.core.runs.search import RunPage
 from rota.core.workers.replicas import Replica
+from rota.verbs.pages import cursor_at
 
 
 @click.group(
@@ -50,58 +57,27 @@ def run() -> None:
     """
 
 
-for command in (enqueue, watch, logs, steps, *COMMANDS):
-    run.add_command(command)
+async def _newest(
+    client: Client, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None
+) -> RunPage:
+    """Search until the page is full, however long it takes."""
+    runs = await client.list(run_filter, limit=limit, before=before)
+    return RunPage(runs, runs[-1].id if len(runs) == limit else None)
 
 
-@run.command(
-    "list",
-    epilog=examples(
-        "rota run list --state failed,timed_out --job crawl",
-        "rota run list --tag nightly --limit 200 --json",
-        "rota run list --state queued | cut -f1",
-    ),
-)
-@filters
-@click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
-@click.option("--before", metavar="ID", help="The page after the one that ended with this id.")
-@shared
-def list_runs(limit: int, before: str | None, database: str | None, as_json: bool, **options: Any) -> None:
-    """List runs, newest first."""
-    run_filter = filter_of(options)
-    cursor = cursor_of(before)
-
-    async def question(client: Client) -> Any:
-        return await client.list(run_filter, limit=limit, before=cursor), await client.time()
-
-    runs, now = ask(database, question)
-    next_cursor = runs[-1].id if len(runs) == limit else None
-    if as_json:
-        print_json({"items": runs, "next_cursor": next_cursor})
-        return
-    print_rows(RUN_COLUMNS, [run_row(item, now) for item in runs], none="no runs match")
-    if next_cursor and on_terminal():
-        click.echo(f"more: --before {next_cursor}", err=True)
+def _list(reply: Reply) -> None:
+    page: RunPage = reply.value
+    print_rows(RUN_COLUMNS, [run_row(item, reply.now) for item in page.runs], none="no runs match")
+    if page.next and on_terminal():
+        click.echo(f"more: --cursor {cursor_at(page.next)}", err=True)
 
 
-@run.command("get", epilog=examples("rota run get b3e52e11", "rota run get b3e52e11 --json"))
-@click.argument("id")
-@shared
-def get(id: str, database: str | None, as_json: bool) -> None:
-    """Show a run with its progress, steps, attempts and replicas.
+async def _surroundings(client: Client, run: Run, _: object) -> tuple[RunSnapshot, Sequence[Replica]]:
+    return await read_with_relations(client, run.id), await client.replicas(run.id)
 
-    The runs that it follows, and those that follow it, are listed, too. ID is a run's id, or a unique beginning or end
-    of it.
-    """
 
-    async def question(client: Client) -> tuple[RunSnapshot, Sequence[Replica]]:
-        snapshot = await read_with_relations(client, id)
-        return snapshot, await client.replicas(snapshot.run.id)
-
-    snapshot, replicas = ask(database, question)
-    if as_json:
-        print_json({**snapshot.document(), **({"replicas": plain_value(replicas)} if replicas else {})})
-        return
+def _show(reply: Reply) -> None:
+    snapshot, replicas = reply.also
     print_facts([*run_facts(snapshot.run, snapshot.at), *related_facts(snapshot), *progress_facts(snapshot)])
     if on_terminal() and snapshot.progress.steps:
         click.echo()
@@ -112,7 +88,63 @@ def get(id: str, database: str | None, as_json: bool) -> None:
     print_rows(ATTEMPT_COLUMNS, rows, none="")
     if on_terminal() and replicas:
         click.echo()
-        print_rows(REPLICA_COLUMNS, [replica_row(replica) for replica in replicas], none="")
+        print_rows(REPLICA_COLUMNS, [replica_row(replica, reply.now) for replica in replicas], none="")
+
+
+_command = partial(verb_command, "")
+_related = table(RELATED_COLUMNS, related_row, "none")
+_OF_ID = "ID is a run's id, or a unique beginning or end of it."
+
+for command in (
+    enqueue,
+    _command(
+        RunVerbs.page,
+        _list,
+        "rota run list --state failed,timed_out --job crawl",
+        "rota run list --tag nightly --limit 200 --json",
+        "rota run list --state queued | cut -f1",
+        name="list",
+        words="List runs, newest first.",
+        forms=(filter_form,),
+        act=_newest,
+    ),
+    _command(
+        RunVerbs.get,
+        _show,
+        "rota run get b3e52e11",
+        "rota run get b3e52e11 --json",
+        words="Show a run with its progress, steps, attempts and replicas.\n\n"
+        f"The runs that it follows, and those that follow it, are listed, too. {_OF_ID}",
+        also=_surroundings,
+    ),
+    _command(
+        RunVerbs.attempts,
+        table(ATTEMPT_COLUMNS, attempt_row, "this run has not begun"),
+        "rota run attempts b3e52e11",
+        "rota run attempts b3e52e11 --json",
+    ),
+    _command(
+        RunVerbs.steps,
+        table(STEP_COLUMNS, step_row, "this run has no steps"),
+        "rota run steps b3e52e11",
+        "rota run steps b3e52e11 --json",
+        "rota run retry b3e52e11 --from-step parse",
+        words="List the steps of a run.\n\n"
+        f"Steps that the job declares come first, then others in the order in which they were opened. {_OF_ID}",
+    ),
+    _command(RunVerbs.parents, _related, "rota run parents b3e52e11", "rota run parents b3e52e11 --json"),
+    _command(RunVerbs.children, _related, "rota run children b3e52e11", "rota run children b3e52e11 --json"),
+    _command(
+        RunVerbs.replicas,
+        table(REPLICA_COLUMNS, replica_row, "this run has no replicas"),
+        "rota run replicas b3e52e11",
+        "rota run replicas b3e52e11 --json",
+    ),
+    watch,
+    logs,
+    *COMMANDS,
+):
+    run.add_command(command)
 
 
 @run.command(

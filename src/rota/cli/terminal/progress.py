@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from rota.cli.terminal.format import Cell, Columns, span_cell, step_state_cell, text_cell
-from rota.cli.terminal.output import on_terminal, plain_value
+from rota.cli.terminal.output import on_terminal
 from rota.cli.terminal.run_format import error_line
 from rota.client.client import Client
 from rota.core.progress.notes import Progress, progress_of
@@ -43,13 +43,10 @@ class RunSnapshot(msgspec.Struct, frozen=True):
         steps = [(step.id, step.state, step.percentage, step.summary) for step in progress.steps]
         return run.state, run.attempt, progress.percentage, progress.summary, steps
 
-    def document(self) -> dict[str, object]:
-        """Return the run as the API answers it, with its attempts. A run that reports nothing has no progress."""
+    def document(self) -> Run:
+        """Return the run as the API answers it. A run that reports nothing has no progress."""
         says_something = self.run.progress or self.progress.steps
-        run = msgspec.structs.replace(self.run, progress=self.progress if says_something else None)
-        follows = {"after": self.parents, "followed_by": self.children}
-        related = {name: [_without_result(run) for run in runs] for name, runs in follows.items() if runs}
-        return {**plain_value(run), **related, "attempts": plain_value(self.attempts)}
+        return msgspec.structs.replace(self.run, progress=self.progress if says_something else None)
 
 
 async def read_run(client: Client, id: str) -> RunSnapshot:
@@ -64,11 +61,6 @@ async def read_with_relations(client: Client, id: str) -> RunSnapshot:
     snapshot = await read_run(client, id)
     parents, children = await client.parents(snapshot.run.id), await client.children(snapshot.run.id)
     return msgspec.structs.replace(snapshot, parents=parents, children=children)
-
-
-def _without_result(run: RelatedRun) -> dict[str, object]:
-    """Return a related run without its result."""
-    return {"id": run.id, "job": run.job, "state": run.state, "on": run.on, "otherwise": run.otherwise}
 
 
 def related_facts(snapshot: RunSnapshot) -> list[tuple[str, Cell]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, span_cell, state_cell, text_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.run import Attempt, Measures, Run, RunError
 from rota.core.schedules.job_triggers import because, cause_of
 from rota.core.workers.replicas import Replica
@@ -21,6 +22,7 @@ ATTEMPT_COLUMNS = Columns(
     below=("error", "measured"),
 )
 REPLICA_COLUMNS = Columns(("worker", "state", "attempt", "run", "error"), cut=("worker",), below=("error",))
+RELATED_COLUMNS = Columns(("id", "state", "job", "on", "otherwise"), cut=("job",), spare=("otherwise",))
 _CHANGED_RUN_COLUMNS = Columns(("id", "state", "job"), cut=("job",))
 
 
@@ -86,7 +88,7 @@ def attempt_row(attempt: Attempt, now: datetime) -> list[Cell]:
     ]
 
 
-def replica_row(replica: Replica) -> list[Cell]:
+def replica_row(replica: Replica, _: datetime) -> list[Cell]:
     state = state_cell(replica.state)
     cleared = Cell(f"{state.plain} (cleared)", f"{state.shown or state.plain} (cleared)")
     return [
@@ -96,6 +98,11 @@ def replica_row(replica: Replica) -> list[Cell]:
         text_cell(replica.run_id),
         Cell(replica.error or "", style="red"),
     ]
+
+
+def related_row(run: RelatedRun, _: datetime) -> list[Cell]:
+    state = Cell("", "pruned") if run.state is None else state_cell(run.state)
+    return [text_cell(run.id), state, text_cell(run.job), text_cell(run.on), text_cell(run.otherwise)]
 
 
 def _measured_cell(attempt: Attempt) -> Cell:

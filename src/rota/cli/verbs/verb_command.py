@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import click
 import msgspec
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import examples, shared
+from rota.cli.options import examples, params_of, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.output import print_json
 from rota.cli.verbs.looks import Look, Reply
@@ -46,8 +47,8 @@ class Facts(TypedDict, total=False):
     """Differences between a command and its verb.
 
     `words` replace the help from the docstring. `settings` says how options differ from the declaration, `forms` which
-    parameters are typed otherwise. `refine` completes the arguments; `also` reads more for the look, from the answer
-    and the arguments; `code` tells the exit code.
+    parameters are typed otherwise. `refine` completes the arguments; `act` is called instead of the verb; `also` reads
+    more for the look, from the answer and the arguments; `code` tells the exit code.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Facts(TypedDict, total=False):
     forms: Sequence[Callable[[], Form]]
     consent: Consent
     refine: Callable[[Client, dict[str, Any]], Awaitable[dict[str, Any]]]
+    act: Callable[..., Awaitable[Any]]
     also: Callable[[Client, Any, Mapping[str, Any]], Awaitable[Any]]
     code: Callable[[Reply], int]
 
@@ -105,7 +107,7 @@ class VerbCommand(click.Command):
             self._forms = forms_of(self.declared, by_hand, self._facts.get("settings", {}))
             self._made = [param for form in self._forms for param in form.params]
             asks = "consent" in self._facts
-            self._made += _decorated(lambda command: yes_option(shared(command)) if asks else shared(command))
+            self._made += params_of(lambda command: yes_option(shared(command)) if asks else shared(command))
             if self.when_made is not None:
                 self.when_made(self)
         return self._made
@@ -148,10 +150,9 @@ class VerbCommand(click.Command):
         before = self._ask_first(database, arguments, yes=yes)
 
         async def act(client: Client) -> Any:
-            part = getattr(client, self.declared.part) if self.declared.part else client
             refine = self._facts.get("refine")
             refined = arguments if refine is None else await refine(client, arguments)
-            result = await getattr(part, self.declared.name)(**refined, **self._implied(limit, cursor))
+            result = await self._method(client)(**refined, **self._implied(limit, cursor))
             if as_json:
                 return result, _NO_TIME, None
             also = self._facts.get("also")
@@ -166,6 +167,14 @@ class VerbCommand(click.Command):
             self._look(reply)
         code = self._facts.get("code")
         return None if code is None else code(reply)
+
+    def _method(self, client: Client) -> Callable[..., Awaitable[Any]]:
+        act = self._facts.get("act")
+        if act is not None:
+            return partial(act, client)
+        part = getattr(client, self.declared.part) if self.declared.part else client
+        method: Callable[..., Awaitable[Any]] = getattr(part, self.declared.name)
+        return method
 
     @property
     def _is_list(self) -> bool:
@@ -204,12 +213,3 @@ class VerbCommand(click.Command):
         return {**{parameter.wire_name: arguments.get(parameter.name) for parameter in path}, done: True}
 
     help = property(_help, lambda *_: None)  # click sets None at the start
-
-
-def _decorated(decorate: Callable[[Any], Any]) -> list[click.Parameter]:
-    """Return the options that a decorator adds, in the order of help."""
-
-    def command() -> None: ...
-
-    params: list[click.Parameter] = decorate(command).__click_params__
-    return params[::-1]

@@ -29,9 +29,13 @@ _QUOTED = re.compile(r'`("[^`]*")`')
 _TYPED = (Place.PATH, Place.QUERY, Place.BODY, Place.KEY)
 _METAVARS = {
     "id_or_name": "NAME|ID", "job": "NAME", "schedule": "NAME", "queue": "NAME", "worker": "NAME", "owner": "NAME",
-    "idempotency_key": "KEY", "key": "KEY",
+    "idempotency_key": "KEY", "key": "KEY", "cursor": "CURSOR",
 }  # fmt: skip
-_HELP = {"idempotency_key": "A repeated command with this key changes nothing more."}
+_HELP = {
+    "idempotency_key": "A repeated command with this key changes nothing more.",
+    "cursor": "Continue after the page that ended with this cursor.",
+}
+"""Words for options that mean the same in every command."""
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -69,7 +73,7 @@ def _page_form(declared: Declared, settings: Settings) -> Form | None:
     default = {field.name: field.default for field in msgspec.structs.fields(query)}["limit"]
     size = {"type": Number(1, None), "default": default, "show_default": True, "metavar": "N"}
     limit = click.Option(["--limit"], **{**size, "help": "Most items to list.", **settings.get("limit", {})})
-    cursor = click.Option(["--cursor"], metavar="CURSOR", help="Continue after the page that ended with this cursor.")
+    cursor = click.Option(["--cursor"], metavar="CURSOR", help=_HELP["cursor"])
     return Form(("limit", "cursor"), [limit, cursor], lambda _: {})
 
 
@@ -199,7 +203,7 @@ def _facts(parameter: Parameter) -> dict[str, Any]:
         return {**item, "multiple": True}
     if str not in plain:
         return {"type": json_in, "metavar": "JSON"}
-    return {"metavar": _METAVARS.get(parameter.name, "TEXT")}
+    return {"metavar": _METAVARS.get(parameter.wire_name, "TEXT")}
 
 
 def _bare(kind: Any) -> Any:
@@ -233,7 +237,7 @@ def _metas(annotation: Any) -> list[Meta]:
 
 def _help(parameter: Parameter, *, with_default: bool) -> str:
     description = next((meta.description for meta in _metas(parameter.annotation) if meta.description), None)
-    words = description or _HELP.get(parameter.name, "")
+    words = _HELP.get(parameter.wire_name) or description or ""
     sentence = _QUOTED.sub(r"\1", f"{words.rstrip('.')}.") if words else ""
     default = _default(parameter.default) if with_default else ""
     return f"{sentence}  [default: {default}]" if default else sentence
