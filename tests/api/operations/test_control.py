@@ -282,30 +282,6 @@ async def test_runs_as_executions(http: httpx2.AsyncClient) -> None:
     assert set(figures) == {"jobs", "executions", "last_check_at", "last_metrics_update", "stale_locks_cleared"}
 
 
-async def test_queues_and_the_audit(http: httpx2.AsyncClient) -> None:
-    paused = (await http.post("/queues/mail/pause", json={"reason": "down"})).json()
-    assert (paused["queue"], paused["paused"]["reason"]) == ("mail", "down")
-    assert [queue["queue"] for queue in (await http.get("/queues")).json()["items"]] == ["default", "mail"]
-    assert (await http.post("/queues/mail/resume")).json()["paused"] is None
-    audit = (await http.get("/audit?kind=queue&limit=1")).json()
-    assert audit["items"][0]["type"] == "resumed"
-    before = (await http.get(f"/audit?kind=queue&limit=1&cursor={audit['next_cursor']}")).json()
-    assert before["items"][0]["type"] == "paused"
-    assert (await http.get("/audit?kind=nothing")).status_code == 422
-    assert (await http.get("/audit?cursor=x")).status_code == 422
-
-
-async def test_what_a_run_says(app: Rota, http: httpx2.AsyncClient) -> None:
-    run = (await http.post("/runs", json={"job": "crawl", "payload": {"url": "x"}})).json()
-    assert (await http.get(f"/runs/{run['id']}/events")).json()["items"][0]["type"] == "created"
-    assert (await http.get(f"/runs/{run['id']}/logs")).json() == {"items": [], "next_cursor": None}
-    assert (await http.get(f"/runs/{run['id']}/logs?last=0")).status_code == 422
-    assert (await http.get(f"/runs/{run['id']}/steps")).json()["items"] == []
-    assert (await http.get(f"/runs/{run['id']}/explain")).json()["verdict"]
-    for path in ("events", "logs", "steps", "explain", "attempts"):
-        assert (await http.get(f"/runs/{'0' * 8}/{path}")).status_code == 404
-
-
 async def test_schedules_of_code_are_seen_too(app: Rota, http: httpx2.AsyncClient) -> None:
     await (await app.connect()).schedules.create("own", "crawl", every("1h"), payload={"url": "x"})
     assert (await http.get("/schedules?job=crawl")).json()["items"][0]["name"] == "own"

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -87,23 +86,6 @@ async def test_run_at_is_an_instant(http: httpx2.AsyncClient) -> None:
     assert run["run_at"] == "2099-01-01T00:00:00Z"
     both = await enqueue(http, run_at="2099-01-01T01:00:00+01:00", delay="1s")
     assert both.status_code == 422
-
-
-async def test_the_same_key_is_the_same_work(http: httpx2.AsyncClient) -> None:
-    first, second = await enqueue(http, key="front-page"), await enqueue(http, key="front-page")
-    assert (first.status_code, second.status_code) == (201, 200)
-    assert first.json()["id"] == second.json()["id"]
-
-
-async def test_a_repeated_request_gets_the_first_answer(http: httpx2.AsyncClient) -> None:
-    headers = {"Idempotency-Key": "request-1"}
-    first, second = await enqueue(http, headers), await enqueue(http, headers)
-    assert (first.status_code, second.status_code) == (201, 200)
-    assert first.json()["id"] == second.json()["id"]
-    other = await enqueue(http, headers, payload={"name": "Grace"})
-    assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
-    assert "request-1" in other.json()["detail"]
-    assert len((await http.get(RUNS)).json()["items"]) == 1
 
 
 async def test_one_key_sent_by_many_at_once_is_one_run(http: httpx2.AsyncClient) -> None:
@@ -233,49 +215,6 @@ async def test_filters(http: httpx2.AsyncClient) -> None:
 async def test_a_wrong_question_is_refused(http: httpx2.AsyncClient, question: str, hint: str | None) -> None:
     answer = await http.get(f"{RUNS}?{question}")
     assert (answer.status_code, answer.json().get("hint")) == (422, hint)
-
-
-async def test_cancel_and_retry(http: httpx2.AsyncClient) -> None:
-    run = (await enqueue(http)).json()
-    early = await http.post(f"{RUNS}/{run['id']}/retry")
-    assert (early.status_code, early.json()["code"]) == (409, "run-not-final")
-    cancelled = await http.post(f"{RUNS}/{run['id']}/cancel", json={"reason": "changed my mind"})
-    assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
-    assert cancelled.json()["reason"] == "changed my mind"
-    twice = await http.post(f"{RUNS}/{run['id']}/cancel")
-    assert (twice.status_code, twice.json()["reason"]) == (200, "changed my mind")
-    again = await http.post(f"{RUNS}/{run['id']}/retry")
-    assert (again.status_code, again.json()["retry_of"]) == (201, run["id"])
-
-
-async def test_an_ambiguous_prefix_is_a_conflict(http: httpx2.AsyncClient) -> None:
-    first, second = (await enqueue(http)).json()["id"], (await enqueue(http)).json()["id"]
-    shared = next(place for place in range(36) if first[place] != second[place])
-    answer = await http.get(f"{RUNS}/{first[:shared]}")
-    assert (answer.status_code, answer.json()["code"]) == (409, "ambiguous-run")
-
-
-async def test_attempts_tell_how_it_went(app: Rota, http: httpx2.AsyncClient) -> None:
-    run = (await http.post(RUNS, json={"job": "refuse"})).json()
-    await app.start()
-    await (await app.connect()).wait(run["id"], "60s")
-    await app.stop()
-    ended = (await http.get(f"{RUNS}/{run['id']}")).json()
-    (attempt,) = (await http.get(f"{RUNS}/{run['id']}/attempts")).json()["items"]
-    assert (ended["state"], ended["error"]["message"]) == ("failed", "no")
-    assert (attempt["no"], attempt["outcome"], attempt["error"]["type"]) == (1, "failed", "Fail")
-
-
-async def test_jobs_write_durations_as_people_do(http: httpx2.AsyncClient) -> None:
-    jobs = {job["name"]: job for job in (await http.get("/api/v1/jobs")).json()["items"]}
-    assert sorted(jobs) == ["crawl", "greet", "refuse"]
-    assert jobs["greet"]["timeout"] == "1m30s"
-    assert jobs["greet"]["retry"]["backoff"]["base"] == "1m"
-
-
-async def test_the_time_is_the_databases(http: httpx2.AsyncClient) -> None:
-    now = datetime.fromisoformat((await http.get("/api/v1/time")).json()["now"])
-    assert abs((datetime.now(UTC) - now).total_seconds()) < 60
 
 
 async def test_a_run_says_how_far_it_is_and_alone_also_its_steps(app: Rota, http: httpx2.AsyncClient) -> None:

@@ -34,6 +34,18 @@ async def keyed(world: World) -> None:
     world.note("run", (await world.client.enqueue(Order("crawl", _URL, {"idempotency_key": "order-17"}))).id)
 
 
+async def full(world: World) -> None:
+    """Fill the quota of a tenant."""
+    await world.client.quotas.update("tenant", "42", max_queued=1, max_concurrency=1, actor="ann")
+    for _ in range(2):
+        await world.client.enqueue(Order("crawl", _URL, {"scope": ("tenant", "42")}))
+
+
+async def named(world: World) -> None:
+    """Enqueue a run under a key of its work."""
+    world.note("run", (await world.client.enqueue(Order("crawl", _URL, {"key": "k"}))).id)
+
+
 def _enqueued(
     what: str,
     order: Order,
@@ -82,11 +94,16 @@ _BAD_KEY = Refusal("idempotency-key-reused", "order-17", "use a new key")
 
 
 def _with(
-    what: str, options: dict[str, Any], sent: dict[str, Any] | None, *typed: str, refused: Refusal | None = None
+    what: str,
+    options: dict[str, Any],
+    sent: dict[str, Any] | None,
+    *typed: str,
+    refused: Refusal | None = None,
+    given: Any = (),
 ) -> Case:
     """Return a case of a run with options, as Python, a request and a command say them."""
     command = (_CRAWL, *typed) if typed else None
-    return _enqueued(what, Order("crawl", _URL, options), sent, command, refused)
+    return _enqueued(what, Order("crawl", _URL, options), sent, command, refused, given)
 
 
 def _of(what: str, job: str, payload: dict[str, Any], refusal: Refusal) -> Case:
@@ -109,11 +126,21 @@ _ENQUEUED = [
     _with("a run at a time", {"run_at": _FAR}, {"run_at": _AT}, "--at", _AT),
     _with("a run of a scope", {"scope": Scope("a", "1")}, {"scope": {"kind": "a", "id": "1"}}, "--scope", "a/1"),
     _with("a run of a pair", {"scope": ("a", "1")}, {"scope": {"kind": "a", "id": "1"}}, "--scope", "a/1"),
+    _with("the same work", {"key": "k"}, {"key": "k"}, "--key", "k", given=(named,)),
     _under_key("the same again under its key", _URL),
     _under_key("another under its key", {"url": "u"}, _BAD_KEY),
     _of("a run of an unknown job", "craw", {}, Refusal("unknown-job", "craw", "'crawl'")),
     _of("a wrong name in a payload", "crawl", {"uri": "x"}, Refusal("bad-payload", "uri", "'url'")),
     _enqueued("a wrong type in a payload", Order("crawl", {"url": 7}), {}, None, Refusal("bad-payload", "url", None)),
+    _with(
+        "more than a quota lets wait",
+        {"scope": ("tenant", "42")},
+        {"scope": {"kind": "tenant", "id": "42"}},
+        "--scope",
+        "tenant/42",
+        refused=Refusal("quota-exceeded", "tenant/42", ""),
+        given=(full,),
+    ),
     _with(
         "with a wrong duration",
         {"delay": "soon"},

@@ -67,6 +67,12 @@ async def retried(world: World) -> None:
     await world.client.retry(world.names["<run>"], idempotency_key="again")
 
 
+async def cancelled(world: World) -> None:
+    """Cancel a run."""
+    await queued(world)
+    await world.client.cancel(world.names["<run>"], reason="changed my mind", actor="ann")
+
+
 async def related(world: World) -> None:
     """Enqueue a run, two that follow it, and one that follows both."""
     orders = [
@@ -206,6 +212,7 @@ _ACTS = [
         reads=("events", {"run_id": "<run>"}),
     ),
     Case("cancel", "a run under way", ("<run>",), given=(running,), contains={"state": "cancelling"}, reads=_GET),
+    Case("cancel", "it again", ("<run>",), given=(cancelled,), contains={"reason": "changed my mind"}, reads=_GET),
     *refusals("cancel", ("a final run", ("<run>",), {}, _FINAL), given=(finished,), reads=_GET),
     Case(
         "retry",
@@ -272,7 +279,10 @@ _ACTS = [
         reads=_GET,
     ),
 ]
+_AMBIGUOUS = Refusal("ambiguous-run", "", "")
 _OF_ONE = [
+    *refusals("get", ("several by one beginning", ("0",), {}, _AMBIGUOUS), given=(several,)),
+    *refusals("logs", ("no lines", ("<run>",), {"last": 0}, Refusal("invalid", "last", shape=True)), given=(running,)),
     *(
         case
         for verb in _GENERAL
