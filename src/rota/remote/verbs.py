@@ -95,17 +95,20 @@ def _arguments(
     arguments = dict(bound.arguments)
     for parameter in signature.parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            arguments |= _checked_options(declared, arguments.pop(parameter.name))
+            arguments |= arguments.pop(parameter.name)
+    form = declared.verb.body
+    if form is not None and form.translate is not None:
+        arguments = dict(form.translate(arguments))
+    _require_known(declared, arguments)
     return arguments
 
 
-def _checked_options(declared: Declared, options: Mapping[str, Any]) -> Mapping[str, Any]:
+def _require_known(declared: Declared, arguments: Mapping[str, Any]) -> None:
     """Refuse options that the verb does not have: they have no place in the request."""
     known = request_of(declared).parameters
-    for option in options:
-        if option not in known:
+    for option in arguments:
+        if option not in known and option != "self":
             raise UnknownOption(option, known, where=declared.function.__qualname__)
-    return options
 
 
 def _fits(route: Declared, arguments: Mapping[str, Any]) -> bool:

@@ -60,13 +60,15 @@ class Body(msgspec.Struct, frozen=True):
 
     `encode` makes it from the arguments, by name. `decode` returns the arguments; it takes the body, converted if its
     shape is a struct, and those arguments that the path names. `payload` is where a payload is in it, for the pointers
-    of errors: a path, or a function of the error and the body.
+    of errors: a path, or a function of the error and the body. `translate` puts other words that callers may use into
+    those of the shape; it takes the body, or the arguments.
     """
 
     shape: Any
     encode: Callable[[Mapping[str, Any]], Any]
     decode: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
     payload: str | Callable[[BadPayload, Any], str] | None = None
+    translate: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
 def answer_field(field: str, kind: Any, name: str, description: str) -> Answer:

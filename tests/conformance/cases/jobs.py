@@ -199,6 +199,52 @@ _CREATED = [
     ),
     _created("with a run", {"url": _URL, "run": {"a": 1}}, {"run": {"payload": {"a": 1}, "state": "queued"}}),
     _created(
+        "in other words",
+        {
+            "url": _URL,
+            "max_retries": 2,
+            "timeout_seconds": 90,
+            "cron_expr": "0 3 * * *",
+            "misfire_policy": "CATCH_UP_LIMITED",
+            "catchup_limit": 3,
+            "overlap_action": "CANCEL_PREV",
+            "schedule_enabled": False,
+        },
+        {
+            "timeout": "1m30s",
+            "retry": {"max_attempts": 3},
+            "schedule": {"enabled": False, "definition": {"cron": "0 3 * * *", "overlap": "cancel_previous"}},
+        },
+    ),
+    _created(
+        "in other words, to run now",
+        {"url": _URL, "schedule_enabled": False, "payload": {"a": 1}},
+        {"schedule": None, "run": {"payload": {"a": 1}}},
+    ),
+    *refusals(
+        "data_jobs.create",
+        (
+            "in words without a counterpart",
+            ("ping",),
+            {"url": _URL, "stale_timeout": 5},
+            Refusal("invalid", "stale_timeout", "lease"),
+        ),
+        (
+            "in two words for the same",
+            ("ping",),
+            {"url": _URL, "max_retries": 3, "max_attempts": 4},
+            Refusal("invalid", "exclude each other", "one of them"),
+        ),
+        (
+            "with another word for a word",
+            ("ping",),
+            {"url": _URL, "cron_expr": "0 3 * * *", "overlap_action": "SKP"},
+            Refusal("invalid", "overlap_action", "'SKIP'"),
+        ),
+        reads=("jobs", {}),
+        only=_UNTYPED,
+    ),
+    _created(
         "a second time",
         {"kind": "http", "url": _URL, "headers": {"Authorization": "Bearer hunter2"}},
         {"created": False},

@@ -873,7 +873,7 @@ export interface IssuedToken {
   secret: string;
 }
 
-/** `kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are alternatives to `max_attempts` and `backoff`. */
+/** `kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default. Words of other schedulers are translated: `max_retries`, `retry_backoff_seconds`, `timeout_seconds`. */
 export interface JobBody {
   /** What kind of thing it is, or is about */
   kind?: "http" | "command" | "external";
@@ -913,12 +913,8 @@ export interface JobBody {
   priority?: number | null;
   /** Most attempts, the first one included */
   max_attempts?: number | null;
-  /** One less than `max_attempts` */
-  max_retries?: number;
   /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
   backoff?: string | string[] | BackoffBody | null;
-  /** Delay before the first retry, doubled after each attempt */
-  retry_backoff_seconds?: number;
   /** Longest duration of an attempt */
   timeout?: string | null;
   /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
@@ -1212,7 +1208,7 @@ export interface ManyRunsBody {
   runs: RunBody[];
 }
 
-/** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule or that run. */
+/** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Words of other schedulers are translated: `interval_minutes` with `interval_type`, `cron_expr` and others become a schedule, with `schedule_enabled` and its `payload`; `schedule_enabled: false` alone means one run, now. */
 export interface NewJobBody {
   /** What kind of thing it is, or is about */
   kind?: "http" | "command" | "external";
@@ -1252,12 +1248,8 @@ export interface NewJobBody {
   priority?: number | null;
   /** Most attempts, the first one included */
   max_attempts?: number | null;
-  /** One less than `max_attempts` */
-  max_retries?: number;
   /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
   backoff?: string | string[] | BackoffBody | null;
-  /** Delay before the first retry, doubled after each attempt */
-  retry_backoff_seconds?: number;
   /** Longest duration of an attempt */
   timeout?: string | null;
   /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
@@ -1304,14 +1296,6 @@ export interface NewJobBody {
   schedule?: Record<string, unknown> | null;
   /** Payload of a run that is enqueued with the job */
   run?: Record<string, unknown> | null;
-  /** Number of minutes, hours or days between runs */
-  interval_minutes?: number | null;
-  /** Unit of `interval_minutes`: `minutes`, `hours` or `days` */
-  interval_type?: string | null;
-  /** Whether the schedule that is created with the job is enabled */
-  schedule_enabled?: boolean | null;
-  /** Arguments of the job, by name */
-  payload?: Record<string, unknown> | null;
 }
 
 /** Next plan time of a schedule. */

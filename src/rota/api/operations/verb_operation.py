@@ -172,6 +172,8 @@ def _of_head(parameter: Parameter, request: Request) -> dict[str, Any]:
 
 def _of_whole(form: Body, plain: Any, path: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments that a whole body stands for. What both the body and the path name must be the same."""
+    if form.translate is not None and isinstance(plain, dict):
+        plain = form.translate(plain)
     if isinstance(form.shape, type) and issubclass(form.shape, msgspec.Struct):
         return form.decode(shaped(plain, form.shape), path)
     if not isinstance(plain, dict):

@@ -20,6 +20,7 @@ from rota.core.runs.run import CreatedJob, NewRun
 from rota.core.schedules.documents import parse
 from rota.core.schedules.schedule import NewSchedule
 from rota.core.schedules.view import view
+from rota.core.schedules.vocabulary import translated_changes, translated_job
 from rota.errors import ChangedMeanwhile, Conflict, Invalid, UnknownJob
 from rota.registry.data_jobs import (
     DATA_OPTIONS,
@@ -92,8 +93,10 @@ class DataJobsClient:
         job's own schedule, which is deleted with the job. `run` is the payload of a run that is enqueued with it. All
         or nothing. An identical call creates nothing: there is one such run per version of the job.
         """
-        require_unmasked(options)
-        definition = checked_data_job(name, implied_kind(options) if kind is None else kind, options)
+        document = translated_job({**options, "schedule": schedule, "run": run})
+        schedule, run = document.pop("schedule"), document.pop("run")
+        require_unmasked(document)
+        definition = checked_data_job(name, implied_kind(document) if kind is None else kind, document)
         if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="choose another name")
         checked_name(owner, "owner")
@@ -147,9 +150,10 @@ class DataJobsClient:
         With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version; 0 means that there is
         none.
         """
-        require_unmasked(options)
-        word = implied_kind(options) if kind is None else kind
-        everything = {**dict.fromkeys((*kind_options(checked_kind(word)), *DATA_OPTIONS)), **options}
+        given = translated_changes(options)
+        require_unmasked(given)
+        word = implied_kind(given) if kind is None else kind
+        everything = {**dict.fromkeys((*kind_options(checked_kind(word)), *DATA_OPTIONS)), **given}
         if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="change it there")
 
@@ -158,7 +162,7 @@ class DataJobsClient:
                 raise Conflict(f"there is a job {name!r} already")
             _require_version(name, old, expected_revision)
             if old is None:
-                return checked_data_job(name, word, options)
+                return checked_data_job(name, word, given)
             _require_kind(old, word)
             return checked_data_job(name, word, changed_options(old, everything), version=old.version)
 
@@ -188,7 +192,8 @@ class DataJobsClient:
 
         With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version.
         """
-        require_unmasked(options)
+        given = translated_changes(options)
+        require_unmasked(given)
 
         def make(old: JobDefinition | None) -> JobDefinition:
             if old is None:
@@ -196,7 +201,7 @@ class DataJobsClient:
             _require_version(name, old, expected_revision)
             if kind is not None:
                 _require_kind(old, kind)
-            return checked_data_job(name, old.kind, changed_options(old, options), version=old.version)
+            return checked_data_job(name, old.kind, changed_options(old, given), version=old.version)
 
         made = await self._store.data_jobs.write(name, make, "api", checked_actor(actor))
         return job_view(made.job, made.facts)

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from rota.core.jobs.job import DataKind, JobKind
 from rota.core.jobs.retry import Delays, Exponential, backoff_of, written_backoff
+from rota.core.schedules.vocabulary import translated_changes, translated_job
 from rota.errors import BadPayload, Invalid
 from rota.registry.data_jobs import DATA_KINDS, KINDS
 from rota.values.durations import parse_duration, worded
@@ -53,8 +54,7 @@ class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential")
 class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """`kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default.
 
-    `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each attempt) are
-    alternatives to `max_attempts` and `backoff`.
+    Words of other schedulers are translated: `max_retries`, `retry_backoff_seconds`, `timeout_seconds`.
     """
 
     kind: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})] | UnsetType = UNSET
@@ -76,9 +76,7 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     queue: Text = UNSET
     priority: Number = UNSET
     max_attempts: Number = UNSET
-    max_retries: Annotated[int, Meta(ge=0, le=1_000)] | UnsetType = UNSET
     backoff: str | Annotated[list[str], Many] | BackoffBody | UnsetType | None = UNSET
-    retry_backoff_seconds: Annotated[int, Meta(ge=1, le=3_600)] | UnsetType = UNSET
     timeout: Text = UNSET
     on_lost: Text = UNSET
     cancellable: Switch = UNSET
@@ -104,22 +102,18 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class NewJobBody(JobBody, kw_only=True):
     """`schedule` is a schedule's document without its job; it has the job's name unless it names its own.
-    Alternatively, give an interval: `interval_minutes` counts `minutes`, `hours` or `days` (`interval_type`), with
-    `schedule_enabled`. `schedule_enabled: false` without an interval means one run, now. `payload` is for the schedule
-    or that run."""
+
+    Words of other schedulers are translated: `interval_minutes` with `interval_type`, `cron_expr` and others become a
+    schedule, with `schedule_enabled` and its `payload`; `schedule_enabled: false` alone means one run, now.
+    """
 
     name: str
     schedule: dict[str, Any] | None = None
     """Document of the schedule that is created with the job."""
     run: Annotated[dict[str, Any], Meta(description="Payload of a run that is enqueued with the job")] | None = None
-    interval_minutes: int | None = None
-    interval_type: str | None = None
-    schedule_enabled: bool | None = None
-    payload: dict[str, Any] | None = None
 
 
-_NOT_OPTIONS = ("kind", "max_retries", "retry_backoff_seconds", "name", "schedule", "run", "schedule_enabled",
-                "payload", "interval_minutes", "interval_type")  # fmt: skip
+_NOT_OPTIONS = ("kind", "name", "schedule", "run")
 
 
 def implied_kind(options: Mapping[str, Any]) -> str:
@@ -145,14 +139,6 @@ def _is_implied(kind: DataKind, options: Mapping[str, Any]) -> bool:
 def _options_in(body: JobBody) -> dict[str, Any]:
     fields = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
     options = {name: _option(value) for name, value in fields.items() if name not in _NOT_OPTIONS}
-    for alias, option, value in (
-        ("max_retries", "max_attempts", lambda count: count + 1),
-        ("retry_backoff_seconds", "backoff", lambda count: Exponential(parse_duration(f"{count}s"))),
-    ):
-        if alias in fields:
-            if option in options:
-                raise Invalid(f"{alias} and {option} exclude each other", hint="give one of them")
-            options[option] = value(fields[alias])
     for value in options.values():
         if isinstance(value, dict):
             encode(value, _LIMITS)
@@ -176,26 +162,7 @@ def _changes_in(body: JobBody, _: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _new_job_in(body: NewJobBody, _: Mapping[str, Any]) -> dict[str, Any]:
-    schedule = _schedule_in(body)
-    run = body.run
-    if body.schedule_enabled is False and schedule is None:
-        run = body.payload or {}
-    return {"name": body.name, "schedule": schedule, "run": run, **_changes_in(body, {})}
-
-
-def _schedule_in(body: NewJobBody) -> dict[str, Any] | None:
-    """Return the document of the schedule that comes with the job, or None."""
-    of_interval: dict[str, Any] = {}
-    if body.interval_minutes is not None or body.interval_type is not None:
-        of_interval = {"interval_minutes": body.interval_minutes, "interval_type": body.interval_type or "minutes"}
-    if body.schedule is not None and of_interval:
-        raise Invalid("schedule and interval_minutes exclude each other", hint="give one of them")
-    if body.schedule is None and not of_interval:
-        if body.schedule_enabled:
-            raise Invalid("schedule_enabled needs a schedule", hint="give interval_minutes, or a schedule")
-        return None
-    overrides = {"payload": body.payload, "enabled": body.schedule_enabled}
-    return {**(body.schedule or of_interval), **{name: value for name, value in overrides.items() if value is not None}}
+    return {"name": body.name, "schedule": body.schedule, "run": body.run, **_changes_in(body, {})}
 
 
 def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,5 +181,5 @@ def _payload_place(_: BadPayload, body: Any) -> str:
     return "$.schedule.payload" if body.get("schedule") is not None else "$.run"
 
 
-NEW_JOB = Body(NewJobBody, _written, _new_job_in, payload=_payload_place)
-CHANGES = Body(JobBody, _written, _changes_in)
+NEW_JOB = Body(NewJobBody, _written, _new_job_in, payload=_payload_place, translate=translated_job)
+CHANGES = Body(JobBody, _written, _changes_in, translate=translated_changes)

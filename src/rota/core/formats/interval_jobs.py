@@ -10,6 +10,7 @@ import msgspec
 from rota.core.calendar.triggers import cron
 from rota.core.formats.crontab import Unconverted
 from rota.core.schedules.documents import parse
+from rota.core.schedules.vocabulary import translated
 from rota.errors import Invalid, RotaError
 
 _PAYLOAD = ("source_id", "source_name", "url")
@@ -81,10 +82,7 @@ def _document(item: object, job: str) -> dict[str, Any]:
     }
     if not item.get("schedule_enabled", True):
         document["enabled"] = False
-    if item.get("max_retries") is not None:
-        document["max_attempts"] = _whole_number(item, "max_retries") + 1
-    if item.get("retry_backoff_seconds") is not None:
-        document["backoff"] = {"base": f"{_whole_number(item, 'retry_backoff_seconds')}s"}
+    document |= translated({key: item.get(key) for key in ("max_retries", "retry_backoff_seconds")})
     if item.get("metadata"):
         document["metadata"] = item["metadata"]
     return document
@@ -99,10 +97,3 @@ def _times(item: Mapping[str, Any]) -> dict[str, Any]:
     if item.get("schedule_time"):
         return {"cron": cron(item["schedule_time"]).expression}
     raise ValueError("it runs once, at once, and needs no schedule: `rota run enqueue`")
-
-
-def _whole_number(item: Mapping[str, Any], key: str) -> int:
-    value = item[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{key} must be a whole number from 0 up, not {value!r}")
-    return value

@@ -16,6 +16,7 @@ from rota.core.calendar.triggers import KINDS, Trigger, TriggerNotation
 from rota.core.jobs.retry import written_backoff
 from rota.core.schedules.policies import CatchUp, Failure, Overlap
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition, options_of
+from rota.core.schedules.vocabulary import translated
 from rota.errors import Invalid, UnknownOption
 from rota.values.durations import format_duration
 from rota.values.names import checked_name
@@ -52,8 +53,8 @@ def parse(document: Mapping[str, Any]) -> Parsed:
     """Parse a whole document; errors name the key that is wrong."""
     if not isinstance(document, Mapping):
         raise Invalid(f"a schedule is a table, not {document!r:.80}", hint='[[schedule]] with name = "…"')
-    values = {key: value for key, value in document.items() if value is not None}
-    where = f"schedule {values['name']!r}" if isinstance(values.get("name"), str) else "a schedule"
+    where = f"schedule {document['name']!r}" if isinstance(document.get("name"), str) else "a schedule"
+    values = {key: value for key, value in translated(document, where).items() if value is not None}
     for key, value in values.items():
         if key not in _KNOWN:
             raise UnknownOption(str(key), _KNOWN, where=where)

@@ -1,0 +1,76 @@
+"""Words of other schedulers: each becomes rota's own, or is refused with a hint."""
+
+from typing import Any
+
+import pytest
+
+from rota.core.schedules.documents import parse
+from rota.core.schedules.vocabulary import WITHOUT_COUNTERPART, translated, translated_changes, translated_job
+from rota.errors import Invalid
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        ({"cron_expr": "0 3 * * *"}, {"cron": "0 3 * * *"}),
+        ({"misfire_policy": "FIRE_NOW"}, {"catch_up": "all"}),
+        ({"misfire_policy": "skip"}, {"catch_up": "none"}),
+        ({"misfire_policy": "CATCH_UP_LIMITED", "catchup_limit": 3}, {"catch_up": {"mode": "all", "keep": 3}}),
+        ({"overlap_action": "CANCEL_PREV"}, {"overlap": "cancel_previous"}),
+        ({"failure_action": "RETRY"}, {"failure": "retry"}),
+        ({"concurrency_policy": "QUEUE", "max_concurrency": 2}, {"when_full": "queue", "max_concurrency": 2}),
+        ({"timeout_seconds": 8}, {"timeout": "8s"}),
+        ({"max_retries": 0, "retry_backoff_seconds": 60}, {"max_attempts": 1, "backoff": {"base": "60s"}}),
+        ({"cron_expr": None, "every": "5m"}, {"every": "5m"}),
+    ],
+)
+def test_words_are_translated(words: dict[str, Any], own: dict[str, Any]) -> None:
+    assert translated(words) == own
+
+
+@pytest.mark.parametrize("word", WITHOUT_COUNTERPART)
+def test_a_word_without_a_counterpart_has_a_hint(word: str) -> None:
+    for act in (translated, translated_job, translated_changes):
+        with pytest.raises(Invalid, match=word) as refused:
+            act({word: 1})
+        assert refused.value.hint == WITHOUT_COUNTERPART[word]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"cron_expr": "* * * * *", "cron": "* * * * *"}, "exclude each other"),
+        ({"misfire_policy": "SKIPP"}, "misfire_policy cannot be 'SKIPP'"),
+        ({"catchup_limit": 3}, "needs misfire_policy"),
+        ({"misfire_policy": "SKIP", "catchup_limit": 3}, "needs misfire_policy"),
+        ({"max_retries": -1}, "max_retries must be a whole number from 0 up"),
+        ({"retry_backoff_seconds": True}, "retry_backoff_seconds must be a whole number from 1 up"),
+        ({"timeout_seconds": "5"}, "timeout_seconds must be"),
+    ],
+)
+def test_wrong_words_are_refused(words: dict[str, Any], why: str) -> None:
+    with pytest.raises(Invalid, match=why):
+        translated(words)
+
+
+def test_documents_of_schedules_may_have_them() -> None:
+    parsed = parse({"name": "n", "job": "j", "cron_expr": "0 3 * * *", "overlap_action": "ALLOW", "max_retries": 3})
+    assert parsed.options == {"overlap": "allow", "max_attempts": 4}
+
+
+def test_a_job_and_its_schedule_are_told_apart() -> None:
+    words = {"source_name": "ping", "url": "u", "max_retries": 3, "interval_minutes": 6, "interval_type": "hours"}
+    schedule = {"interval_minutes": 6, "interval_type": "hours", "payload": {"a": 1}, "enabled": True}
+    own = {"name": "ping", "url": "u", "max_attempts": 4, "schedule": schedule}
+    assert translated_job({**words, "schedule_enabled": True, "payload": {"a": 1}}) == own
+    assert translated_job({"url": "u", "schedule_enabled": False}) == {"url": "u", "run": {}}
+    wrongs: list[dict[str, Any]] = [
+        {"schedule_enabled": True},
+        {"payload": {}},
+        {"schedule": {}, "cron_expr": "* * * * *"},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(Invalid):
+            translated_job({"url": "u", **wrong})
+    with pytest.raises(Invalid, match="belongs to the job's schedule"):
+        translated_changes({"interval_minutes": 5})
