@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rota.client.client import Order
+from rota.core.calendar.triggers import every
 from rota.core.jobs.retry import Exponential
 from rota.core.jobs.unique import Unique
 from rota.core.runs.dependencies import Follows
@@ -25,6 +26,8 @@ from tests.conformance.cases.workers import workers
 from tests.conformance.world import World
 
 _FAR = datetime(2040, 1, 31, 8, tzinfo=UTC)
+_PAST = datetime(2020, 1, 31, 8, tzinfo=UTC)
+_LATER = _PAST + timedelta(hours=3)
 _LIST: Reading = ("list", {})
 _URL = {"url": "https://example.com"}
 
@@ -39,6 +42,12 @@ async def full(world: World) -> None:
     await world.client.quotas.update("tenant", "42", max_queued=1, max_concurrency=1, actor="ann")
     for _ in range(2):
         await world.client.enqueue(Order("crawl", _URL, {"scope": ("tenant", "42")}))
+
+
+async def filled(world: World) -> None:
+    """Backfill a schedule."""
+    await world.client.schedules.create("hourly", "rest", every("1h"), actor="ann")
+    await world.client.schedules.backfill("hourly", _PAST, _LATER, actor="ann")
 
 
 async def named(world: World) -> None:
@@ -227,6 +236,22 @@ _OTHERS = [
     ),
     Case("retry_many", "of a job", (_CRAWLS,), given=(failed,), reads=_LIST),
     *refusals("retry_many", ("that wait", (RunFilter(states=(RunState.QUEUED,)),), {}, Refusal("invalid", "", ""))),
+    Case(
+        "schedules.occurrences",
+        "by position",
+        ("hourly", _PAST, _LATER),
+        {"limit": 2},
+        given=(filled,),
+        contains=[{}, {}],
+    ),
+    Case("schedules.occurrences", "by name", ("hourly",), {"from_at": _PAST, "to_at": _LATER}, given=(filled,)),
+    *refusals(
+        "schedules.occurrences",
+        ("of an unknown one", ("hourli",), {}, Refusal("unknown-schedule", "hourli", "'hourly'")),
+        ("that end first", ("hourly", _LATER, _PAST), {}, Refusal("invalid", "from is after to", None)),
+        ("none", ("hourly", _PAST, _LATER), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
+        given=(filled,),
+    ),
     Case("workers.find", "of a name", ("web",), given=(workers,), contains=[{"id": "web@aa11"}, {"id": "web@cc33"}]),
     *refusals("workers.find", ("of nobody", ("wob",), {}, Refusal("unknown-worker", "wob", "'web'")), given=(workers,)),
     Case("expectations.find", "of a job without any", ("job", "label"), contains=None),

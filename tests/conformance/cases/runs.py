@@ -7,7 +7,8 @@ from typing import Any
 
 from rota.client.client import Order
 from rota.core.runs.dependencies import Follows
-from rota.core.runs.run import RunFilter
+from rota.core.runs.error_fingerprint import fingerprint_of
+from rota.core.runs.run import RunError, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.values.scope import Scope
 from tests.conformance.case import PYTHON, Case, Reading, Refusal, refusals
@@ -182,6 +183,13 @@ _LISTS = [
             ("of a payload", RunFilter(payload={"url": "https://example.com/2"}), (2,)),
             ("created later", RunFilter(created_after=_FAR), ()),
             ("not retried", RunFilter(retried=False, created_before=_FAR), (4, 3, 2, 1, 0)),
+        ]
+    ),
+    *(
+        Case("page", what, (run_filter,), given=(failed,), contains={"items": [{"id": "<run>"}]})
+        for what, run_filter in [
+            ("of an error", RunFilter(error="no luck")),
+            ("of a fingerprint", RunFilter(fingerprint=fingerprint_of(RunError(type="ValueError", message="no luck")))),
         ]
     ),
     Case("page", "of a caller's own scope", given=(several,), scope=("tenant", "1"), contains={"items": _ODD}),
