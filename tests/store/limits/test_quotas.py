@@ -335,3 +335,19 @@ async def test_an_enqueue_under_way_when_it_is_set_comes_under_it_soon(postgres_
     await finish_all(other, one)
     for store in (first, other):
         await store.close()
+
+
+async def test_a_question_that_was_under_way_does_not_hide_the_first_quota(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another task asks whether there are quotas between the change and its commit."""
+    database, transact = store.database, store.database.transact
+
+    async def asked_meanwhile(work: Any, **facts: Any) -> Any:
+        await store.quotas.exist()
+        return await transact(work, **facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "transact", asked_meanwhile)
+        await quota(store, max_concurrency=1)
+    assert await store.quotas.exist()

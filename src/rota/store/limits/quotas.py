@@ -75,8 +75,14 @@ def _label(kind: str, id: str) -> str:
 class QuotaStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._checked_at = float("-inf")
         self._any = False
+        self._changes = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        """Ask again whether there is any quota. What a question that is under way brings counts no more."""
+        self._changes += 1
+        self._checked_at = float("-inf")
 
     async def exist(self) -> bool:
         """Return whether there may be any quota. That there is none is known from a look not long ago; what is enqueued
@@ -84,10 +90,14 @@ class QuotaStore:
         need not ask.
         """
         now = self._database.clock.monotonic()
-        if not 0 <= now - self._checked_at < _CACHED_FOR:
-            self._any = bool(await self._database.glance(lambda tx: tx.fetch("any_quota")))
-            self._checked_at = now
-        return self._any
+        if 0 <= now - self._checked_at < _CACHED_FOR:
+            return self._any
+        changes = self._changes
+        exists = bool(await self._database.glance(lambda tx: tx.fetch("any_quota")))
+        # Race: a quota may have been set since the database was asked.
+        if changes == self._changes:
+            self._any, self._checked_at = exists, now
+        return exists
 
     async def list(self) -> list[QuotaOf]:
         rows = await self._database.read(lambda tx: tx.fetch("list_quotas"))
@@ -103,8 +113,6 @@ class QuotaStore:
         It applies to all its runs when this returns, except those that are being enqueued at this moment.
         """
         values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
-        # Forgotten before the commit: an enqueue of this process that follows must not rely on an older answer.
-        self._checked_at = float("-inf")
 
         async def body(tx: Tx) -> QuotaOf | None:
             if await tx.fetch("put_quota", **values):
@@ -136,9 +144,15 @@ class QuotaStore:
             unsettled = await _is_unsettled(tx, kind, id)
             # Lock order: the quota's row before ready rows. Nobody who has locked a ready row waits for a quota's.
             rest = await _settle_runs(tx, kind, id, NIL_ID) if unsettled else None
+            if unsettled:
+                # Settling may have waited. Runs of those who did not see the change are looked for some seconds after
+                # this time.
+                await tx.fetch("quota_changed", kind=kind, id=id)
             return result, rest, unsettled
 
         result, rest, unsettled = await self._database.transact(body)
+        # After the commit: an enqueue of this process that follows must not rely on an older answer.
+        self._forget()
         if unsettled:
             await self._settle(kind, id, rest)
         return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import assert_never
 
 import msgspec
@@ -113,19 +114,17 @@ async def _enqueue_keyed(
     tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], pending: LimitsToOpen
 ) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
-    contended = [run for run in keyed if any(fresh.get(hold.key) != run.id for hold in run.holds)]
-    if not contended:
-        return await _insert(tx, runs, pending)
-    # One by one, though it takes several statements each: what a run does with its keys decides what the next meets.
-    # Runs whose keys are all new meet nobody, and are inserted before those that may meet them; unless a limit counts
-    # the runs, which it does in the order given.
-    in_order = runs if any(run.gates for run in runs) else contended
-    waiting = {run.id for run in in_order}
-    inserted = await _insert(tx, [run for run in runs if run.id not in waiting], pending)
-    answers = {answer.id: answer for answer in inserted}
-    for run in in_order:
-        answers[run.id] = await _first_conflict(tx, run, fresh, pending) or (await _insert(tx, [run], pending))[0]
-    return [answers[run.id] for run in runs]
+    contended = {run.id for run in keyed if any(fresh.get(hold.key) != run.id for hold in run.holds)}
+    answers: list[Enqueued] = []
+    # In the order given: what a run does with its keys, and with limits that count it, decides what the next meets.
+    # Runs whose keys are all new meet nobody; they are inserted as a set, as many as follow each other.
+    for meets, stretch in groupby(runs, key=lambda run: run.id in contended):
+        if not meets:
+            answers += await _insert(tx, [*stretch], pending)
+            continue
+        for run in stretch:
+            answers.append(await _first_conflict(tx, run, fresh, pending) or (await _insert(tx, [run], pending))[0])
+    return answers
 
 
 async def _insert(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -> list[Enqueued]:

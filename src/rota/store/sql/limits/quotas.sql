@@ -35,6 +35,9 @@ update rota_quota set definition = null, changed_at = :now, settled = 0
 where scope_kind = :kind and scope_id = :id and definition is not null
 returning changed_at;
 
+-- name: quota_changed
+update rota_quota set changed_at = :now where scope_kind = :kind and scope_id = :id and settled = 0;
+
 -- name: unsettled_quotas
 select scope_kind, scope_id, changed_at from rota_quota
 where settled = 0 and (changed_at < :now - :age or changed_at > :now);
