@@ -239,6 +239,7 @@ job create ping --url https://example.com --header Authorization:x --set priorit
 job update ping --timeout 3s --set backoff=["5s"]
 job delete ping
 job retry look
+job bulk resume --name look --yes
 job cancel greet --yes
 queue list
 queue pause default
