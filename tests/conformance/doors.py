@@ -266,9 +266,7 @@ def _whole_body(form: Body, arguments: Mapping[str, Any]) -> Any:
 
 def plain_list(declared: Declared) -> bool:
     """Return whether the verb returns a list."""
-    from rota.verbs.parameters import is_list
-
-    return is_list(request_of(declared).returns)
+    return request_of(declared).lists
 
 
 def _in_query(values: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -296,7 +294,7 @@ def _in_json(value: Any, parameter: Parameter) -> Any:
         case Enum():
             return value.value
         case _ if wired is not None and wired.encode is not None and not isinstance(value, str | int | dict | list):
-            return wired.encode(value)
+            return msgspec.to_builtins(wired.encode(value))
         case _:
             return msgspec.to_builtins(value)
 

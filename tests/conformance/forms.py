@@ -11,7 +11,7 @@ import msgspec
 
 from rota.errors import RotaError
 from rota.values.durations import worded
-from rota.verbs.parameters import is_list, item_of, request_of
+from rota.verbs.parameters import item_of, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import written_answer
 from tests.conformance.world import World
@@ -51,7 +51,7 @@ def plain_answer(routes: Sequence[Declared], result: Any) -> Any:
         return msgspec.to_builtins(worded(result))
     declared = routes[0]
     returns = request_of(declared).returns
-    if is_list(returns):
+    if request_of(declared).lists:
         return [_plain(declared, item, item_of(returns)) for item in result]
     return None if returns is type(None) and declared.verb.answer is None else _plain(declared, result, returns)
 

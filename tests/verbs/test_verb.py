@@ -65,6 +65,14 @@ def test_a_verb_may_say_what_its_whole_body_is() -> None:
     assert request_of(declared_as(act, body=form)).body == dict[str, str]
 
 
+def test_a_path_takes_a_name_once() -> None:
+    async def record(self: object, run_id: str, id: str) -> None:
+        """Record a step of a run."""
+
+    places = {name: parameter.place for name, parameter in request_of(declared_as(record)).parameters.items()}
+    assert places == {"run_id": Place.PATH, "id": Place.BODY}
+
+
 def test_the_docstring_is_the_documentation() -> None:
     declared = declared_as(act)
     assert declared.summary == "Act on a thing."

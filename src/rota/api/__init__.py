@@ -14,7 +14,7 @@ from rota.api.alerts import expectations, notifications
 from rota.api.auth.identity import Authenticator
 from rota.api.auth.jwt import jwt_verifier
 from rota.api.docs import openapi
-from rota.api.external import external_claims, external_runs
+from rota.api.external import worker_protocol
 from rota.api.http.guard import Guard, own_hosts
 from rota.api.http.proxies import ProxyHeaders
 from rota.api.jobs import executions, jobs
@@ -39,8 +39,7 @@ _PARTS = (
         session,
         changes,
         export,
-        external_claims,
-        external_runs,
+        worker_protocol,
     ),
 )
 

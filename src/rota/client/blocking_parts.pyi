@@ -7,7 +7,7 @@ from typing import Annotated, Any, Unpack
 from msgspec import Meta
 
 from rota.client.access.tokens import _LIFE
-from rota.client.external.external import Held
+from rota.client.external.external import ErrorOption, Fence, Held, Result
 from rota.client.jobs.jobs import CatchUp, Count, Reason
 from rota.client.limits.quotas import Many
 from rota.client.monitoring.audit import Seq
@@ -19,7 +19,7 @@ from rota.core.access.roles import Issued, Role, Token
 from rota.core.alerts.expectations import ExpectationOptions, Expected
 from rota.core.alerts.notifications import NewNotification, NotificationChanges, NotificationView
 from rota.core.calendar.triggers import Trigger
-from rota.core.external.external import Assignment, Heartbeat
+from rota.core.external.external import Assignment, Heartbeat, WorkerDescription
 from rota.core.jobs.queues import Queue, ResumedQueue
 from rota.core.jobs.status import CancelledJob, JobFilter, JobStatus, JobView
 from rota.core.ledger.audit import Event
@@ -41,7 +41,7 @@ from rota.core.progress.steps import Step, StepState
 from rota.core.runs.bulk import BulkResult, Counted, SoFar
 from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.options import Order
-from rota.core.runs.run import Attempt, CreatedJob, Enqueued, EnqueuedRun, Run, RunError, RunFilter
+from rota.core.runs.run import Attempt, CreatedJob, Enqueued, EnqueuedRun, Run, RunFilter
 from rota.core.runs.search import RunPage
 from rota.core.schedules.diff import Difference
 from rota.core.schedules.preview import DocumentPreview, Fire
@@ -310,7 +310,7 @@ class BlockingQuotas:
 
 class BlockingExternal:
     def __init__(self, call: Callable[..., Any]) -> None: ...
-    def cancelled(self, run_id: str, fence: int) -> RunState: ...
+    def cancelled(self, run_id: str, fence: Fence) -> RunState: ...
     def claim(
         self,
         worker: str,
@@ -321,35 +321,26 @@ class BlockingExternal:
         wait: Duration | None = None,
         lease: Duration | None = None,
         held: Held | None = None,
-        **description: Any,
+        **description: Unpack[WorkerDescription],
     ) -> list[Assignment]: ...
-    def complete(self, run_id: str, fence: int, result: Any = None) -> RunState: ...
+    def complete(self, run_id: str, fence: Fence, result: Result = None) -> RunState: ...
     def fail(
-        self,
-        run_id: str,
-        fence: int,
-        error: str | RunError | Mapping[str, Any],
-        *,
-        retry: bool = True,
-        after: Duration | None = None,
+        self, run_id: str, fence: Fence, error: ErrorOption, *, retry: bool = True, after: Duration | None = None
     ) -> RunState: ...
     def hand_back(self, claimed: Iterable[Assignment]) -> None: ...
-    def heartbeat(self, run_id: str, fence: int) -> Heartbeat: ...
+    def heartbeat(self, run_id: str, fence: Fence) -> Heartbeat: ...
     def logs(
-        self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
+        self, run_id: str, fence: Fence, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
     ) -> None: ...
     def progress(
-        self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
-    ) -> Heartbeat: ...
-    def step(
         self,
         run_id: str,
-        fence: int,
-        id: str,
-        state: str,
-        *,
-        result: Any = None,
-        error: str | RunError | Mapping[str, Any] | None = None,
+        fence: Fence,
+        percent: Annotated[float, Meta(ge=0, le=100)] | None = None,
+        summary: str | None = None,
+    ) -> Heartbeat: ...
+    def step(
+        self, run_id: str, fence: Fence, id: str, state: str, *, result: Result = None, error: ErrorOption | None = None
     ) -> StepState: ...
 
 class BlockingExpectations:

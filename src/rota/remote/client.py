@@ -74,7 +74,7 @@ class RemoteClient(Remote, OwnVerbs):
         self.tokens = RemoteTokens(self._transport)
         self.monitoring = RemoteMonitoring(self._transport)
         self.quotas = RemoteQuotas(self._transport)
-        self.external = RemoteExternal(self._transport, self._limits)
+        self.external = RemoteExternal(self._transport)
         self.expectations = RemoteExpectations(self._transport)
         self.notifications = RemoteNotifications(self._transport)
         self.data_jobs = RemoteDataJobs(self._transport)

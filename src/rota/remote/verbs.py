@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.client.parts import PARTS
-from rota.errors import RotaError, UnknownOption
+from rota.errors import BadDuration, RotaError, UnknownOption
 from rota.remote.decode import read, undecodable
 from rota.remote.problems import NotOffered
 from rota.remote.transport import Transport, once, path_of
+from rota.values.durations import Duration, parse_duration
 from rota.verbs.pages import MOST, cursor_at
-from rota.verbs.parameters import Place, has_place, is_list, item_of, request_of
+from rota.verbs.parameters import Place, has_place, item_of, request_of
 from rota.verbs.revisions import written_condition
 from rota.verbs.spread import dotted
 from rota.verbs.verb import Declared, declarations, verbs_of
@@ -33,6 +34,10 @@ class Remote:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
+    def _completed(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments to send, with what only this client knows."""
+        return arguments
 
     def __init_subclass__(cls, **facts: Any) -> None:
         super().__init_subclass__(**facts)
@@ -76,7 +81,7 @@ def _sending(cls: type, name: str) -> Callable[..., Any]:
 
     @functools.wraps(routes[0].function)
     async def send(self: Remote, *positional: Any, **named: Any) -> Any:
-        arguments = _arguments(signature, routes[0], self, positional, named)
+        arguments = self._completed(_arguments(signature, routes[0], self, positional, named))
         declared = routes[0] if len(routes) == 1 else next(route for route in routes if _fits(route, arguments))
         return await _ask(self._transport, declared, arguments)
 
@@ -124,35 +129,44 @@ async def _ask(transport: Transport, declared: Declared, arguments: Mapping[str,
     for parameter in request.parameters.values():
         if parameter.name in arguments and not (verb.body is not None and parameter.place is Place.BODY):
             parts[parameter.place] |= parameter.written(arguments[parameter.name])
-    # Options that the verb does not have are sent as they are: the server refuses them, and suggests others.
-    unknown = {name: value for name, value in arguments.items() if name not in ("self", *request.parameters)}
-    parts[Place.QUERY if verb.method in ("GET", "DELETE") else Place.BODY] |= unknown
     path = path_of(*(_segment(segment, parts[Place.PATH]) for segment in verb.path.strip("/").split("/")))
     headers = once(parts[Place.KEY].get("idempotency_key")) if has_place(request, Place.KEY) else {}
     headers |= written_condition(parts[Place.CONDITION].get("expected_revision"))
     if verb.page is not None:
         return await _pages(transport, declared, path, dotted(parts[Place.QUERY]), arguments)
     body = _body(declared, arguments, parts[Place.BODY])
-    query = dotted(parts[Place.QUERY])
-    answer = await transport.ask(verb.method, path, query, body, headers, again=verb.repeatable)
+    answer = await transport.ask(
+        verb.method,
+        path,
+        dotted(parts[Place.QUERY]),
+        body,
+        headers,
+        again=arguments[verb.repeatable] is not None if isinstance(verb.repeatable, str) else verb.repeatable,
+        waits=_seconds(arguments[verb.waits]) if verb.waits is not None else 0.0,
+    )
     if answer.status == 204:
         return None
-    if is_list(request.returns):
+    if request.lists:
         items = read(answer.body, dict[str, Any]).get("items", ())
         return [_result(declared, item, item_of(request.returns)) for item in items]
     return _result(declared, read(answer.body, Any), request.returns)
 
 
+def _seconds(wait: Duration | None) -> float:
+    """Return how long the server may wait. What is no duration is sent as it is, and refused there."""
+    try:
+        return 0.0 if wait is None else parse_duration(wait).total_seconds()
+    except BadDuration:
+        return 0.0
+
+
 def _body(declared: Declared, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+    """Return the body: a field for each parameter, or as the verb forms it."""
     request, form = request_of(declared), declared.verb.body
     if form is None:
         return fields if request.body is not None else None
-    own = {
-        name: arguments[name]
-        for name, parameter in request.parameters.items()
-        if parameter.place is Place.BODY and name in arguments
-    }
-    return form.encode({**own, **fields})
+    elsewhere = {name for name, parameter in request.parameters.items() if parameter.place is not Place.BODY}
+    return form.encode({name: value for name, value in arguments.items() if name not in ("self", *elsewhere)})
 
 
 def _segment(segment: str, path: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rota.verbs.parameters import is_list, item_of, request_of
+from rota.verbs.parameters import item_of, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import written_answer
 
@@ -35,7 +35,7 @@ def document_of(
 ) -> Any:
     """Return what a verb answers as JSON; `visible` removes what the caller may not see."""
     returns = request_of(declared).returns
-    if not is_list(returns):
+    if not request_of(declared).lists:
         return _written(declared, visible(result), returns)
     items, following = page_of(declared, result, limit, cursor)
     written = [_written(declared, visible(item), item_of(returns)) for item in items]

@@ -16,7 +16,7 @@ from rota.values.durations import format_duration
 from rota.verbs.pages import Cursor, Limit
 from rota.verbs.spread import gathered, renames_of, shape_fields, spread, spread_type
 from rota.verbs.verb import Declared
-from rota.verbs.wire import decode, encode, wire_type
+from rota.verbs.wire import decoder_of, encode, wire_type
 
 
 class Place(StrEnum):
@@ -32,10 +32,14 @@ class Place(StrEnum):
     FIXED = "fixed"  # the route fixes it
 
 
+_PLACES = ((Place.PATH,), (Place.QUERY,), (Place.BODY,), (Place.CURSOR,), (Place.KEY, Place.CONDITION, Place.ACTOR))
+
+
 class Parameter(msgspec.Struct, frozen=True):
     """One parameter of a verb. `wire_name` is its name in the request; `default` is UNSET if it must be given.
 
-    `option`: it is one of the method's `**options`, which is passed on only if it is given.
+    `option`: it is one of the method's `**options`, which is passed on only if it is given. `decode` turns its value in
+    a request into the method's argument; None: it stays as it is.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Parameter(msgspec.Struct, frozen=True):
     annotation: Any
     default: Any = UNSET
     option: bool = False
+    decode: Callable[[Any], Any] | None = None
 
     @property
     def spread(self) -> type[msgspec.Struct] | None:
@@ -62,16 +67,27 @@ class Parameter(msgspec.Struct, frozen=True):
             return {self.name: gathered(self.spread, values)}
         if self.name not in values:
             return {}
-        return {self.name: decode(values[self.name], self.annotation, self.wire_name)}
+        value = values[self.name]
+        return {self.name: value if self.decode is None or value is None else self.decode(value)}
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Parts of the requests of a verb. `query` and `body` are the shapes of both."""
+    """Parts of the requests of a verb. `query` and `body` are the shapes of both.
+
+    `lists`: what it returns is a list, which is written as `{"items": […]}`. Of the parameters, those
+    `in_head` are headers, or the caller whom they name.
+    """
 
     parameters: Mapping[str, Parameter]
     query: type[msgspec.Struct] | None
     body: Any
     returns: Any
+    lists: bool
+    in_path: Sequence[Parameter]
+    in_query: Sequence[Parameter]
+    in_body: Sequence[Parameter]
+    in_cursor: Sequence[Parameter]
+    in_head: Sequence[Parameter]
 
 
 @cache
@@ -87,20 +103,25 @@ def request_of(declared: Declared) -> Request:
         if declared.verb.body is not None
         else _shape(f"{name}Body", declared, parameters.values(), Place.BODY),
         hints.get("return"),
+        _lists(declared, hints.get("return")),
+        *([parameter for parameter in parameters.values() if parameter.place in places] for places in _PLACES),
     )
 
 
 def _parameters(declared: Declared, hints: Mapping[str, Any]) -> Sequence[Parameter]:
     parameters: list[Parameter] = []
+    placeholders = set(declared.verb.placeholders())
     for parameter in list(inspect.signature(declared.function).parameters.values())[1:]:
         annotation = hints[parameter.name]
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             parameters += _options(declared, annotation)
             continue
         default = UNSET if parameter.default is inspect.Parameter.empty else parameter.default
-        place = _place(declared, parameter.name)
         wire_name = declared.verb.wire_name(parameter.name)
-        parameters.append(Parameter(parameter.name, wire_name, place, annotation, default))
+        place = Place.PATH if wire_name in placeholders else _place(declared, parameter.name)
+        placeholders.discard(wire_name)  # a further parameter of the same name is a field: `id` of a step of a run
+        decode = decoder_of(annotation, wire_name)
+        parameters.append(Parameter(parameter.name, wire_name, place, annotation, default, decode=decode))
     return parameters
 
 
@@ -115,7 +136,8 @@ def _options(declared: Declared, annotation: Any) -> Sequence[Parameter]:
         wire_name, place = declared.verb.wire_name(name), _place(declared, name)
         required = name in options.__required_keys__
         default = UNSET if required else None
-        parameters.append(Parameter(name, wire_name, place, kind, default=default, option=not required))
+        decode = decoder_of(kind, wire_name)
+        parameters.append(Parameter(name, wire_name, place, kind, default, not required, decode))
     return parameters
 
 
@@ -123,8 +145,6 @@ def _place(declared: Declared, name: str) -> Place:
     verb = declared.verb
     if name in verb.fixed:
         return Place.FIXED
-    if verb.wire_name(name) in verb.placeholders():
-        return Place.PATH
     if name in verb.query:  # before `actor`, which is a filter there
         return Place.QUERY
     if name == "actor":
@@ -193,9 +213,9 @@ def has_place(request: Request, place: Place) -> bool:
     return any(parameter.place is place for parameter in request.parameters.values())
 
 
-def is_list(returns: Any) -> bool:
-    """Return whether a verb returns a list, which is written as `{"items": […]}`."""
-    return get_origin(returns) in (Sequence, list)
+def _lists(declared: Declared, returns: Any) -> bool:
+    whole = declared.verb.answer is not None and declared.verb.answer.whole
+    return get_origin(returns) in (Sequence, list) and not whole
 
 
 def item_of(returns: Any) -> Any:

@@ -33,7 +33,8 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     `role` None: anyone may call it.
     `names` renames parameters; `fixed` fixes the value of some. `scoped`: callers who are limited to a scope may call
     it. `about_run`: the answer is about the run in the path, and secrets of its payload are redacted.
-    `optional_body`: the request may have no body. `repeatable`: a client may send it again after a lost answer.
+    `optional_body`: the request may have no body. `repeatable`: a client may send it again after a lost answer, or only
+    if this parameter is given. `waits` is the parameter that says how long the server may take in addition.
     `created` tells whether a result is new: the status is 201 then, else `status`. `location` is the path of what the
     verb creates, `etag` the attribute that counts its changes. `takes` is an example of a body, `gives` one of an
     answer.
@@ -49,7 +50,8 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[str, str] = {}
     fixed: Mapping[str, Any] = {}
     optional_body: bool = False
-    repeatable: bool = False
+    repeatable: bool | str = False
+    waits: str | None = None
     page: Page[Any] | None = None
     body: Body | None = None
     answer: Answer | None = None

@@ -46,13 +46,15 @@ class Wired(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """Form of what a verb returns, where its type alone does not tell it: `shape` describes it in OpenAPI.
 
-    `is_page`: it is a page of items of this shape, with a `next_cursor`.
+    `is_page`: it is a page of items of this shape, with a `next_cursor`. Of a list, it is the form of each item, unless
+    it is that of the `whole`.
     """
 
     shape: Any
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
     is_page: bool = False
+    whole: bool = False
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ def answer_field(field: str, kind: Any, name: str, description: str) -> Answer:
     """Return the form of a bare value, which JSON holds in one field: `{"now": …}`. `name` is that of the shape."""
     shape = msgspec.defstruct(name, [(field, Annotated[kind, msgspec.Meta(description=description)])])
     shape.__doc__ = f"{description}."
-    return Answer(shape, lambda value: {field: value}, lambda plain: answer_in(plain[field], kind))
+    return Answer(shape, lambda value: {field: value}, lambda plain: answer_in(plain[field], kind), whole=True)
 
 
 def wire_type(annotation: Any) -> Any:
@@ -160,17 +162,23 @@ def _plain(value: Any, name: str) -> Any:
 
 def decode(value: Any, annotation: Any, name: str) -> Any:
     """Return a parameter's value as the client's method takes it."""
+    decoder = decoder_of(annotation, name)
+    return value if decoder is None or value is None else decoder(value)
+
+
+def decoder_of(annotation: Any, name: str) -> Callable[[Any], Any] | None:
+    """Return how a parameter's value is decoded; None: it stays as it is."""
     wired = wired_in(annotation)
-    if wired is not None and wired.decode is not None and value is not None:
-        return wired.decode(value)
+    if wired is not None and wired.decode is not None:
+        return wired.decode
     kinds = members_of(annotation)
-    if isinstance(value, str) and Scope in kinds:
-        return scope_in(value, name)
-    if isinstance(value, str) and datetime in kinds and timedelta in kinds:
-        return _instant_or_duration(value, name)
-    if isinstance(value, list) and {get_origin(kind) for kind in kinds} & {*_LISTS} == {tuple}:
-        return tuple(value)
-    return value
+    if Scope in kinds:
+        return lambda value: scope_in(value, name) if isinstance(value, str) else value
+    if datetime in kinds and timedelta in kinds:
+        return lambda value: _instant_or_duration(value, name) if isinstance(value, str) else value
+    if {get_origin(kind) for kind in kinds} & {*_LISTS} == {tuple}:
+        return lambda value: tuple(value) if isinstance(value, list) else value
+    return None
 
 
 def scope_in(text: str, name: str = "scope") -> Scope:

@@ -7,11 +7,10 @@ import httpx2
 import msgspec
 import pytest
 
-from rota.api.external.external_claims import ClaimBody
-from rota.api.external.external_runs import FailBody, LogsBody, ProgressBody, StepBody
 from rota.app import Rota
 from rota.client.alerts.expectations import ExpectationsClient
 from rota.client.alerts.notifications import NotificationsClient
+from rota.client.external.external import ExternalClient
 from rota.client.jobs.job_body import NewJobBody
 from rota.client.limits.quotas import QuotasClient
 from rota.core.schedules.documents import KEYS
@@ -32,11 +31,16 @@ PLACES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("PUT", "/expectations/job/greet", {}, fields_of(ExpectationsClient, "update")),
     ("POST", "/notifications", {"name": '"n"', "to": '"mailto:a@b.c"'}, fields_of(NotificationsClient, "create")),
     ("PATCH", "/notifications/n", {}, fields_of(NotificationsClient, "update")),
-    ("POST", "/worker/claim", {"worker": '"a"'}, ClaimBody.__struct_fields__),
-    ("POST", f"/worker/runs/{NOBODY}/fail", FENCE | {"error": '"x"'}, FailBody.__struct_fields__),
-    ("POST", f"/worker/runs/{NOBODY}/step", FENCE | {"id": '"x"', "state": '"failed"'}, StepBody.__struct_fields__),
-    ("POST", f"/worker/runs/{NOBODY}/logs", FENCE | {"lines": '["x"]'}, LogsBody.__struct_fields__),
-    ("POST", f"/worker/runs/{NOBODY}/progress", FENCE, ProgressBody.__struct_fields__),
+    ("POST", "/worker/claim", {"worker": '"a"'}, fields_of(ExternalClient, "claim")),
+    ("POST", f"/worker/runs/{NOBODY}/fail", FENCE | {"error": '"x"'}, fields_of(ExternalClient, "fail")),
+    (
+        "POST",
+        f"/worker/runs/{NOBODY}/step",
+        FENCE | {"id": '"x"', "state": '"failed"'},
+        fields_of(ExternalClient, "step"),
+    ),
+    ("POST", f"/worker/runs/{NOBODY}/logs", FENCE | {"lines": '["x"]'}, fields_of(ExternalClient, "logs")),
+    ("POST", f"/worker/runs/{NOBODY}/progress", FENCE, fields_of(ExternalClient, "progress")),
 ]
 
 

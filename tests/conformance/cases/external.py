@@ -24,7 +24,7 @@ _STALE: dict[str, tuple[Any, ...]] = {
     "heartbeat": (),
     "progress": (50,),
     "step": ("look", "failed"),
-    "logs": ("late",),
+    "logs": (["late"],),
     "complete": (7,),
     "fail": ("x",),
     "cancelled": (),
@@ -36,10 +36,10 @@ CASES = [
         ("w",),
         {"jobs": ["label"], "lease": "90s", "labels": ["gpu"]},
         given=(offered,),
-        contains=[{"id": "<run>", "fence": 1, "payload": {"image": "cat.png"}}],
+        contains={"runs": [{"id": "<run>", "fence": 1, "payload": {"image": "cat.png"}}]},
         reads=_GET,
     ),
-    Case("external.claim", "of another queue", ("w",), {"queues": ["other"]}, given=(offered,), contains=[]),
+    Case("external.claim", "of another queue", ("w",), {"queues": ["other"]}, given=(offered,), contains={"runs": []}),
     *refusals(
         "external.claim",
         ("none", ("w",), {"max": 0}, Refusal("invalid", "max", shape=True)),
@@ -107,7 +107,7 @@ CASES = [
         for case in (
             *refusals(
                 f"external.{verb}",
-                ("under a stale fence", ("<run>", 7, *rest), {}, Refusal("lease-lost", "<run>", "")),
+                ("under a stale fence", ("<run>", 7, *rest), {}, Refusal("stale-lease", "<run>", "")),
                 given=(running,),
                 reads=_GET,
             ),

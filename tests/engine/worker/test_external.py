@@ -533,9 +533,9 @@ GARBAGE: list[tuple[str, Callable[[Harness, Assignment], Awaitable[Any]]]] = [
     ("job", lambda h, _: h.client.external.claim("a", jobs=[])),
     ("worker", lambda h, _: h.client.external.claim("")),
     ("worker", lambda h, _: h.client.external.claim("@7")),
-    ("labels", lambda h, _: h.client.external.claim("a", labels=[1])),
-    ("version", lambda h, _: h.client.external.claim("a", version=3)),
-    ("has no option", lambda h, _: h.client.external.claim("a", lables={})),
+    ("labels", lambda h, _: h.client.external.claim("a", labels=[1])),  # type: ignore[list-item]
+    ("version", lambda h, _: h.client.external.claim("a", version=3)),  # type: ignore[arg-type]
+    ("has no option", lambda h, _: h.client.external.claim("a", lables={})),  # type: ignore[call-arg]
     ("fence", lambda h, _: h.client.external.claim("a", held=[("x", 0)])),
     ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, 101)),
     ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, float("nan"))),

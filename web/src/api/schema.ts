@@ -224,31 +224,9 @@ export interface ChangeJobsBody {
   dry_run?: boolean;
 }
 
-/** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held` lists all runs that it knows of; other leases of it are handed back first, because the response of their claim was lost. */
-export interface ClaimBody {
-  /** Name of a worker */
-  worker: string;
-  /** Names of queues, each with the most slots that its runs may take where it has a number */
-  queues?: string[];
-  /** Names of jobs */
-  jobs?: string[] | null;
-  /** Most runs to claim. Default: `1` */
-  max?: number;
-  /** How long to wait for a run if there is none */
-  wait?: string | null;
-  /** How long a run is the worker's without a heartbeat */
-  lease?: string | null;
-  /** Runs that the worker holds */
-  held?: HeldRun[] | null;
-  /** Labels of workers: a worker must have all that a run requires */
-  labels?: string[] | null;
-  /** Version of the program */
-  version?: string | null;
-}
-
 /** The claimed runs. */
 export interface ClaimedRuns {
-  /** The runs */
+  /** The claimed runs */
   runs: Assignment[];
 }
 
@@ -264,14 +242,6 @@ export interface CommandLine {
   stdin: string | null;
   /** Exit codes that are retried; every other failure is final */
   retry_exit_codes: number[] | null;
-}
-
-/** The result of the run. */
-export interface CompleteBody {
-  /** Number that grows with every claim; only who has the newest one may report */
-  fence: number;
-  /** What the handler returned */
-  result?: unknown;
 }
 
 /** Number of matching runs; a lower bound if not `exact`, because counting stopped at a limit or a timeout. */
@@ -480,18 +450,6 @@ export interface EnqueuedRuns {
   created: boolean[];
 }
 
-/** An error of an external job. */
-export interface ErrorBody {
-  /** What happened, for people */
-  message: string;
-  /** Type of the error */
-  type?: string | null;
-  /** Code of the error, for programs */
-  code?: string | null;
-  /** Where in the code it happened */
-  traceback?: string | null;
-}
-
 /** Failed runs of one job with the same error. Errors older than fingerprints have none, and form one group. */
 export interface ErrorGroup {
   /** Fingerprint, the same for errors that differ only in numbers, ids, addresses and quoted texts */
@@ -528,6 +486,18 @@ export interface ErrorGroups {
   truncated: boolean;
   /** Cursor of the next page; null if this is the last one */
   next_cursor: string | null;
+}
+
+/** Error of an external job. */
+export interface ErrorReport {
+  /** What happened, for people */
+  message: string;
+  /** Type of the error */
+  type?: string | null;
+  /** Code of the error, for programs */
+  code?: string | null;
+  /** Where in the code it happened */
+  traceback?: string | null;
 }
 
 /** Line of the audit trail. Older programs did not record states. */
@@ -732,22 +702,92 @@ export interface Exponential {
   jitter: number;
 }
 
-/** The run is retried by its job's policy, or `after` that long; with `retry: false` it is not retried. */
-export interface FailBody {
-  /** Number that grows with every claim; only who has the newest one may report */
+/** Confirm that the run has stopped because its cancellation was requested. */
+export interface ExternalCancelledBody {
+  /** The number that came with the run */
   fence: number;
-  /** What went wrong */
-  error: string | ErrorBody;
-  /** False: it is not retried. Default: `true` */
+}
+
+/** Claim up to `max` runs of external jobs from `queues`, in that order; return none if there are none within `wait`. */
+export interface ExternalClaimBody {
+  /** A name, or `name@boot` for a program that tells its starts apart */
+  worker: string;
+  /** Queues, the first ones first. Default: `["default"]` */
+  queues?: string[];
+  /** Jobs to claim runs of, by default every external one */
+  jobs?: string[] | null;
+  /** At most so many runs, up to 100. Default: `1` */
+  max?: number;
+  /** How long to wait for a run, up to 30s */
+  wait?: string | null;
+  /** How long a run is theirs without a heartbeat */
+  lease?: string | null;
+  /** All runs that the worker knows of; other leases of it are handed back */
+  held?: HeldRun[] | null;
+  /** What it has, for runs that require it: `["gpu", "zone=eu"]` */
+  labels?: string[] | null | null;
+  /** Its version, shown among the workers */
+  version?: string | null | null;
+}
+
+/** Complete the run with a result. */
+export interface ExternalCompleteBody {
+  /** The number that came with the run */
+  fence: number;
+  /** Any JSON */
+  result?: unknown;
+}
+
+/** Report a failure. */
+export interface ExternalFailBody {
+  /** The number that came with the run */
+  fence: number;
+  /** A message, or an error with one */
+  error: string | ErrorReport;
+  /** Whether to retry it. Default: `true` */
   retry?: boolean;
-  /** Time until the retry, instead of the job's policy */
+  /** When to retry it, instead of as its policy says */
   after?: string | null;
 }
 
-/** `fence` is the number that came with the run. */
-export interface FenceBody {
-  /** Number that grows with every claim; only who has the newest one may report */
+/** Renew the lease for as long as the claim asked for. */
+export interface ExternalHeartbeatBody {
+  /** The number that came with the run */
   fence: number;
+}
+
+/** Append lines to the run's log: text, or `{"text", "level", "logger"}`. */
+export interface ExternalLogsBody {
+  /** The number that came with the run */
+  fence: number;
+  /** Lines to append */
+  lines: (string | LineReport)[];
+  /** Number that grows from 1: the same is stored once */
+  no?: number | null;
+}
+
+/** Report progress (`percent` from 0 to 100, and a `summary`); this is also a heartbeat. */
+export interface ExternalProgressBody {
+  /** The number that came with the run */
+  fence: number;
+  /** How much is done, from 0 to 100 */
+  percentage?: number | null;
+  /** What is being done */
+  summary?: string | null;
+}
+
+/** Record the state of a step and return the state stored. */
+export interface ExternalStepBody {
+  /** The number that came with the run */
+  fence: number;
+  /** Id of the step within the run */
+  id: string;
+  /** running, succeeded, failed or skipped */
+  state: string;
+  /** Any JSON */
+  result?: unknown;
+  /** Why it failed */
+  error?: string | ErrorReport | null;
 }
 
 /** Change of one key of a schedule's document; None stands for the default, where the document has no such key. */
@@ -807,7 +847,7 @@ export interface Heartbeat {
   lease_until: string;
 }
 
-/** A run that the worker holds, with its fence. */
+/** Run that a worker holds, with its fence. */
 export interface HeldRun {
   /** Its id */
   id: string;
@@ -1138,8 +1178,8 @@ export interface Limit {
   per?: string | null;
 }
 
-/** A log line. */
-export interface LineBody {
+/** Log line of an external job. */
+export interface LineReport {
   /** Text for people */
   text: string;
   /** Level of the log line: debug, info, warning, error or critical. Default: `"info"` */
@@ -1190,16 +1230,6 @@ export interface LogPage {
   items: LogLine[];
   /** Cursor of the next page; null if this is the last one */
   next_cursor: string | null;
-}
-
-/** Log lines to append. With `no`, a sequence number that grows from 1, lines sent again are not stored twice. */
-export interface LogsBody {
-  /** Number that grows with every claim; only who has the newest one may report */
-  fence: number;
-  /** Log lines, as texts or objects */
-  lines: (string | LineBody)[];
-  /** Number of the request, from 1: lines sent again are not stored twice */
-  no?: number | null;
 }
 
 /** Runs to enqueue together. */
@@ -1517,16 +1547,6 @@ export interface Progress {
   at: string | null;
   /** Steps of the run */
   steps?: Step[];
-}
-
-/** An omitted value keeps its last report. */
-export interface ProgressBody {
-  /** Number that grows with every claim; only who has the newest one may report */
-  fence: number;
-  /** 0 to 100; null if unknown */
-  percentage?: number | null;
-  /** What is being done, for people */
-  summary?: string | null;
 }
 
 /** Queue with its runs; cancelling ones count as running. `oldest_at` is since when the longest-waiting run has been claimable; null if there is none. */
@@ -1879,7 +1899,7 @@ export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queu
 
 /** The run's new state. */
 export interface RunStateAnswer {
-  /** State it is in; a filter may name several */
+  /** The run's new state */
   state: RunState;
 }
 
@@ -2059,20 +2079,6 @@ export interface Step {
   kept_from: string | null;
 }
 
-/** State of a step, with its result or error. */
-export interface StepBody {
-  /** Number that grows with every claim; only who has the newest one may report */
-  fence: number;
-  /** Its id */
-  id: string;
-  /** State it is in; a filter may name several */
-  state: string;
-  /** What the handler returned */
-  result?: unknown;
-  /** Error of the last attempt that failed */
-  error?: string | ErrorBody | null;
-}
-
 /** Declared step; one that is not `cancelable` finishes before a cancel takes effect. */
 export interface StepDefinition {
   /** Its id */
@@ -2090,7 +2096,7 @@ export type StepState = "cancelled" | "failed" | "pending" | "running" | "skippe
 
 /** The state that the step is in. */
 export interface StepStateAnswer {
-  /** State it is in; a filter may name several */
+  /** The state that the step is in */
   state: StepState;
 }
 

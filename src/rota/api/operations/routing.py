@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.routing import BaseRoute, Mount, Route, Router, compile_path
 from starlette.types import Receive, Scope, Send
 
 from rota.api.auth.identity import identify
@@ -59,21 +59,50 @@ class Declared(Route):
 
 
 class FastRouter(Router):
-    """Router that looks up paths without parameters in a dictionary; only others are matched route by route."""
+    """Router that looks up paths without parameters, and the beginnings of the others, in dictionaries.
+
+    Only routes with the same beginning are then matched one by one.
+    """
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
         route_list = list(routes)
         super().__init__(route_list, redirect_slashes=False)
-        self._exact = {path: route for path, route in walk(route_list) if "{" not in path}
+        self._exact: dict[str, list[Declared]] = {}
+        self._open: dict[str, list[tuple[re.Pattern[str], Declared]]] = {}
+        for path, route in walk(route_list):
+            if "{" not in path:
+                self._exact.setdefault(path, []).append(route)
+            elif "{" not in (beginning := _beginning(path)):
+                self._open.setdefault(beginning, []).append((compile_path(path)[0], route))
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        below = scope.get("root_path", "")
-        route = self._exact.get(scope["path"].removeprefix(below)) if scope["type"] == "http" else None
-        if route is None:
+        found = self._find(scope) if scope["type"] == "http" else None
+        if found is None:
             await super().app(scope, receive, send)
             return
-        scope["path_params"] = {}
+        route, scope["path_params"] = found
         await route.handle(scope, receive, send)
+
+    def _find(self, scope: Scope) -> tuple[Declared, dict[str, str]] | None:
+        """Return the route of a path and its parameters: one that has the method, or else any, which refuses it."""
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        routes = self._exact.get(path)
+        if routes is not None:
+            return next((route for route in routes if method in route.operations), routes[0]), {}
+        other: tuple[Declared, dict[str, str]] | None = None
+        for pattern, route in self._open.get(_beginning(path), ()):
+            match = pattern.match(path)
+            if match is not None:
+                if method in route.operations:
+                    return route, match.groupdict()
+                other = other or (route, match.groupdict())
+        return other
+
+
+def _beginning(path: str) -> str:
+    """Return the first three segments of a path: `/api/v1/runs`."""
+    return "/".join(path.split("/", 4)[:4])
 
 
 def with_slashes_kept(scope: Scope) -> Scope:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,7 +29,7 @@ from rota.core.runs.redaction import Discreet
 from rota.core.runs.run import RunFilter
 from rota.verbs.answers import document_of, is_silent
 from rota.verbs.pages import place_of
-from rota.verbs.parameters import Parameter, Place, given, has_place, is_list, item_of, request_of
+from rota.verbs.parameters import Parameter, Place, given, has_place, item_of, request_of
 from rota.verbs.revisions import condition_in, etag
 from rota.verbs.verb import Declared, verbs_of
 from rota.verbs.wire import Body
@@ -68,7 +69,7 @@ def operation_of(declared: Declared, act: Act | None = None) -> Operation:
         body=request.body,
         body_optional=verb.optional_body,
         answers=_shape(declared),
-        lists=is_list(request.returns) or (verb.answer is not None and verb.answer.is_page),
+        lists=request.lists or (verb.answer is not None and verb.answer.is_page),
         status=204 if is_silent(declared) else verb.status,
         also=(201,) if verb.created is not None else (),
         keyed=has_place(request, Place.KEY),
@@ -79,10 +80,10 @@ def operation_of(declared: Declared, act: Act | None = None) -> Operation:
 
 
 def _shape(declared: Declared) -> Any:
-    returns = request_of(declared).returns
+    request = request_of(declared)
     if declared.verb.answer is not None:
         return declared.verb.answer.shape
-    return None if is_silent(declared) else item_of(returns) if is_list(returns) else returns
+    return None if is_silent(declared) else item_of(request.returns) if request.lists else request.returns
 
 
 async def _respond(declared: Declared, request: Request, act: Act | None) -> Response:
@@ -92,8 +93,12 @@ async def _respond(declared: Declared, request: Request, act: Act | None) -> Res
         body = await json_body(request, default={} if declared.verb.optional_body else None)
     arguments = _arguments(declared, request, body)
     client = await client_of(request)
-    with _payload_in(declared, body):
-        result = await (act(request, client, arguments) if act else _method(client, declared)(**arguments))
+    done = act(request, client, arguments) if act else _method(client, declared)(**arguments)
+    if declared.verb.body is None:
+        result = await done
+    else:
+        with _payload_in(declared.verb.body, body):
+            result = await done
     if is_silent(declared):
         return Response(status_code=204)
     view = await view_of_run(request, client, result) if declared.verb.about_run else partial(visible, request)
@@ -121,9 +126,9 @@ def _method(client: Client, declared: Declared) -> Any:
     return getattr(getattr(client, declared.part) if declared.part else client, declared.name)
 
 
-def _payload_in(declared: Declared, body: Any) -> AbstractContextManager[None]:
+def _payload_in(form: Body, body: Any) -> AbstractContextManager[None]:
     """Let the pointers of errors begin where the payload is in the body."""
-    place = None if declared.verb.body is None else declared.verb.body.payload
+    place = form.payload
     if place is None:
         return nullcontext()
     return payload_at(place if isinstance(place, str) else lambda error: place(error, body))
@@ -132,42 +137,45 @@ def _payload_in(declared: Declared, body: Any) -> AbstractContextManager[None]:
 def _arguments(declared: Declared, request: Request, plain: Any) -> dict[str, Any]:
     """Return the arguments of the client's method, from all parts of the request."""
     shape = request_of(declared)
-    parameters = shape.parameters.values()
-    query = given(checked_query(request, shape.query)) if shape.query is not None else {}
-    body: Mapping[str, Any] = {}
     arguments: dict[str, Any] = dict(declared.verb.fixed)
     if declared.verb.body is not None:
         arguments |= _of_whole(declared.verb.body, plain, request.path_params)
     elif shape.body is not None:
-        body = given(shaped(plain, shape.body))
-    for parameter in parameters:
-        match parameter.place:
-            case Place.PATH:
-                arguments |= _of_path(parameter, request)
-            case Place.QUERY:
-                arguments |= _searchable(request, parameter.read(query))
-            case Place.BODY:
-                arguments |= parameter.read(body)
-            case Place.CURSOR:
-                cursor = query.get("cursor")
-                arguments[parameter.name] = None if cursor is None else place_of(cursor, parameter.annotation)
-            case _:
-                arguments |= _of_head(parameter, request)
+        _take(shape.in_body, shaped(plain, shape.body), arguments)
+    query: dict[str, Any] = {}
+    if shape.query is not None:
+        query = given(checked_query(request, shape.query))
+        for parameter in shape.in_query:
+            arguments |= _searchable(request, parameter.read(query))
+    for parameter in shape.in_path:
+        # A parameter with a default may be missing in one of several routes.
+        if parameter.wire_name in request.path_params:
+            arguments[parameter.name] = request.path_params[parameter.wire_name]
+    for parameter in shape.in_cursor:
+        cursor = query.get("cursor")
+        arguments[parameter.name] = None if cursor is None else place_of(cursor, parameter.annotation)
+    for parameter in shape.in_head:
+        arguments[parameter.name] = _of_head(parameter.place, request)
     return arguments
 
 
-def _of_head(parameter: Parameter, request: Request) -> dict[str, Any]:
-    """Return the argument from the headers of the request. What the route fixes is in none."""
-    match parameter.place:
+def _take(parameters: Iterable[Parameter], shape: msgspec.Struct | None, arguments: dict[str, Any]) -> None:
+    """Add the arguments that a query or body contains."""
+    for parameter in parameters:
+        value = getattr(shape, parameter.name, UNSET)
+        if value is not UNSET:
+            arguments[parameter.name] = value if parameter.decode is None or value is None else parameter.decode(value)
+
+
+def _of_head(place: Place, request: Request) -> Any:
+    """Return the argument from the headers of the request."""
+    match place:
         case Place.KEY:
-            return {parameter.name: key_of(request)}
+            return key_of(request)
         case Place.CONDITION:
-            if_match, if_none_match = header(request, b"if-match"), header(request, b"if-none-match")
-            return {parameter.name: condition_in(if_match, if_none_match)}
-        case Place.ACTOR:
-            return {parameter.name: identity_of(request).actor}
+            return condition_in(header(request, b"if-match"), header(request, b"if-none-match"))
         case _:
-            return {}
+            return identity_of(request).actor
 
 
 def _of_whole(form: Body, plain: Any, path: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -182,12 +190,6 @@ def _of_whole(form: Body, plain: Any, path: Mapping[str, Any]) -> Mapping[str, A
         if plain.get(name, value) != value:
             raise BadBody(f"$.{name}", f"is {plain[name]!r:.80}, but the path says {value!r:.80}")
     return form.decode(plain, path)
-
-
-def _of_path(parameter: Parameter, request: Request) -> dict[str, Any]:
-    """Return the argument from the path. A parameter with a default may be missing in one of several routes."""
-    parts = request.path_params
-    return {parameter.name: parts[parameter.wire_name]} if parameter.wire_name in parts else {}
 
 
 def _searchable(request: Request, arguments: dict[str, Any]) -> dict[str, Any]:

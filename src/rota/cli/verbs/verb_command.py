@@ -20,7 +20,7 @@ from rota.cli.verbs.verb_options import Form, Settings, forms_of
 from rota.client.client import Client
 from rota.verbs.answers import document_of, is_silent, page_of
 from rota.verbs.pages import place_of
-from rota.verbs.parameters import Place, Request, is_list, request_of
+from rota.verbs.parameters import Place, Request, request_of
 from rota.verbs.verb import Declared, declarations
 
 C = TypeVar("C", bound=click.Command)
@@ -178,7 +178,7 @@ class VerbCommand(click.Command):
 
     @property
     def _is_list(self) -> bool:
-        return is_list(self._request.returns)
+        return self._request.lists
 
     def _in_order(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {param.name or "": values[param.name or ""] for param in self.params if param.name in values}

@@ -7,16 +7,24 @@ import secrets
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack
 
 import msgspec
+from msgspec import Meta
 
 from rota.config import Config
+from rota.core.access.roles import Role
 from rota.core.external.external import (
+    MOST_CLAIMED,
+    MOST_LINES_AT_ONCE,
     Assignment,
+    ErrorReport,
     ExternalReport,
     Heartbeat,
+    HeldRun,
+    LineReport,
     StepReport,
+    WorkerDescription,
     checked_error,
     checked_lease,
     checked_most,
@@ -24,8 +32,15 @@ from rota.core.external.external import (
     checked_wait,
     identity_of,
     lines_told,
+    listed,
     names_told,
+    read_held,
+    result_text,
     said_summary,
+    stored_result,
+    written_error,
+    written_held,
+    written_lines,
 )
 from rota.core.jobs.pipelines import steps_within
 from rota.core.progress.notes import hundredths
@@ -36,12 +51,14 @@ from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import MetRequirements, labels_of, met_by
 from rota.core.workers.worker import Pace, WorkerInfo
-from rota.errors import BadDuration, BadPayload, Invalid, LeaseLost, UnknownJob
-from rota.values import json
+from rota.errors import BadDuration, Invalid, LeaseLost, UnknownJob, UnknownOption
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, maybe_instant
 from rota.values.json import Limits
 from rota.values.scope import Scope
+from rota.verbs.examples import ASSIGNMENT, RUN
+from rota.verbs.verb import verb
+from rota.verbs.wire import Wired, answer_field
 from rota.version import __version__
 
 if TYPE_CHECKING:
@@ -52,6 +69,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Held = Iterable[tuple[str, int]]
+ErrorOption = str | RunError | Mapping[str, Any]
+Names = Annotated[list[str], Meta(min_length=1, max_length=500)]
+HeldRuns = Annotated[list[HeldRun], Meta(max_length=500)]
+Lines = Annotated[list[str | LineReport], Meta(min_length=1, max_length=MOST_LINES_AT_ONCE)]
+Fence = Annotated[int, Meta(description="The number that came with the run")]
+Result = Annotated[Any, Wired(Any, stored_result), Meta(description="Any JSON")]
+
+_RUN = "/worker/runs/{id}"
+_FENCE = {"fence": 1}
+_HEARTBEAT = {"cancelling": False, "lease_until": "2026-01-31T08:00:30Z"}
+_CLAIM = {"worker": "scanner@7f3a", "jobs": ["label-images"], "max": 1, "wait": "20s",
+          "held": [{"id": RUN["id"], "fence": 1}]}  # fmt: skip
+_RUN_STATE = answer_field("state", RunState, "RunStateAnswer", "The run's new state")
+_STEP_STATE = answer_field("state", StepState, "StepStateAnswer", "The state that the step is in")
+_RUNS = answer_field("runs", list[Assignment], "ClaimedRuns", "The claimed runs")
 
 
 class ExternalWorker(msgspec.Struct, frozen=True):
@@ -75,17 +107,37 @@ class ExternalClient:
         self._boot = secrets.token_hex(6)
         self._turn = 0
 
+    @verb(
+        "POST",
+        "/worker/claim",
+        Role.WORKER,
+        operation="claim_runs",
+        waits="wait",
+        answer=_RUNS,
+        takes=_CLAIM,
+        gives={"runs": [ASSIGNMENT]},
+    )
     async def claim(
         self,
-        worker: str,
+        worker: Annotated[str, Meta(description="A name, or `name@boot` for a program that tells its starts apart")],
         *,
-        queues: Sequence[str] = ("default",),
-        jobs: Sequence[str] | None = None,
-        max: int = 1,  # noqa: A002  # its name in the protocol
-        wait: Duration | None = None,
-        lease: Duration | None = None,
-        held: Held | None = None,
-        **description: Any,
+        queues: Annotated[Sequence[str], Wired(Names, listed), Meta(description="Queues, the first ones first")] = (
+            "default",
+        ),
+        jobs: Annotated[
+            Sequence[str] | None,
+            Wired(Names | None, listed),
+            Meta(description="Jobs to claim runs of, by default every external one"),
+        ] = None,
+        max: Annotated[int, Meta(description=f"At most so many runs, up to {MOST_CLAIMED}")] = 1,  # noqa: A002
+        wait: Annotated[Duration | None, Meta(description="How long to wait for a run, up to 30s")] = None,
+        lease: Annotated[Duration | None, Meta(description="How long a run is theirs without a heartbeat")] = None,
+        held: Annotated[
+            Held | None,
+            Wired(HeldRuns | None, written_held, read_held),
+            Meta(description="All runs that the worker knows of; other leases of it are handed back"),
+        ] = None,
+        **description: Unpack[WorkerDescription],
     ) -> list[Assignment]:
         """Claim up to `max` runs of external jobs from `queues`, in that order; return none if there are none within
         `wait`.
@@ -220,13 +272,32 @@ class ExternalClient:
             reports = [Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in leases]
             self._meters.reported(reports, await self._store.report(reports))
 
-    async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
+    @verb(
+        "POST", f"{_RUN}/heartbeat", Role.WORKER, operation="heartbeat", repeatable=True, takes=_FENCE, gives=_HEARTBEAT
+    )
+    async def heartbeat(self, run_id: str, fence: Fence) -> Heartbeat:
         """Renew the lease for as long as the claim asked for. A run that waits keeps its own deadline."""
         lease = in_micros(self._config.lease)
         return _heartbeat(await self._fenced(self._store.external.beat(*checked_run(run_id, fence), lease)))
 
+    @verb(
+        "POST",
+        f"{_RUN}/progress",
+        Role.WORKER,
+        operation="report_progress",
+        repeatable=True,
+        names={"percent": "percentage"},
+        gives=_HEARTBEAT,
+        takes={**_FENCE, "percentage": 40, "summary": "page 4 of 10"},
+    )
     async def progress(
-        self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
+        self,
+        run_id: str,
+        fence: Fence,
+        percent: Annotated[
+            Annotated[float, Meta(ge=0, le=100)] | None, Meta(description="How much is done, from 0 to 100")
+        ] = None,
+        summary: Annotated[str | None, Meta(description="What is being done")] = None,
     ) -> Heartbeat:
         """Report progress (`percent` from 0 to 100, and a `summary`); this is also a heartbeat. An omitted value keeps
         its last report."""
@@ -235,26 +306,53 @@ class ExternalClient:
         lease = in_micros(self._config.lease)
         return _heartbeat(await self._fenced(self._store.external.progress(*run, lease, done, said_summary(summary))))
 
+    @verb(
+        "POST",
+        f"{_RUN}/step",
+        Role.WORKER,
+        operation="record_step",
+        repeatable=True,
+        answer=_STEP_STATE,
+        gives={"state": "succeeded"},
+        takes={**_FENCE, "id": "fetch", "state": "succeeded", "result": {"items": 25}},
+    )
     async def step(
         self,
         run_id: str,
-        fence: int,
-        id: str,
-        state: str,
+        fence: Fence,
+        id: Annotated[str, Meta(description="Id of the step within the run")],
+        state: Annotated[str, Meta(description="running, succeeded, failed or skipped")],
         *,
-        result: Any = None,
-        error: str | RunError | Mapping[str, Any] | None = None,
+        result: Result = None,
+        error: Annotated[
+            ErrorOption | None, Wired(str | ErrorReport | None, written_error), Meta(description="Why it failed")
+        ] = None,
     ) -> StepState:
         """Record the state of a step and return the state stored. A step recorded as done stays done."""
         if state not in RECORDED:
             raise Invalid(f"the state of a step must be {', '.join(sorted(RECORDED))}, not {state!r:.40}")
         run, step_state = checked_run(run_id, fence), StepState(state)
-        text = self._json(result) if step_state is StepState.SUCCEEDED else None
+        text = result_text(result, self._limits) if step_state is StepState.SUCCEEDED else None
         report = StepReport(id, step_state, text, None if error is None else checked_error(error))
         return await self._fenced(self._store.external.step(*run, report))
 
+    @verb(
+        "POST",
+        f"{_RUN}/logs",
+        Role.WORKER,
+        operation="append_logs",
+        repeatable="no",
+        takes={**_FENCE, "lines": ["page 4 of 10"], "no": 1},
+    )
     async def logs(
-        self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
+        self,
+        run_id: str,
+        fence: Fence,
+        lines: Annotated[
+            Iterable[str | Mapping[str, Any]], Wired(Lines, written_lines), Meta(description="Lines to append")
+        ],
+        *,
+        no: Annotated[int | None, Meta(description="Number that grows from 1: the same is stored once")] = None,
     ) -> None:
         """Append lines to the run's log: text, or `{"text", "level", "logger"}`. With `no`, a sequence number that
         grows from 1, repeated calls are idempotent."""
@@ -263,23 +361,45 @@ class ExternalClient:
         run, text = checked_run(run_id, fence), lines_told(lines)
         await self._fenced(self._store.external.say(*run, text, no, self._config.log_limit))
 
-    async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
+    @verb(
+        "POST",
+        f"{_RUN}/complete",
+        Role.WORKER,
+        operation="complete_run",
+        repeatable=True,
+        answer=_RUN_STATE,
+        gives={"state": "succeeded"},
+        takes={**_FENCE, "result": {"label": "cat"}},
+    )
+    async def complete(self, run_id: str, fence: Fence, result: Result = None) -> RunState:
         """Complete the run with a result. If the run waits for a step, complete that step; the run is queued again and
         continues with its result.
 
         Return the run's new state. A repeated call returns the first answer.
         """
-        text = None if result is None else self._json(result)
+        text = None if result is None else result_text(result, self._limits)
         return await self._finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED, result=text))
 
+    @verb(
+        "POST",
+        f"{_RUN}/fail",
+        Role.WORKER,
+        operation="fail_run",
+        repeatable=True,
+        answer=_RUN_STATE,
+        gives={"state": "scheduled"},
+        takes={**_FENCE, "error": {"message": "no paper", "code": "printer"}, "after": "5m"},
+    )
     async def fail(
         self,
         run_id: str,
-        fence: int,
-        error: str | RunError | Mapping[str, Any],
+        fence: Fence,
+        error: Annotated[
+            ErrorOption, Wired(str | ErrorReport, written_error), Meta(description="A message, or an error with one")
+        ],
         *,
-        retry: bool = True,
-        after: Duration | None = None,
+        retry: Annotated[bool, Meta(description="Whether to retry it")] = True,
+        after: Annotated[Duration | None, Meta(description="When to retry it, instead of as its policy says")] = None,
     ) -> RunState:
         """Report a failure. The run is retried by its policy, or `after` that long; with `retry=False` it is not
         retried."""
@@ -291,7 +411,17 @@ class ExternalClient:
             run_id, fence, ExternalReport(Outcome.FAILED, error=checked_error(error), retry=retry, after=delay)
         )
 
-    async def cancelled(self, run_id: str, fence: int) -> RunState:
+    @verb(
+        "POST",
+        f"{_RUN}/cancelled",
+        Role.WORKER,
+        operation="report_cancelled",
+        repeatable=True,
+        answer=_RUN_STATE,
+        takes=_FENCE,
+        gives={"state": "cancelled"},
+    )
+    async def cancelled(self, run_id: str, fence: Fence) -> RunState:
         """Confirm that the run has stopped because its cancellation was requested."""
         return await self._finish(run_id, fence, ExternalReport(Outcome.CANCELLED))
 
@@ -309,19 +439,13 @@ class ExternalClient:
             self._meters.refused.add()
             raise
 
-    def _json(self, result: Any) -> str:
-        try:
-            return json.encode(result, self._limits)
-        except BadPayload as error:
-            raise Invalid(f"the result cannot be stored: {error.problem}") from None
-
 
 def _with_description(info: WorkerInfo, description: Mapping[str, Any]) -> WorkerInfo:
     """Return the worker's info with its labels and version. Without a version it has none: the application's own does
     not apply."""
-    unknown = set(description) - {"labels", "version"}
-    if unknown:
-        raise Invalid(f"a claim has no option {min(unknown)!r}")
+    for option in description:
+        if option not in WorkerDescription.__optional_keys__:
+            raise UnknownOption(option, WorkerDescription.__optional_keys__, where="a claim")
     version = description.get("version")
     if version is not None and not isinstance(version, str):
         raise Invalid(f"version must be a text, not {version!r:.80}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 
 from rota.core.progress.notes import LONGEST_LINE, LONGEST_LOGGER, LONGEST_SUMMARY, RawLine, encoded, level_of, storable
 from rota.core.progress.steps import StepState
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome
-from rota.errors import Invalid, UnknownRun
+from rota.errors import BadPayload, Invalid, UnknownRun
 from rota.values.durations import Duration, format_duration, parse_duration
-from rota.values.json import Json
+from rota.values.json import Json, Limits, encode
 from rota.values.names import checked_name
 from rota.values.scope import Scope
 
@@ -24,6 +25,7 @@ MOST_LINES_AT_ONCE = 1_000
 LONGEST_POLL = timedelta(seconds=30)
 SHORTEST_LEASE, LONGEST_LEASE = timedelta(seconds=1), timedelta(hours=1)
 _LARGEST = 2**31 - 1
+_LARGEST_REQUEST = Limits(1_000_000)
 _LONGEST_TRACEBACK = 20_000
 _ERROR_FIELDS = tuple(name for name in RunError.__struct_fields__ if name != "fingerprint")
 
@@ -53,6 +55,40 @@ class Heartbeat(msgspec.Struct, frozen=True):
     cancelling: bool
     """True if the run was asked to stop."""
     lease_until: datetime
+
+
+class HeldRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Run that a worker holds, with its fence."""
+
+    id: str
+    fence: int
+
+
+class ErrorReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """Error of an external job."""
+
+    message: str
+    type: str | None = None
+    code: str | None = None
+    traceback: str | None = None
+
+
+class LineReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """Log line of an external job."""
+
+    text: str
+    level: str = "info"
+    logger: str = "external"
+
+
+class WorkerDescription(TypedDict, total=False):
+    """Description of an external worker, by itself."""
+
+    labels: Annotated[
+        Annotated[Sequence[str], Meta(max_length=100)] | None,
+        Meta(description='What it has, for runs that require it: `["gpu", "zone=eu"]`'),
+    ]
+    version: Annotated[str | None, Meta(description="Its version, shown among the workers")]
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -114,7 +150,7 @@ def checked_error(error: object) -> RunError:
         error = {"message": error}
     if isinstance(error, RunError):
         error = msgspec.structs.replace(error, fingerprint=None)
-    fields = msgspec.to_builtins(error) if isinstance(error, RunError | Mapping) else None
+    fields = msgspec.to_builtins(error) if isinstance(error, RunError | ErrorReport | Mapping) else None
     if not isinstance(fields, dict) or not isinstance(fields.get("message"), str) or not fields["message"].strip():
         raise Invalid(f"an error must be text or have a message, not {error!r:.80}")
     unknown = set(fields) - set(_ERROR_FIELDS)
@@ -129,15 +165,54 @@ def checked_error(error: object) -> RunError:
     )
 
 
+def listed(names: Sequence[str] | str) -> list[str]:
+    """Return one name, or several, as a list."""
+    return [names] if isinstance(names, str) else [*names]
+
+
+def written_held(held: Iterable[tuple[str, int]]) -> list[HeldRun]:
+    return [HeldRun(id, fence) for id, fence in held]
+
+
+def read_held(held: Iterable[HeldRun]) -> list[tuple[str, int]]:
+    return [(run.id, run.fence) for run in held]
+
+
+def written_error(error: str | RunError | Mapping[str, Any]) -> ErrorReport:
+    """Return an error checked and complete; its fingerprint is computed where the payload is known."""
+    checked = checked_error(error)
+    return ErrorReport(message=checked.message, type=checked.type, code=checked.code, traceback=checked.traceback)
+
+
+def stored_result(result: object) -> msgspec.Raw:
+    """Encode a result; the server refuses one that is larger than it stores."""
+    return msgspec.Raw(result_text(result, _LARGEST_REQUEST).encode())
+
+
+def result_text(result: object, limits: Limits) -> str:
+    """Return a result as JSON."""
+    try:
+        return encode(result, limits)
+    except BadPayload as error:
+        raise Invalid(f"the result cannot be stored: {error.problem}") from None
+
+
+def written_lines(lines: Iterable[str | Mapping[str, Any]]) -> list[str | Mapping[str, Any]]:
+    """Return log lines as a list; one line may be given alone."""
+    return [lines] if isinstance(lines, str | Mapping) else [*lines]
+
+
 def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:
     """Encode log lines: texts, or `{"text": …, "level": "info", "logger": …}`."""
-    items = [lines] if isinstance(lines, str | Mapping) else list(lines)
+    items = written_lines(lines)
     if not 1 <= len(items) <= MOST_LINES_AT_ONCE:
         raise Invalid(f"give 1 to {MOST_LINES_AT_ONCE} lines at once, not {len(items)}")
     return encoded([_line(line) for line in items])
 
 
 def _line(line: object) -> RawLine:
+    if isinstance(line, LineReport):
+        line = msgspec.structs.asdict(line)
     fields = {"text": line} if isinstance(line, str) else line
     if not isinstance(fields, Mapping) or not isinstance(fields.get("text"), str):
         raise Invalid(f"a line must be text or have a text, not {line!r:.80}")
@@ -158,7 +233,7 @@ def said_summary(summary: object) -> str | None:
 
 def names_told(names: Sequence[str] | str, what: str) -> tuple[str, ...]:
     """Validate one name or several, without duplicates, in their order."""
-    items = [names] if isinstance(names, str) else list(names)
+    items = listed(names)
     if not items:
         raise Invalid(f"give at least one {what}")
     return tuple(dict.fromkeys(checked_name(name, what) for name in items))
