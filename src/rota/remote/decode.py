@@ -57,10 +57,6 @@ def event_of(plain: dict[str, Any]) -> Event:
         raise undecodable(error) from None
 
 
-def job_of(plain: dict[str, Any]) -> JobDefinition:
-    return value({name: fact for name, fact in plain.items() if name != "status"}, JobDefinition)
-
-
 def enqueued_of(run: Run, *, created: bool) -> Enqueued:
     if not created:
         return Enqueued(run.id, created)

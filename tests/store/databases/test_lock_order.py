@@ -15,7 +15,7 @@ from rota.core.limits.limits import Limit
 from rota.core.progress.notes import Notes, StepNote
 from rota.core.progress.steps import StepState
 from rota.core.runs.outcome import Wait
-from rota.core.runs.run import RunError
+from rota.core.runs.run import Run, RunError
 from rota.core.states import Outcome, RunState
 from rota.errors import AlreadyReported, Conflict, LeaseLost, RunIsFinal
 from rota.registry.data_jobs import define_data_job
@@ -319,11 +319,12 @@ async def test_it_is_handed_over_as_somebody_quick_ends_the_step(postgres_store:
 
 async def test_it_is_handed_over_as_it_is_cancelled(postgres_store: Store, meet: Meet) -> None:
     held = await put_and_claim(postgres_store)
-    _, state = await meet(
+    _, run = await meet(
         ("lock_leases", lambda: tell(postgres_store, held, Outcome.SNOOZED, wait=Wait(HOUR))),
         ("lock_lease", lambda: answer_of(postgres_store.cancel(held.run_id, None, "ann"))),
     )
-    assert state is RunState.CANCELLING
+    assert isinstance(run, Run)
+    assert run.state is RunState.CANCELLING
     assert await state_of(postgres_store, held.run_id) in (RunState.CANCELLING, RunState.CANCELLED)
 
 

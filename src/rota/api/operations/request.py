@@ -154,8 +154,3 @@ def _in_time(value: object) -> bool:
     if isinstance(value, datetime):
         return value.year in YEARS
     return not isinstance(value, list | tuple) or all(_in_time(item) for item in value)
-
-
-def given_fields(body: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields that the body contains."""
-    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}
