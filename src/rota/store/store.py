@@ -158,13 +158,21 @@ class Store:
         """Read what a retry of the job's newest run is made of; the run that the request made, if it came before."""
         return await self.database.read(lambda tx: jobs.facts_of_newest(tx, job, request))
 
-    async def enqueue_retry(self, run: NewRun, *, keep_steps: bool, from_step: str | None) -> EnqueuedRun:
-        """Enqueue a retry, and return it; with the steps that its predecessor has done, if `keep_steps`: all, or those
-        before `from_step`."""
+    async def enqueue_retry(self, run: NewRun) -> EnqueuedRun:
+        """Enqueue a retry, and return it."""
 
         async def body(tx: Tx) -> EnqueuedRun:
             (answer,) = await enqueue.enqueue_again(tx, [run])
-            if answer.created and keep_steps:
+            return enqueued_as(await read.get_run(tx, answer.id), created=answer.created)
+
+        return await self.database.transact(body)
+
+    async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> EnqueuedRun:
+        """Enqueue a retry with the steps that its predecessor has done: all, or those before `from_step`."""
+
+        async def body(tx: Tx) -> EnqueuedRun:
+            (answer,) = await enqueue.enqueue_again(tx, [run])
+            if answer.created:
                 await notes.keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
                 await pipeline_stages.go_on(tx, answer.id)
             return enqueued_as(await read.get_run(tx, answer.id), created=answer.created)

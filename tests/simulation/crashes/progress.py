@@ -206,7 +206,7 @@ WORKING = [
             enqueue(0.5, "stepped", "fetch:0.1,pay:0.1,store:0.1:fail"),
             RetryByHand(2.5, SECOND, 0.0, True),
         ],
-        subjects=("client-2 Store.enqueue_retry",),
+        subjects=("client-2 Store.enqueue_keeping",),
         promise=together(must.all_end("failed"), must.one_retry_per_answer, kept_is_not_done_again("fetch", "pay")),
     ),
     Scenario(

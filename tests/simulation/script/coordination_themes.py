@@ -221,7 +221,7 @@ PIPELINES = CoordinationTheme(
         ("engine", "Store.report", "lost_reply"),
         ("engine", "Store.report", "late"),
         ("engine", "Store.claim", "lost_reply"),
-        ("client-1", "Store.enqueue_retry", "repeated"),
+        ("client-1", "Store.enqueue_keeping", "repeated"),
     ),
 )  # fmt: skip
 

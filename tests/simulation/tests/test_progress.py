@@ -135,7 +135,7 @@ def test_steps_that_a_retry_keeps(from_step: str | None, there: set[str], expect
     world = a_world(again, *old, *kept)
     options = {"keep_steps": True} | ({"from_step": from_step} if from_step else {})
     world.diary.calls.append(Call(1.0, "client-1", "retry", STEPPED.id, options=options))
-    made = Change(2.0, NOW, "client-1", "client-1@1", "Store.enqueue_retry", None, again)
+    made = Change(2.0, NOW, "client-1", "client-1@1", "Store.enqueue_keeping", None, again)
     assert [promise for promise, _ in ProgressChecks(world).kept(made)] == expected
 
 

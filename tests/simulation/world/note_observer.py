@@ -9,7 +9,7 @@ import msgspec
 
 from tests.simulation.world.backends import Backend
 
-KEEPING = "Store.enqueue_retry"
+KEEPING = "Store.enqueue_keeping"
 SEALING = "GateSession.within"
 ANSWERING = "ExternalStore.finish"
 NOTING = ("NoteStore.write", "NoteStore.unshield")

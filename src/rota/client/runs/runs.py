@@ -238,8 +238,10 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         if idempotency_key is not None:
             content = ("retry", again.retry_of, keep_steps, from_step)
             again = asked_as(again, request_hold(idempotency_key, *content, within=self.scope))
-        keep = keep_steps or from_step is not None
-        run = await self.store.enqueue_retry(again, keep_steps=keep, from_step=from_step)
+        if keep_steps or from_step is not None:
+            run = await self.store.enqueue_keeping(again, from_step)
+        else:
+            run = await self.store.enqueue_retry(again)
         self.meters.enqueued.add(run.created)
         return run
 

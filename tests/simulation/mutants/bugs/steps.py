@@ -69,7 +69,7 @@ _STEPS = (
         "steps-are-kept-in-a-transaction-of-their-own",
         "P16",
         _STORE,
-        "            if answer.created and keep_steps:\n"
+        "            if answer.created:\n"
         "                await notes.keep_steps(tx, run.retry_of or run.id, answer.id, from_step)\n"
         "                await pipeline_stages.go_on(tx, answer.id)\n"
         "            return enqueued_as(await read.get_run(tx, answer.id), created=answer.created)\n\n"
@@ -77,8 +77,7 @@ _STEPS = (
         "            return enqueued_as(await read.get_run(tx, answer.id), created=answer.created)\n\n"
         "        answer = await self.database.transact(body)\n"
         "        old_id = run.retry_of or run.id\n"
-        "        if keep_steps:\n"
-        "            await self.database.transact(lambda tx: notes.keep_steps(tx, old_id, answer.id, from_step))\n"
+        "        await self.database.transact(lambda tx: notes.keep_steps(tx, old_id, answer.id, from_step))\n"
         "        return answer\n",
     ),
     planted(
