@@ -7,6 +7,7 @@ from typing import Annotated, TypedDict, Unpack
 import msgspec
 import pytest
 
+from rota.api.operations.verb_operation import routes_of
 from rota.client.limits.quotas import QuotasClient
 from rota.client.parts import all_verbs
 from rota.core.access.roles import Role
@@ -71,6 +72,33 @@ def test_a_path_takes_a_name_once() -> None:
 
     places = {name: parameter.place for name, parameter in request_of(declared_as(record)).parameters.items()}
     assert places == {"run_id": Place.PATH, "id": Place.BODY}
+
+
+def test_a_path_names_only_parameters() -> None:
+    async def vanish(self: object, name: str) -> None:
+        """Vanish."""
+
+    with pytest.raises(TypeError, match=r"the path /things/\{id\}/act of .*vanish names 'id', which is no parameter"):
+        request_of(declared_as(vanish))
+
+
+def test_a_route_is_declared_once() -> None:
+    class Twins:
+        @verb("GET", "/twins", Role.VIEWER)
+        async def first(self) -> None:
+            """Return the first."""
+
+        @verb("GET", "/twins", Role.VIEWER)
+        async def second(self) -> None:
+            """Return the second."""
+
+    with pytest.raises(TypeError, match=r"GET /twins is declared twice, once by .*second"):
+        routes_of(Twins, "twins")
+
+
+def test_no_two_verbs_have_one_route() -> None:
+    routes = [(declared.verb.method, declared.verb.path) for declared in VERBS]
+    assert [route for route in routes if routes.count(route) > 1] == []
 
 
 def test_the_docstring_is_the_documentation() -> None:

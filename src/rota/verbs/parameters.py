@@ -122,6 +122,9 @@ def _parameters(declared: Declared, hints: Mapping[str, Any]) -> Sequence[Parame
         placeholders.discard(wire_name)  # a further parameter of the same name is a field: `id` of a step of a run
         decode = decoder_of(annotation, wire_name)
         parameters.append(Parameter(parameter.name, wire_name, place, annotation, default, decode=decode))
+    if placeholders:
+        where = f"the path {declared.verb.path} of {declared.function.__qualname__}"
+        raise TypeError(f"{where} names {min(placeholders)!r}, which is no parameter of the method")
     return parameters
 
 

@@ -48,7 +48,11 @@ def routes_of(kind: type, part: str = "", below: str = "", **by_hand: Operation 
         place = (declared.verb.path, declared.verb.scoped)
         other = by_hand.get(declared.name)
         operation = other if isinstance(other, Operation) else operation_of(declared, other)
-        operations.setdefault(place, {})[declared.verb.method] = operation
+        methods = operations.setdefault(place, {})
+        if declared.verb.method in methods:
+            name = declared.function.__qualname__
+            raise TypeError(f"{declared.verb.method} {declared.verb.path} is declared twice, once by {name}")
+        methods[declared.verb.method] = operation
     return [Route(path, methods, scoped=scoped) for (path, scoped), methods in operations.items()]
 
 
