@@ -97,6 +97,7 @@ async def furnish(app: Rota, client: Client) -> list[tuple[str, str, Any]]:
         ("DELETE", "/notifications/ops", None),
         ("POST", "/tokens", {"name": "ci", "role": "viewer"}),
         ("POST", "/tokens/ci/revoke", None),
+        ("POST", "/jobs:bulk", {"action": "pause", "filter": {"name": "boom"}}),
     ]
 
 
