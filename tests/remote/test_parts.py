@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,11 +18,7 @@ from rota.core.runs.run import RunError
 from rota.core.states import RunState
 from rota.errors import (
     AlreadyReported,
-    Invalid,
     LeaseLost,
-    RotaError,
-    UnknownJob,
-    UnknownRun,
 )
 from rota.remote import RemoteClient
 from rota.store import Store, open_database
@@ -64,29 +60,6 @@ def site(app: Rota) -> Iterator[Site]:
 async def far(site: Site) -> AsyncIterator[RemoteClient]:
     async with RemoteClient(site.url) as client:
         yield client
-
-
-REFUSALS: list[tuple[type[RotaError], Verb]] = [
-    (Invalid, lambda client: client.external.claim("w", max=0)),
-    (Invalid, lambda client: client.external.claim("w", wait="1h")),
-    (Invalid, lambda client: client.external.claim("w", jobs=["rest"])),
-    (UnknownJob, lambda client: client.external.claim("w", jobs=["lable"])),
-    (UnknownRun, lambda client: client.external.heartbeat("a3", 1)),
-    (UnknownRun, lambda client: client.external.complete(MISSING, 1)),
-    (Invalid, lambda client: client.external.complete(MISSING, 0)),
-    (Invalid, lambda client: client.external.fail(MISSING, 1, "")),
-    (Invalid, lambda client: client.external.fail(MISSING, 1, "x", after="soon")),
-]
-
-
-async def test_refusals_are_the_same(app: Rota, far: RemoteClient) -> None:
-    local = await app.connect()
-    for place, (kind, verb) in enumerate(REFUSALS):
-        with pytest.raises(kind) as near:
-            await verb(local)
-        with pytest.raises(kind) as other:
-            await verb(cast("Client", far))
-        assert (place, type(other.value), other.value.message) == (place, type(near.value), near.value.message)
 
 
 async def until_promoted(app: Rota, look: Callable[[], Awaitable[list[Assignment]]]) -> list[Assignment]:

@@ -95,6 +95,12 @@ CASES = [
         reads=_GET,
     ),
     *refusals(
+        "external.complete",
+        ("under no fence", ("<run>", 0), {}, Refusal("invalid", "fence", shape=True)),
+        given=(running,),
+        reads=_GET,
+    ),
+    *refusals(
         "external.fail",
         ("with nothing", (*_UNDER, ""), {}, Refusal("invalid", "error", "", shape=True)),
         ("and again sometime", (*_UNDER, "x"), {"after": "soon"}, Refusal("bad-duration", "after", "90s")),
