@@ -116,7 +116,7 @@ RUNS = [
     Scenario(
         name="retry-by-hand",
         entries=[enqueue(0.5, "plain", "fail:0.1"), RetryByHand(2.0, SECOND, 0.0)],
-        subjects=("client-2 Store.enqueue",),
+        subjects=("client-2 Store.enqueue_retry",),
         promise=together(must.all_end("failed"), must.one_retry_per_answer),
     ),
     Scenario(
