@@ -21,7 +21,7 @@ async def test_retries_triggers_and_resumes_have_an_actor() -> None:
         third = await client.retry_job("work", actor="carl")
         assert (await client.events(third.id))[0].actor == "carl"
         (triggered,) = await client.schedules.trigger("s", actor="dora")
-        assert (await client.events(triggered))[0].actor == "dora"
+        assert (await client.events(triggered.id))[0].actor == "dora"
         assert [event.type for event in await client.schedules.events("s")] == ["created", "triggered"]
         await client.pause_queue("default", actor="ann")
         await client.resume_queue("default", actor="bob")

@@ -25,6 +25,7 @@ from rota.values.durations import format_duration
 from rota.values.scope import Scope
 from rota.verbs.answers import is_silent
 from rota.verbs.parameters import Parameter, Place, has_place, request_of
+from rota.verbs.revisions import written_condition
 from rota.verbs.spread import dotted
 from rota.verbs.verb import Declared, Verb
 from rota.verbs.wire import Body, wired_in
@@ -212,17 +213,18 @@ class _Written:
         own: dict[str, Any] = {}
         for name, value in arguments.items():
             parameter = request_of(declared).parameters.get(name)
-            if parameter is None or parameter.place is Place.BODY:
+            if form is not None and (parameter is None or parameter.place is Place.BODY):
                 own[name] = value
-            if parameter is None:  # an unknown one, which must be refused
+            elif parameter is None:  # an unknown one, which must be refused
                 self._parts[Place.QUERY if request_of(declared).body is None else Place.BODY][name] = value
             elif parameter.spread is not None:
                 self._parts[Place.QUERY] |= dotted(parameter.written(value))
+            elif parameter.place is Place.CONDITION:
+                self._parts[parameter.place][name] = value
             else:
                 self._parts[parameter.place][parameter.wire_name] = _in_json(value, parameter)
-
         if form is not None:
-            self._parts[Place.BODY] = _whole_body(form, own)
+            self._parts[Place.BODY] = _whole_body(form, own, self._parts[Place.PATH])
 
     @cached_property
     def is_list(self) -> bool:
@@ -241,7 +243,7 @@ class _Written:
         sends_none = verb.optional_body and not self._parts[Place.BODY]
         key = self._parts[Place.KEY].get("idempotency_key")
         revision = self._parts[Place.CONDITION].get("expected_revision")
-        conditions = {} if revision is None else {"If-Match": f'"{revision}"'} if revision else {"If-None-Match": "*"}
+        conditions = written_condition(revision)
         return await http.request(
             verb.method,
             path,
@@ -251,16 +253,19 @@ class _Written:
         )
 
 
-def _whole_body(form: Body, arguments: Mapping[str, Any]) -> Any:
+def _whole_body(form: Body, arguments: Mapping[str, Any], path: Mapping[str, Any]) -> Any:
     """Return a body of a form of its own. A wrong argument stands in it as it is."""
     try:
-        return msgspec.to_builtins(form.encode(arguments))
+        return msgspec.to_builtins(form.encode(arguments, path))
     except RotaError:
         for name, value in arguments.items():
             rest = {other: item for other, item in arguments.items() if other != name}
             with suppress(RotaError, KeyError):
                 plain = value.isoformat() if isinstance(value, datetime) else value
-                return msgspec.to_builtins({**form.encode(rest), name: plain})
+                body = form.encode(rest, path)
+                within = "changes" if "changes" in body and name not in body else None
+                added = {name: plain} if within is None else {within: {**body[within], name: plain}}
+                return msgspec.to_builtins({**body, **added})
         raise
 
 

@@ -20,6 +20,7 @@ from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.planning.simulation_report import SimulationOptions
 from rota.core.progress.control_flow import Fail
 from rota.core.runs.run import RunFilter
+from rota.core.schedules.revisions import Change
 from rota.core.states import RunState
 from rota.engine.handlers.context import SyncContext
 from rota.errors import (
@@ -38,6 +39,7 @@ from rota.errors import (
 )
 from rota.remote import NotOffered, RemoteClient
 from rota.store import Store, open_database
+from rota.store.schedules.schedule_operations import ScheduleStore
 from rota.testing import adrain
 from tests.support.servers.http_server import Site, serving
 
@@ -206,9 +208,11 @@ READS: dict[str, Callable[[dict[str, str]], Verb]] = {
     "schedules.define": lambda _: (
         lambda client: client.schedules.define("new", "greet", every("1h"), {"payload": {"name": "Bo"}})
     ),
-    "schedules.plan_documents": lambda _: (
-        lambda client: client.schedules.plan_documents(
-            [{"name": "rich", "job": "rest", "every": "1h"}, {"name": "new", "job": "rest", "once": FAR}], "me"
+    "schedules.apply_documents dry": lambda _: (
+        lambda client: client.schedules.apply_documents(
+            [{"name": "rich", "job": "rest", "every": "1h"}, {"name": "new", "job": "rest", "once": FAR}],
+            "me",
+            dry_run=True,
         )
     ),
     "schedules.backfill": lambda _: (
@@ -294,7 +298,7 @@ REFUSALS: list[tuple[type[RotaError], Verb]] = [
     (Invalid, lambda client: client.schedules.create("x", "rest", every("1h"), overlap="skp")),
     (
         BadTrigger,
-        lambda client: client.schedules.plan_documents([{"name": "x", "job": "rest", "cron": "61 * * * *"}], "me"),
+        lambda client: client.schedules.apply_documents([{"name": "x", "job": "rest", "cron": "61 * * * *"}], "me"),
     ),
     (UnknownWorker, lambda client: client.workers.get("w")),
     (UnknownWorker, lambda client: client.workers.find("w")),
@@ -332,20 +336,23 @@ async def test_conflicts_say_what_they_are(app: Rota, local: Client, far: Remote
         await far.schedules.create("one", "rest", every("1h"))
     await local.schedules.update("one", jitter="5s")
     with pytest.raises(ChangedMeanwhile):
-        await far.schedules.update("one", jitter="6s", expected=made.definition)
+        await far.schedules.update("one", jitter="6s", expected_revision=made.revision)
 
 
-async def test_two_who_edit_a_schedule_both_count(local: Client, far: RemoteClient) -> None:
+async def test_two_who_edit_a_schedule_both_count(
+    local: Client, far: RemoteClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await far.schedules.create("one", "rest", every("1h"))
-    read, changes = far.schedules.get, iter(["first", "second"])
+    read, define = ScheduleStore.surroundings, local.schedules.define
+    definitions = [await define("one", "rest", every("1h"), {"description": word}) for word in ("second", "first")]
 
-    async def overtaken(name: str) -> Any:
-        found = await read(name)
-        if word := next(changes, None):
-            await local.schedules.update(name, description=word)
+    async def overtaken(store: ScheduleStore, *asked: Any, **options: Any) -> Any:
+        found = await read(store, *asked, **options)
+        if definitions:
+            await store.update("one", definitions.pop(), Change(note="edited"))
         return found
 
-    far.schedules.get = overtaken  # type: ignore[method-assign]
+    monkeypatch.setattr(ScheduleStore, "surroundings", overtaken)
     changed = await far.schedules.update("one", jitter="5s")
     assert changed.definition.description == "second"
     assert changed.definition.jitter == timedelta(seconds=5)

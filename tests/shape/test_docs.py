@@ -30,8 +30,9 @@ from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.jobs.jobs import JobVerbs
 from rota.client.monitoring.monitoring import MonitoringClient
 from rota.client.runs.assignment import AssignmentVerbs
-from rota.client.schedules.definition import DefinitionVerbs
+from rota.client.schedules.control import ControlVerbs
 from rota.client.schedules.history import HistoryVerbs
+from rota.client.schedules.outlook import OutlookVerbs
 from rota.client.schedules.schedules import SchedulesClient
 from rota.client.workers.workers import WorkersClient
 from rota.config import load_config
@@ -45,7 +46,6 @@ from rota.core.jobs.http import HTTP_OPTIONS
 from rota.core.limits.limits import WHEN_FULL
 from rota.core.monitoring.charts import Bucket
 from rota.core.monitoring.overview import Attention, NextRun, Overview
-from rota.core.monitoring.recent_runs import Recent, RecentRun
 from rota.core.monitoring.timeline import Lane, TimelineAttempt
 from rota.core.progress.notes import LogLine, Progress
 from rota.core.progress.steps import Step
@@ -53,6 +53,7 @@ from rota.core.runs.options import RUN_OPTIONS
 from rota.core.schedules.diff import read_file
 from rota.core.schedules.documents import parse
 from rota.core.schedules.policies import CATCH_UP, FAILURE, OVERLAP
+from rota.core.schedules.recent_runs import Recent, RecentRun
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS
 from rota.core.states import Outcome
 from rota.core.workers.worker import Worker, WorkerState
@@ -160,7 +161,7 @@ def test_every_verb_is_documented() -> None:
     assert (
         unnamed(
             "python.md",
-            (f"`{verb}(" for verb in {*public(SchedulesClient), *public(HistoryVerbs), *public(DefinitionVerbs)}),
+            (f"`{verb}(" for verb in {*public(BlockingSchedules), "define"}),
         )
         == []
     )
@@ -177,9 +178,8 @@ def test_every_verb_is_documented() -> None:
 
 
 def test_both_clients_have_the_same_verbs_for_schedules() -> None:
-    assert {*public(SchedulesClient), *public(HistoryVerbs), *public(DefinitionVerbs)} - {"define"} == set(
-        public(BlockingSchedules)
-    )
+    kinds = (SchedulesClient, HistoryVerbs, ControlVerbs, OutlookVerbs)
+    assert {name for kind in kinds for name in public(kind)} == set(public(BlockingSchedules))
 
 
 def test_both_clients_have_the_same_verbs_for_workers() -> None:

@@ -62,7 +62,7 @@ def test_parameters_have_their_places() -> None:
 
 
 def test_a_verb_may_say_what_its_whole_body_is() -> None:
-    form = Body(dict[str, str], dict, lambda body, path: {**body, **path})
+    form = Body(dict[str, str], lambda own, path: {**own, **path}, lambda body, path: {**body, **path})
     assert request_of(declared_as(act, body=form)).body == dict[str, str]
 
 

@@ -23,12 +23,12 @@ from rota.api.monitoring import audit, changes, error_groups, export, health, mo
 from rota.api.operations.event_stream import Streams
 from rota.api.operations.routing import FastRouter, require_declared, walk
 from rota.api.runs import bulk, runs
-from rota.api.schedules import documents, history, schedules
+from rota.api.schedules import history, schedules
 from rota.api.workers import workers
 from rota.app import Rota
 
 _PARTS = (
-    *(health, runs, bulk, jobs, executions, schedules, history, documents, workers, quotas),
+    *(health, runs, bulk, jobs, executions, schedules, history, workers, quotas),
     *(
         monitoring,
         expectations,

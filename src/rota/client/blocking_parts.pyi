@@ -14,6 +14,9 @@ from rota.client.monitoring.audit import Seq
 from rota.client.monitoring.monitoring import From, To
 from rota.client.runs.assignment import Names
 from rota.client.runs.pages import Before
+from rota.client.schedules.control import PauseReason
+from rota.client.schedules.outlook import PreviewCount
+from rota.client.schedules.schedules import RecentCount, SearchText
 from rota.client.workers.workers import Slots
 from rota.core.access.roles import Issued, Role, Token
 from rota.core.alerts.expectations import ExpectationOptions, Expected
@@ -32,7 +35,6 @@ from rota.core.monitoring.charts import Series
 from rota.core.monitoring.error_groups import ErrorGroups
 from rota.core.monitoring.executions import NumberedRun, NumberedRuns, SchedulerMetrics
 from rota.core.monitoring.overview import Overview
-from rota.core.monitoring.recent_runs import Recent
 from rota.core.monitoring.statistics import JobStats
 from rota.core.monitoring.timeline import Timeline
 from rota.core.planning.simulation_report import SimulationOptions, SimulationReport
@@ -45,7 +47,8 @@ from rota.core.runs.run import Attempt, CreatedJob, Enqueued, EnqueuedRun, Run, 
 from rota.core.runs.search import RunPage
 from rota.core.schedules.diff import Difference
 from rota.core.schedules.preview import DocumentPreview, Fire
-from rota.core.schedules.schedule import Schedule, ScheduleDefinition, ScheduleOptions
+from rota.core.schedules.recent_runs import Recent
+from rota.core.schedules.schedule import Schedule, ScheduleOptions
 from rota.core.states import RunState
 from rota.core.workers.replicas import Replica
 from rota.core.workers.worker import Queues, Worker
@@ -165,7 +168,7 @@ class BlockingVerbs:
 class BlockingSchedules:
     def __init__(self, call: Callable[..., Any]) -> None: ...
     def apply_documents(
-        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, dry_run: bool = False, actor: str | None = None
     ) -> Sequence[Difference]: ...
     def backfill(
         self,
@@ -188,21 +191,22 @@ class BlockingSchedules:
         actor: str | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule: ...
-    def delete(self, name: str, *, actor: str | None = None) -> None: ...
+    def delete(self, name: str, *, actor: str | None = None, expected_revision: Revisions | None = None) -> None: ...
     def disable(self, name: str, *, actor: str | None = None) -> Schedule: ...
     def enable(self, name: str, *, actor: str | None = None) -> Schedule: ...
     def events(self, name: str) -> Sequence[Event]: ...
     def explain(self, name: str, at: datetime | None = None) -> Explanation: ...
-    def get(self, name: str) -> Schedule: ...
+    def get(self, name: str, *, recent: RecentCount | None = None) -> Schedule: ...
     def list(
         self,
         *,
         job: str | None = None,
         owner: str | None = None,
-        text: str | None = None,
+        text: SearchText | None = None,
         state: str | None = None,
         limit: int = 100,
         after: str | None = None,
+        recent: RecentCount | None = None,
     ) -> Sequence[Schedule]: ...
     def occurrences(
         self,
@@ -217,16 +221,25 @@ class BlockingSchedules:
         self,
         name: str,
         *,
-        reason: str | None = None,
+        reason: PauseReason | None = None,
         actor: str | None = None,
         until: datetime | Duration | None = None,
     ) -> Schedule: ...
-    def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]: ...
-    def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]: ...
+    def preview(self, name: str, count: PreviewCount = 10, *, after: datetime | None = None) -> Sequence[Fire]: ...
     def preview_document(
-        self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
+        self, document: Mapping[str, Any], count: PreviewCount = 10, *, after: datetime | None = None
     ) -> DocumentPreview: ...
     def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]: ...
+    def replace(
+        self,
+        name: str,
+        job: str,
+        trigger: Trigger,
+        *,
+        actor: str | None = None,
+        expected_revision: Revisions | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Schedule: ...
     def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule: ...
     def simulate(
         self,
@@ -236,7 +249,7 @@ class BlockingSchedules:
         *,
         start: datetime | None = None,
         trigger: Trigger | None = None,
-        **options: Any,
+        **changes: Any,
     ) -> SimulationReport: ...
     def trigger(
         self,
@@ -246,7 +259,7 @@ class BlockingSchedules:
         force: bool = False,
         actor: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Sequence[str]: ...
+    ) -> Sequence[Run]: ...
     def update(
         self,
         name: str,
@@ -254,8 +267,8 @@ class BlockingSchedules:
         job: str | None = None,
         trigger: Trigger | None = None,
         actor: str | None = None,
-        expected: ScheduleDefinition | None = None,
-        **options: Any,
+        expected_revision: Revisions | None = None,
+        **changes: Any,
     ) -> Schedule: ...
     def verify(self, name: str, *, thorough: bool = True) -> Verification: ...
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
 
 import msgspec
 
-from rota.core.jobs.job import JobDefinition
 from rota.core.ledger.audit import Event, event_in
 from rota.core.runs.run import Enqueued, Run
-from rota.core.schedules.documents import parse
-from rota.core.schedules.preview import Fire
-from rota.core.schedules.schedule import Schedule, ScheduleFacts, define
 from rota.errors import RotaError
 from rota.remote.problems import ServerTrouble
 from rota.values.instants import micros_at
@@ -61,21 +55,3 @@ def enqueued_of(run: Run, *, created: bool) -> Enqueued:
     if not created:
         return Enqueued(run.id, created)
     return Enqueued(run.id, created, micros_at(run.created_at), micros_at(run.run_at))
-
-
-def localized(fire: Fire, zone: str) -> Fire:
-    """Put the fire's local time into its zone: JSON only has the offset."""
-    return msgspec.structs.replace(fire, local=fire.plan_time.astimezone(ZoneInfo(zone)))
-
-
-def schedule_of(plain: Mapping[str, Any]) -> Schedule:
-    """Build a schedule from its facts and the document that would create it. The server has checked the document
-    against its job."""
-    facts = value(dict(plain), ScheduleFacts)
-    try:
-        parsed = parse({"name": facts.name, **plain["definition"]})
-        job = JobDefinition(name=parsed.job)
-        definition = define(job, parsed.trigger, parsed.options, name=facts.name, now=None)
-    except (KeyError, TypeError, RotaError) as error:
-        raise undecodable(error) from None
-    return Schedule(definition=definition, **msgspec.structs.asdict(facts))

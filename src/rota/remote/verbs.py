@@ -109,7 +109,10 @@ def _arguments(
 
 
 def _require_known(declared: Declared, arguments: Mapping[str, Any]) -> None:
-    """Refuse options that the verb does not have: they have no place in the request."""
+    """Refuse options that the verb does not have: they have no place in the request. The form of a document refuses
+    them itself."""
+    if declared.verb.body is not None and declared.verb.body.translate is None:
+        return
     known = request_of(declared).parameters
     for option in arguments:
         if option not in known and option != "self":
@@ -165,8 +168,11 @@ def _body(declared: Declared, arguments: Mapping[str, Any], fields: Mapping[str,
     request, form = request_of(declared), declared.verb.body
     if form is None:
         return fields if request.body is not None else None
-    elsewhere = {name for name, parameter in request.parameters.items() if parameter.place is not Place.BODY}
-    return form.encode({name: value for name, value in arguments.items() if name not in ("self", *elsewhere)})
+    places = {name: parameter.place for name, parameter in request.parameters.items()}
+    own = {name: value for name, value in arguments.items() if places.get(name, Place.BODY) is Place.BODY}
+    path = {name: value for name, value in arguments.items() if places.get(name) is Place.PATH}
+    own.pop("self", None)
+    return form.encode(own, path)
 
 
 def _segment(segment: str, path: Mapping[str, Any]) -> str:

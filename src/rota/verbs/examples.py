@@ -171,7 +171,7 @@ OF_SHAPES: dict[str, dict[str, Any]] = {
         "last_metrics_update": _AT, "stale_locks_cleared": 0,
     },
     "SimulationReport": {
-        "from_at": _AT, "until_at": "2026-02-01T08:00:00Z", "counts": {"succeeded": 48},
+        "rule": "every 30 minutes", "from_at": _AT, "until_at": "2026-02-01T08:00:00Z", "counts": {"succeeded": 48},
         "events": [{"kind": "succeeded", "plan_time": _AT, "started_at": _AT, "finished_at": "2026-01-31T08:00:01Z",
                     "attempt": 1}],
     },

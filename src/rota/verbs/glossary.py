@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 _RUNS = {
     "action": "Command for all that match",
-    "after": "Only those after this",
     "again": "Run that was made in place of one that did not succeed",
     "attempt": "Number of the attempt, counted from 1; 0 before the first one",
     "cancelled_by": "Who cancelled it or asked for it: a person, `api`, or a policy of rota (`policy:…`)",
@@ -106,31 +105,22 @@ _TIMES_AND_PEOPLE = {
 
 _SCHEDULES = {
     "catch_up": "Which plan times of the pause still run: none (`skip`), the `latest`, or `all`",
-    "changes": "What differs",
     "concurrency": "Runs at a time",
-    "documents": "Documents of schedules",
     "duration": "How long each run takes",
     "eligible_at": "When its run may start, jitter aside",
     "events": "What happened, in the order of time",
-    "fail_every": "Every how many runs one fails",
     "fires": "The next plan times",
     "fires_after": "The next plan times with the change",
     "fires_before": "The next plan times without the change",
-    "force": "Do it even if it is in use, or if a policy forbids it",
     "local": "The plan time in the schedule's time zone",
     "marks": "What is special about its time of the day: `gap`, `fold-first`, `fold-second` or `transition`",
     "n": "How many plan times",
     "names": "Names of schedules",
     "next_scheduled_at": "When the next run is due",
-    "outages": "Periods without a scheduler, each from and to",
     "plan_time": "Time for which the schedule planned the run",
     "plan_times": "Plan times",
-    "ran": "Plan times that had a run: `none` of them, those whose run `failed`, or `all`",
     "rule": "When it fires, in words",
     "schedule": "Name of the schedule",
-    "span": "How long a time to simulate",
-    "start": "When the simulation begins; by default now",
-    "thorough": "Check each run, too",
     "timezone": "Time zone in which the schedule is computed",
     "zone": "Time zone in which the schedule is computed",
 }
@@ -196,7 +186,6 @@ _WORKERS = {
     "rate": 'Attempts that may start within a time: `"1000/1h"`',
     "settings": "Settings that operators have changed",
     "slots": "How many runs it executes at a time",
-    "workers": "Number of workers",
 }
 
 _MONITORING = {

@@ -131,6 +131,8 @@ def _parameters(declared: Declared, hints: Mapping[str, Any]) -> Sequence[Parame
 def _options(declared: Declared, annotation: Any) -> Sequence[Parameter]:
     """Return the fields of `**options: Unpack[Options]` as parameters; None and "not given" differ, unless a field is
     required."""
+    if declared.verb.body is not None and annotation is Any:
+        return []  # parts of a document, which has its own shape
     if get_origin(annotation) is not Unpack:
         raise TypeError(f"the options of {declared.operation} have no types: write Unpack[…]")
     (options,) = get_args(annotation)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.core.access.roles import Role
+from rota.errors import BadPayload
 from rota.verbs.pages import Page
 from rota.verbs.wire import Answer, Body
 
@@ -54,6 +55,8 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     waits: str | None = None
     page: Page[Any] | None = None
     body: Body | None = None
+    payload_at: str | Callable[[BadPayload, Any], str] | None = None
+    """Where a payload is in the body, for the pointers of errors: a path, or a function of the error and the body."""
     answer: Answer | None = None
     created: Callable[[Any], bool] | None = None
     location: str | None = None

@@ -18,7 +18,7 @@ from msgspec import inspect
 
 from rota.core.calendar.notation import written_instant
 from rota.core.runs.options import scope_of
-from rota.errors import BadPayload, Invalid
+from rota.errors import Invalid
 from rota.values.durations import format_duration, parse_duration, worded
 from rota.values.instants import zoned
 from rota.values.scope import Scope
@@ -60,16 +60,14 @@ class Answer(msgspec.Struct, frozen=True):
 class Body(msgspec.Struct, frozen=True):
     """Form of a whole body, where it is not an object with a field for each parameter; `shape` describes it in OpenAPI.
 
-    `encode` makes it from the arguments, by name. `decode` returns the arguments; it takes the body, converted if its
-    shape is a struct, and those arguments that the path names. `payload` is where a payload is in it, for the pointers
-    of errors: a path, or a function of the error and the body. `translate` puts other words that callers may use into
-    those of the shape; it takes the body, or the arguments.
+    `encode` makes it from its own arguments, by name, and those that the path names. `decode` returns its arguments
+    from the body, which is converted if its shape is a struct, and from those that the path names. `translate` puts
+    other words that callers may use into those of the shape; it takes the body, or the arguments.
     """
 
     shape: Any
-    encode: Callable[[Mapping[str, Any]], Any]
+    encode: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
     decode: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
-    payload: str | Callable[[BadPayload, Any], str] | None = None
     translate: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 

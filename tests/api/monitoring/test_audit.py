@@ -76,6 +76,8 @@ async def furnish(app: Rota, client: Client) -> list[tuple[str, str, Any]]:
         ("POST", "/schedules:apply", {"owner": "me", "documents": [{"name": "three", "job": "boom", "every": "1h"}]}),
         ("POST", "/schedules/news/pause", {}),
         ("POST", "/schedules/news/resume", {}),
+        ("POST", "/schedules/news/disable", None),
+        ("POST", "/schedules/news/enable", None),
         ("POST", "/schedules/news/trigger", {"force": True}),
         ("POST", "/schedules/news/backfill", stretch),
         ("POST", "/schedules:bulk", {"action": "pause", "names": ["news"]}),

@@ -242,6 +242,7 @@ def test_preview_marks_what_daylight_saving_does() -> None:
         "local": "2027-03-28T03:00:00+02:00",
         "eligible_at": "2027-03-28T01:00:10Z",
         "marks": ["gap", "transition"],
+        "zone": "Europe/Berlin",
     }
     assert len(rota("schedule", "preview", "early").stdout.splitlines()) == 10
     assert refused(2, "schedule", "preview", "early", "-n", "0")
@@ -420,7 +421,7 @@ def test_the_verbs_in_python(known_url: str) -> None:
     async def scenario() -> None:
         client = await app_on(known_url).connect()
         documents: Sequence[dict[str, Any]] = [{"name": "news", "job": "crawl", "every": "1h"}]
-        assert [one.kind for one in await client.schedules.plan_documents(documents, "me")] == ["create"]
+        assert [one.kind for one in await client.schedules.apply_documents(documents, "me", dry_run=True)] == ["create"]
         await client.schedules.apply_documents(documents, "me", actor="ada")
         made = await client.schedules.get("news")
         assert (made.owner, document_of("news", made.definition)) == ("me", documents[0])

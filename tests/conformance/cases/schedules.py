@@ -64,7 +64,7 @@ async def triggered(world: World) -> None:
     """Run a schedule now, under a key."""
     await schedules(world)
     (run,) = await world.client.schedules.trigger("nightly", actor="ann", idempotency_key="again")
-    world.note("run", getattr(run, "id", run))
+    world.note("run", run.id)
 
 
 _UNKNOWN = Refusal("unknown-schedule", "nwes", "'news'")
@@ -83,12 +83,12 @@ def _refused(verb: str, *rows: tuple[str, tuple[Any, ...], dict[str, Any], Refus
 _WRONG: list[tuple[str, dict[str, Any], Refusal]] = [
     ("an unknown overlap", {"overlap": "never"}, Refusal("invalid", "never", "")),
     ("a wrong duration", {"jitter": "soon"}, Refusal("bad-duration", "jitter", "90s")),
-    ("an unknown option", {"overlapp": "skip"}, Refusal("unknown-option", "overlapp", "'overlap'", shape=True)),
+    ("an unknown option", {"overlapp": "skip"}, Refusal("unknown-option", "overlapp", "'overlap'")),
     ("a payload that does not fit", {"payload": {"uri": "x"}}, Refusal("bad-payload", "uri", "'url'")),
     (
         "a time without a zone",
         {"start_at": _PAST.replace(tzinfo=None)},
-        Refusal("bad-trigger", "start_at", "", shape=True),
+        Refusal("bad-trigger", "start_at", "end it with Z"),
     ),
 ]
 _DEFINITIONS = [
@@ -259,7 +259,7 @@ _QUESTIONS = [
     ),
     *refusals(
         "schedules.preview",
-        ("no times", ("news", 0), {}, Refusal("invalid", "count", shape=True)),
+        ("no times", ("news", 0), {}, Refusal("invalid", "n", shape=True)),
         given=(schedules,),
         only=PYTHON,
     ),

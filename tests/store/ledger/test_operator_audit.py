@@ -103,11 +103,11 @@ async def test_a_schedule_from_its_creation_to_its_deletion(store: Store, clock:
 
 async def test_triggered_by_hand(store: Store, clock: ManualClock) -> None:
     await make_schedule(store)
-    (run_id,) = await store.schedules.trigger("s", None, force=False, actor="ann")
+    (run,) = await store.schedules.trigger("s", None, force=False, actor="ann")
     assert told(await store.events.of_schedule("s")) == [("created", None), ("triggered", "ann")]
     (event,) = await store.events.audit({"actor": "ann"}, 10, None)
-    assert event.details == {"runs": [run_id]}
-    assert (await trail(store, run_id))[0].actor == "ann"
+    assert event.details == {"runs": [run.id]}
+    assert (await trail(store, run.id))[0].actor == "ann"
 
 
 @pytest.mark.parametrize("paused", [False, True])

@@ -111,9 +111,9 @@ async def test_no_more_is_read_than_was_allowed(
         return [len(found[name].recent) for name in ("s", "p", "q", "plain")]
 
     assert await counts() == [3, 5, 5, 1]
-    monkeypatch.setattr("rota.core.monitoring.recent_runs._MOST_RUNS", 35)
+    monkeypatch.setattr("rota.core.schedules.recent_runs._MOST_RUNS", 35)
     assert await counts() == [2, 2, 2, 1]
-    monkeypatch.setattr("rota.core.monitoring.recent_runs._MOST_RUNS", 20)
+    monkeypatch.setattr("rota.core.schedules.recent_runs._MOST_RUNS", 20)
     assert await counts() == [1, 1, 1, 1]
 
 

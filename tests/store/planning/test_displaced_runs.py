@@ -158,9 +158,9 @@ async def test_what_is_done_once_is_not_stopped_to_be_begun_again(store: Store, 
     await make_schedule(store, job=job, overlap="cancel_previous", max_runs=1)
     clock.advance(minutes(1))
     await plan(store)
-    first = await store.schedules.trigger("s", None, force=False)  # it was not begun: the new one is it
+    (first,) = await store.schedules.trigger("s", None, force=False)  # it was not begun: the new one is it
     held = await claimed(store)
-    assert [held.run_id] == list(first)
+    assert held.run_id == first.id
     with pytest.raises(NotTriggered, match="repeatable"):
         await store.schedules.trigger("s", None, force=False)
     assert (await store.get_run(held.run_id)).state is RunState.RUNNING
@@ -175,9 +175,9 @@ async def test_whoever_triggers_by_hand_displaces_the_run_before(store: Store, c
     held = await claimed(store)
     (by_hand,) = await store.schedules.trigger("s", None, force=False)
     assert (await store.get_run(held.run_id)).state is RunState.CANCELLING
-    assert (await store.get_run(by_hand)).state is RunState.SCHEDULED
+    assert (await store.get_run(by_hand.id)).state is RunState.SCHEDULED
     await tell(store, held, Outcome.CANCELLED)
-    assert (await claimed(store)).run_id == by_hand
+    assert (await claimed(store)).run_id == by_hand.id
 
 
 async def test_each_scope_has_the_place_of_its_own_run(store: Store, clock: ManualClock) -> None:

@@ -267,7 +267,7 @@ async def test_a_deleted_name_can_be_used_again(store: Store, clock: ManualClock
 async def test_a_triggered_run_obeys_overlap_unless_forced(store: Store, clock: ManualClock) -> None:
     await make_schedule(store)
     (first,) = await store.schedules.trigger("s", None, force=False)
-    with pytest.raises(Overlapping, match=first):
+    with pytest.raises(Overlapping, match=first.id):
         await store.schedules.trigger("s", None, force=False)
     await store.schedules.trigger("s", None, force=True)
     clock.advance(minutes(1))

@@ -305,7 +305,7 @@ async def test_two_who_close_a_ring_at_once(store: Store, second: Store) -> None
     answers = await asyncio.gather(
         store.schedules.create("one", one, "test"), second.schedules.create("two", two, "test"), return_exceptions=True
     )
-    assert sorted(type(answer).__name__ for answer in answers) == ["FollowingRing", "NoneType"]
+    assert sorted(type(answer).__name__ for answer in answers) == ["FollowingRing", "Schedule"]
 
 
 async def test_three_messengers_at_once(store: Store, second: Store) -> None:

@@ -44,7 +44,7 @@ async def test_all_scopes_or_none(store: Store) -> None:
 async def test_a_key_that_is_held_refuses(store: Store) -> None:
     await make_schedule(store, job=JobDefinition(name="work", unique=Unique(fields=())), overlap="allow")
     (first,) = await store.schedules.trigger("s", None, force=False)
-    with pytest.raises(NotTriggered, match=first):
+    with pytest.raises(NotTriggered, match=first.id):
         await store.schedules.trigger("s", None, force=False)
     assert told(await runs_of(store)) == [("-", "queued")]
 

@@ -1,15 +1,5 @@
 // Written by tools/api_types.py from the API's OpenAPI document. Do not edit.
 
-/** Schedules of `owner` that no document names are deleted. `dry_run` only returns what would change. */
-export interface ApplyBody {
-  /** Who declared it: a program, a person, a token, or the owner of a file */
-  owner: string;
-  /** Documents of schedules */
-  documents: Record<string, unknown>[];
-  /** Change nothing; only tell what would change. Default: `false` */
-  dry_run?: boolean;
-}
-
 /** Run assigned to an external worker. */
 export interface Assignment {
   /** Its id */
@@ -104,20 +94,6 @@ export interface Backfill {
   plan_times: string[];
   /** Change nothing; only tell what would change */
   dry_run: boolean;
-}
-
-/** `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`). */
-export interface BackfillBody {
-  /** Beginning of the time range. A time with a zone: 2026-01-31T08:00:00Z */
-  from: string;
-  /** End of the time range. A time with a zone: 2026-01-31T08:00:00Z */
-  to: string;
-  /** Plan times that had a run: `none` of them, those whose run `failed`, or `all`. Default: `"none"` */
-  ran?: string;
-  /** Runs at a time. Default: `1` */
-  concurrency?: number;
-  /** Change nothing; only tell what would change. Default: `false` */
-  dry_run?: boolean;
 }
 
 /** Exponential backoff between attempts. */
@@ -824,7 +800,7 @@ export interface Finding {
   plan_times: string[];
 }
 
-/** A plan time to come. `local` is in the schedule's zone; `eligible_at` is when its run may start, jitter aside. `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of the day comes twice), `transition` (the first one after the clocks changed). */
+/** A plan time to come. `local` is in the schedule's `zone`; `eligible_at` is when its run may start, jitter aside. `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of the day comes twice), `transition` (the first one after the clocks changed). */
 export interface Fire {
   /** Time for which the schedule planned the run */
   plan_time: string;
@@ -834,6 +810,8 @@ export interface Fire {
   eligible_at: string;
   /** What is special about its time of the day: `gap`, `fold-first`, `fold-second` or `transition` */
   marks: string[];
+  /** Time zone in which the schedule is computed */
+  zone: string;
 }
 
 /** Meaning of a lane: one schedule, job, worker or queue. */
@@ -1154,6 +1132,24 @@ export interface LastDay {
   runs: Record<string, number>;
   /** Share of runs that succeeded, 0 to 1 */
   success_rate: number | null;
+}
+
+/** The last run of a schedule. */
+export interface LastRun {
+  /** Its id */
+  id: string;
+  /** State it is in; a filter may name several */
+  state: RunState;
+  /** Why, for the audit log */
+  reason: string | null;
+  /** Time for which the schedule planned the run */
+  plan_time: string | null;
+  /** When it began; null until then */
+  started_at: string | null;
+  /** When it ended; null until then */
+  finished_at: string | null;
+  /** Time from its start to its end */
+  duration_ms: number | null;
 }
 
 /** Numbers of what is late. */
@@ -1497,14 +1493,6 @@ export interface Pause {
   reason: string | null;
 }
 
-/** `until` is an instant, or a duration from now. */
-export interface PauseBody {
-  /** Why, for the audit log */
-  reason?: string | null;
-  /** Until when */
-  until?: string | null;
-}
-
 /** Pause a job: no run of it starts and its schedules do not fire until it is resumed. */
 export interface PauseJobBody {
   /** Why, for the audit log */
@@ -1589,6 +1577,34 @@ export interface QuotasUpdateBody {
   max_queued?: number | null;
   /** Attempts that may start within a time: `"1000/1h"` */
   rate?: string | null;
+}
+
+/** Recent runs, the oldest first, and percentiles of their durations. */
+export interface Recent {
+  /** The last runs, the oldest first */
+  recent: RecentRun[];
+  /** Half of these runs took at most this long */
+  p50_duration_ms: number | null;
+  /** All but one in twenty of these runs took at most this long */
+  p95_duration_ms: number | null;
+}
+
+/** Recent run; `lateness_ms`: from when it was due, delay and jitter included, until its first attempt began. */
+export interface RecentRun {
+  /** Id of the run */
+  run_id: string;
+  /** Time for which the schedule planned the run */
+  plan_time: string;
+  /** State it is in; a filter may name several */
+  state: RunState;
+  /** When it began; null until then */
+  started_at: string | null;
+  /** When it ended; null until then */
+  finished_at: string | null;
+  /** From when it was due until its first attempt began */
+  lateness_ms: number | null;
+  /** Time from its start to its end */
+  duration_ms: number | null;
 }
 
 /** Runs that were refused for the same reason. */
@@ -1677,12 +1693,6 @@ export interface Requirements {
 export interface RestrictBody {
   /** Names of workers; null lifts the restriction */
   only_workers: string[] | null;
-}
-
-/** `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or `all`. */
-export interface ResumeBody {
-  /** Which plan times of the pause still run: none (`skip`), the `latest`, or `all`. Default: `"skip"` */
-  catch_up?: string;
 }
 
 /** Resume a job. */
@@ -1919,6 +1929,236 @@ export interface RunsBulkBody {
   dry_run?: boolean;
 }
 
+/** Changes of a schedule, as in a document. What is left out stays; null restores a default. */
+export interface ScheduleChanges {
+  /** Trigger: time from the end of its last run to the next plan time */
+  after?: string | null;
+  /** With `every`: what it counts from: an instant, `start` or `epoch` */
+  anchor?: string | null;
+  /** Pauses between the attempts of its runs */
+  backoff?: string | string[] | Record<string, unknown> | null;
+  /** What becomes of plan times that passed without a planner */
+  catch_up?: string | Record<string, unknown> | null;
+  /** Trigger: a cron expression, or a table with its own `timezone` */
+  cron?: string | Record<string, unknown> | null;
+  /** Time from a plan time until its run may start */
+  delay?: string | null;
+  /** Description for people */
+  description?: string | null;
+  /** Trigger: several triggers, each of which fires */
+  either?: Record<string, unknown>[] | null;
+  /** Whether it fires */
+  enabled?: boolean | null;
+  /** No plan time after */
+  end_at?: string | null;
+  /** Trigger: elapsed time between plan times, such as `30m` */
+  every?: string | null;
+  /** Not on these dates: `2026-12-25`, or from/to */
+  exclude?: string[] | null;
+  /** Expectations, whose breach is reported */
+  expect?: Record<string, unknown> | null;
+  /** What becomes of a plan time after a failed run */
+  failure?: string | Record<string, unknown> | null;
+  /** With `cron`: which of two equal times counts */
+  fold?: string | null;
+  /** Trigger: a job, each end of whose runs starts a run */
+  following?: string | null;
+  /** With `cron`: what a time that the clocks skip becomes */
+  gap?: string | null;
+  /** Another notation of `every`: how many units */
+  interval_minutes?: number | null;
+  /** With `interval_minutes`: minutes, hours or days */
+  interval_type?: string | null;
+  /** Random further delay, up to this */
+  jitter?: string | null;
+  /** Name of the job that it runs */
+  job?: string | null;
+  /** Attempts of its runs */
+  max_attempts?: number | null;
+  /** Runs of this schedule at a time */
+  max_concurrency?: number | null;
+  /** Runs that may wait for that limit */
+  max_queued?: number | null;
+  /** Plan times after which it ends */
+  max_runs?: number | null;
+  /** Metadata of its runs */
+  metadata?: Record<string, unknown> | null;
+  /** Name, unique among schedules */
+  name?: string | null;
+  /** With `following`: which ends count: success, failure or end */
+  on?: string | null;
+  /** Trigger: one instant */
+  once?: string | null;
+  /** What becomes of a plan time while an earlier run goes on */
+  overlap?: string | Record<string, unknown> | null;
+  /** Payload of its runs; texts may contain `{plan_time}` */
+  payload?: Record<string, unknown> | null;
+  /** Priority of its runs */
+  priority?: number | null;
+  /** Queue of its runs */
+  queue?: string | null;
+  /** Runs that may start within a time: `100/1m` */
+  rate?: string | null;
+  /** Scopes, `kind/id`, that get a run each, or a provider of them */
+  scopes?: string | (string | string[])[] | null;
+  /** No plan time before */
+  start_at?: string | null;
+  /** Tags of its runs */
+  tags?: string[] | null;
+  /** Timeout of its runs */
+  timeout?: string | null;
+  /** Zone of the cron expression, the windows and the dates */
+  timezone?: string | null;
+  /** What a run does at that limit */
+  when_full?: string | null;
+  /** Only within these times: `09:00-17:00 mon-fri` */
+  windows?: (string | Record<string, unknown>)[] | null;
+}
+
+/** A schedule as in `schedules.toml`: name, job, one trigger (`cron`, `every`, `after`, `following`, `once` or `either`), and options. Options that are left out have their defaults. */
+export interface ScheduleDocument {
+  /** Trigger: time from the end of its last run to the next plan time */
+  after?: string;
+  /** With `every`: what it counts from: an instant, `start` or `epoch` */
+  anchor?: string;
+  /** Pauses between the attempts of its runs */
+  backoff?: string | string[] | Record<string, unknown>;
+  /** What becomes of plan times that passed without a planner */
+  catch_up?: string | Record<string, unknown>;
+  /** Trigger: a cron expression, or a table with its own `timezone` */
+  cron?: string | Record<string, unknown>;
+  /** Time from a plan time until its run may start */
+  delay?: string;
+  /** Description for people */
+  description?: string;
+  /** Trigger: several triggers, each of which fires */
+  either?: Record<string, unknown>[];
+  /** Whether it fires */
+  enabled?: boolean;
+  /** No plan time after */
+  end_at?: string;
+  /** Trigger: elapsed time between plan times, such as `30m` */
+  every?: string;
+  /** Not on these dates: `2026-12-25`, or from/to */
+  exclude?: string[];
+  /** Expectations, whose breach is reported */
+  expect?: Record<string, unknown>;
+  /** What becomes of a plan time after a failed run */
+  failure?: string | Record<string, unknown>;
+  /** With `cron`: which of two equal times counts */
+  fold?: string;
+  /** Trigger: a job, each end of whose runs starts a run */
+  following?: string;
+  /** With `cron`: what a time that the clocks skip becomes */
+  gap?: string;
+  /** Another notation of `every`: how many units */
+  interval_minutes?: number;
+  /** With `interval_minutes`: minutes, hours or days */
+  interval_type?: string;
+  /** Random further delay, up to this */
+  jitter?: string;
+  /** Name of the job that it runs */
+  job?: string;
+  /** Attempts of its runs */
+  max_attempts?: number;
+  /** Runs of this schedule at a time */
+  max_concurrency?: number;
+  /** Runs that may wait for that limit */
+  max_queued?: number;
+  /** Plan times after which it ends */
+  max_runs?: number;
+  /** Metadata of its runs */
+  metadata?: Record<string, unknown>;
+  /** Name, unique among schedules */
+  name?: string;
+  /** With `following`: which ends count: success, failure or end */
+  on?: string;
+  /** Trigger: one instant */
+  once?: string;
+  /** What becomes of a plan time while an earlier run goes on */
+  overlap?: string | Record<string, unknown>;
+  /** Payload of its runs; texts may contain `{plan_time}` */
+  payload?: Record<string, unknown>;
+  /** Priority of its runs */
+  priority?: number;
+  /** Queue of its runs */
+  queue?: string;
+  /** Runs that may start within a time: `100/1m` */
+  rate?: string;
+  /** Scopes, `kind/id`, that get a run each, or a provider of them */
+  scopes?: string | (string | string[])[];
+  /** No plan time before */
+  start_at?: string;
+  /** Tags of its runs */
+  tags?: string[];
+  /** Timeout of its runs */
+  timeout?: string;
+  /** Zone of the cron expression, the windows and the dates */
+  timezone?: string;
+  /** What a run does at that limit */
+  when_full?: string;
+  /** Only within these times: `09:00-17:00 mon-fri` */
+  windows?: (string | Record<string, unknown>)[];
+}
+
+/** A schedule: `rule` is its trigger in words, `definition` the document that would create it. `recent` and the percentiles of the durations of those runs are there if `recent` was asked for. */
+export interface ScheduleView {
+  /** Its id */
+  id: string;
+  /** Its name */
+  name: string;
+  /** Name of the job */
+  job: string;
+  /** Who declared it: a program, a person, a token, or the owner of a file */
+  owner: string;
+  /** Number of its changes, which its `ETag` holds */
+  revision: number;
+  /** False: it is switched off */
+  enabled: boolean;
+  /** Since when it is paused; null if it is not */
+  paused_at: string | null;
+  /** Who paused it */
+  paused_by: string | null;
+  /** Why it is paused */
+  pause_reason: string | null;
+  /** When its pause ends by itself */
+  resume_at: string | null;
+  /** Whether its job is paused */
+  job_paused: boolean;
+  /** Plan times up to here are decided */
+  cursor_at: string;
+  /** Next plan time */
+  next_plan: string | null;
+  /** Run whose end it waits for */
+  awaits: string | null;
+  /** Number of its plan times, skipped ones included */
+  fired: number;
+  /** Version of the time zone data that it is planned with */
+  tzdata: string;
+  /** Why it could not be planned */
+  trouble: string | null;
+  /** When it was created */
+  created_at: string;
+  /** When it was changed last */
+  updated_at: string;
+  /** State it is in; a filter may name several */
+  state: string;
+  /** When it fires, in words */
+  rule: string;
+  /** Time zone in which the schedule is computed */
+  timezone: string;
+  /** Document that would create it, without its name */
+  definition: ScheduleDocument;
+  /** Its last run; only commands tell it */
+  last: LastRun | null;
+  /** Its last runs, the oldest first */
+  recent?: RecentRun[];
+  /** Half of these runs took at most this long */
+  p50_duration_ms?: number | null;
+  /** All but one in twenty of these runs took at most this long */
+  p95_duration_ms?: number | null;
+}
+
 /** `jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away. */
 export interface SchedulerMetrics {
   /** Numbers of jobs by state */
@@ -1931,6 +2171,30 @@ export interface SchedulerMetrics {
   last_metrics_update: string;
   /** Number of expired leases that this process has taken away */
   stale_locks_cleared: number;
+}
+
+/** Create and update schedules from documents, under `owner`, and return what changed. */
+export interface SchedulesApplyDocumentsBody {
+  /** Schedules as in `schedules.toml` */
+  documents: Record<string, unknown>[];
+  /** Owner of these schedules; those that no document names are deleted */
+  owner: string;
+  /** Only return what would change. Default: `false` */
+  dry_run?: boolean;
+}
+
+/** Create runs for past plan times between `from_at` and `to_at` that have none, `concurrency` of them at a time. */
+export interface SchedulesBackfillBody {
+  /** The first plan time */
+  from: string;
+  /** The last plan time */
+  to: string;
+  /** Also plan times whose run did not succeed (`failed`), or all that have one (`all`). Default: `"none"` */
+  ran?: string;
+  /** Runs at a time. Default: `1` */
+  concurrency?: number;
+  /** Only return what would be created. Default: `false` */
+  dry_run?: boolean;
 }
 
 /** All schedules of a job or an owner, or those named. */
@@ -1949,6 +2213,28 @@ export interface SchedulesBulkBody {
   reason?: string | null;
   /** Change nothing; only tell what would change. Default: `false` */
   dry_run?: boolean;
+}
+
+/** Pause a schedule. */
+export interface SchedulesPauseBody {
+  /** Why, for people */
+  reason?: string | null;
+  /** When the pause ends: a time, or a duration from now */
+  until?: string | null;
+}
+
+/** Resume a schedule. */
+export interface SchedulesResumeBody {
+  /** Which plan times of the pause still run: none (`skip`), the `latest`, or `all`. Default: `"skip"` */
+  catch_up?: string;
+}
+
+/** Run a schedule now, for each of its scopes or only for `scope`. */
+export interface SchedulesTriggerBody {
+  /** Only this scope, `kind/id`; by default all of its scopes */
+  scope?: string | null;
+  /** Ignore the overlap policy. Default: `false` */
+  force?: boolean;
 }
 
 /** Tenant or object that a run is for. */
@@ -1991,24 +2277,6 @@ export interface SessionBody {
   token: string;
 }
 
-/** `changes`: another trigger or other options, as in a document. `outages`: periods without a scheduler, each from and to; times with a zone, or relative to `start` (`+1h`). */
-export interface SimulateBody {
-  /** How long a time to simulate. Default: `"1d"` */
-  span?: string;
-  /** When the simulation begins; by default now. A time with a zone: 2026-01-31T08:00:00Z */
-  start?: string | null;
-  /** How long each run takes. Default: `"1s"` */
-  duration?: string;
-  /** Every how many runs one fails */
-  fail_every?: number | null;
-  /** Periods without a scheduler, each from and to */
-  outages?: [string, string][];
-  /** Number of workers */
-  workers?: number | null;
-  /** What differs */
-  changes?: Record<string, unknown>;
-}
-
 /** Fate of a plan time; `missed` and `covered` stand for `count` of them, up to `to_at`. */
 export interface SimulatedRun {
   /** What becomes of it, in one word */
@@ -2031,8 +2299,28 @@ export interface SimulatedRun {
   to_at?: string | null;
 }
 
+/** Assumptions of a simulation, and what to change in the schedule for it. */
+export interface Simulation {
+  /** How long to simulate. Default: `"1d"` */
+  span?: string;
+  /** When it begins; by default now */
+  start?: string | null;
+  /** How long each run takes. Default: `"1s"` */
+  duration?: string;
+  /** Every Nth run fails, with all its attempts */
+  fail_every?: number | null;
+  /** When no planner works, from and to: times with a zone, or from the beginning on (`+1h`) */
+  outages?: string[][];
+  /** Runs at a time; by default any number */
+  workers?: number | null;
+  /** Another trigger or other options, as in a document */
+  changes?: Record<string, unknown>;
+}
+
 /** Report of a simulation. */
 export interface SimulationReport {
+  /** When it fires, in words */
+  rule: string;
   /** Beginning of the time range */
   from_at: string;
   /** Until when it was computed */
@@ -2174,20 +2462,6 @@ export interface TokensCreateBody {
   expires?: string;
   /** It only gives access to runs of this scope */
   scope?: string | TokenScope | null;
-}
-
-/** `scope` (`kind/id`) limits it to one scope. `force` ignores the overlap policy. */
-export interface TriggerBody {
-  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
-  scope?: string | null;
-  /** Do it even if it is in use, or if a policy forbids it. Default: `false` */
-  force?: boolean;
-}
-
-/** The runs created. */
-export interface TriggeredRuns {
-  /** The items of this page */
-  items: Run[];
 }
 
 /** Uniqueness by `fields` of the payload (none: all of it), until the run is final or for `period` after creation. `clear`: replicas of the existing run that have failed, or succeeded, are run again. */

@@ -18,6 +18,8 @@ from rota.core.runs.dependencies import RelatedRun, unnamed
 from rota.core.runs.redaction import Discreet
 from rota.core.runs.run import Run, RunFilter
 from rota.core.runs.search import RunPage, require_no_secret, shown_filter
+from rota.core.schedules.schedule import Schedule
+from rota.core.schedules.view import concealed_schedule
 
 
 def discretion(request: Request, run: Run) -> Discreet | None:
@@ -47,12 +49,14 @@ def told_of_related(discreet: Mapping[str, Discreet], related: RelatedRun) -> Re
 
 
 def visible(request: Request, value: Any) -> Any:
-    """Return a value as the caller may see it: runs are redacted, other values have no secrets."""
+    """Return a value as the caller may see it: runs and schedules are redacted, other values have no secrets."""
     match value:
         case Run():
             return shown(request, value)
         case RunPage():
             return msgspec.structs.replace(value, runs=all_shown(request, value.runs))
+        case Schedule() if not identity_of(request).may(Role.ADMIN):
+            return concealed_schedule(value)
         case _:
             return value
 

@@ -98,11 +98,8 @@ async def _respond(declared: Declared, request: Request, act: Act | None) -> Res
     arguments = _arguments(declared, request, body)
     client = await client_of(request)
     done = act(request, client, arguments) if act else _method(client, declared)(**arguments)
-    if declared.verb.body is None:
+    with _payload_in(declared, body):
         result = await done
-    else:
-        with _payload_in(declared.verb.body, body):
-            result = await done
     if is_silent(declared):
         return Response(status_code=204)
     view = await view_of_run(request, client, result) if declared.verb.about_run else partial(visible, request)
@@ -130,9 +127,9 @@ def _method(client: Client, declared: Declared) -> Any:
     return getattr(getattr(client, declared.part) if declared.part else client, declared.name)
 
 
-def _payload_in(form: Body, body: Any) -> AbstractContextManager[None]:
+def _payload_in(declared: Declared, body: Any) -> AbstractContextManager[None]:
     """Let the pointers of errors begin where the payload is in the body."""
-    place = form.payload
+    place = declared.verb.payload_at
     if place is None:
         return nullcontext()
     return payload_at(place if isinstance(place, str) else lambda error: place(error, body))

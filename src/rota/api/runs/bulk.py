@@ -157,9 +157,9 @@ async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str
         case "resume":
             await schedules.resume(name, actor=actor)
         case "enable":
-            await schedules.update(name, enabled=True, actor=actor)
+            await schedules.enable(name, actor=actor)
         case "disable":
-            await schedules.update(name, enabled=False, actor=actor)
+            await schedules.disable(name, actor=actor)
         case _:
             assert_never(body.action)
 

@@ -39,7 +39,9 @@ def plan(file: str, owner: str | None, exit_code: bool, database: str | None, as
     """
     content = read_schedules(file)
     owned_by = owner or owner_of(content, file)
-    differences = ask(database, lambda client: client.schedules.plan_documents(content.documents, owned_by))
+    differences = ask(
+        database, lambda client: client.schedules.apply_documents(content.documents, owned_by, dry_run=True)
+    )
     print_differences(differences, owned_by, as_json=as_json, applied=False)
     return _WOULD_CHANGE if exit_code and any(difference.kind != UNCHANGED for difference in differences) else 0
 
@@ -71,7 +73,7 @@ def require_deletions(
     documents: Sequence[dict[str, object]], owner: str, database: str | None, *, command: str
 ) -> None:
     """Ask before deletions: the default owner is the file's name, and another file may have the same name."""
-    differences = ask(database, lambda client: client.schedules.plan_documents(documents, owner))
+    differences = ask(database, lambda client: client.schedules.apply_documents(documents, owner, dry_run=True))
     deleted = [difference.name for difference in differences if difference.kind == DELETE]
     if deleted:
         named = ", ".join(deleted[:_NAMED]) + (f" and {len(deleted) - _NAMED} more" if len(deleted) > _NAMED else "")

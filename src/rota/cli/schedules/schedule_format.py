@@ -14,7 +14,7 @@ from rota.core.runs.run import Run
 from rota.core.schedules.documents import TRIGGER_KEYS, document_of
 from rota.core.schedules.preview import Fire, zone_of
 from rota.core.schedules.schedule import Schedule
-from rota.core.schedules.view import policies, trouble_of, view
+from rota.core.schedules.view import policies, view
 from rota.values.durations import age
 
 SCHEDULE_COLUMNS = Columns(
@@ -116,8 +116,8 @@ def notes(schedule: Schedule, now: datetime) -> str:
         parts.append(f"paused {age(schedule.paused_at, now)}{by}{until}{why}")
     if schedule.job_paused:
         parts.append(f"job {schedule.job} is paused")
-    if trouble := trouble_of(schedule, now):
-        parts.append(f"trouble: {trouble}")
+    if schedule.trouble:
+        parts.append(f"trouble: {schedule.trouble}")
     return "; ".join(parts)
 
 
@@ -177,7 +177,7 @@ def print_fires(fires: Sequence[Fire], now: datetime, *, none: str) -> None:
 def print_schedule(schedule: Schedule, now: datetime, *, as_json: bool) -> None:
     """Print a schedule that a command changed: name, state, next and job, or all of it as JSON."""
     if as_json:
-        print_json(view(schedule, now=now))
+        print_json(view(schedule))
         return
     cells = [text_cell(schedule.name), schedule_state_cell(schedule), next_cell(schedule, now), text_cell(schedule.job)]
     print_rows(_CHANGED_COLUMNS, [[*cells, Cell(notes(schedule, now), style="yellow")]], none="")

@@ -71,7 +71,7 @@ def list_schedules(limit: int, database: str | None, as_json: bool, **options: A
     rows, now = ask(database, question)
     next_cursor = rows[-1][0].name if len(rows) == limit else None
     if as_json:
-        print_json({"items": [view(schedule, last, now=now) for schedule, last in rows], "next_cursor": next_cursor})
+        print_json({"items": [view(schedule, last) for schedule, last in rows], "next_cursor": next_cursor})
         return
     none = "no schedules: create one with `rota schedule create`, or app.schedule(…) in code"
     print_rows(SCHEDULE_COLUMNS, [schedule_row(schedule, last, now) for schedule, last in rows], none=none)
@@ -103,7 +103,7 @@ def get_schedule(name: str, database: str | None, as_json: bool) -> None:
 
     schedule, fires, runs, last, expected, now = ask(database, question)
     if as_json:
-        print_json({**view(schedule, last, now=now), "expected": expected, "next": fires, "runs": runs})
+        print_json({**view(schedule, last), "expected": expected, "next": fires, "runs": runs})
         return
     print_facts([*schedule_facts(schedule, now), *expected_facts(expected, now)])
     if fires:
@@ -215,12 +215,13 @@ def trigger(
 
     async def command(client: Client) -> Any:
         try:
-            ids = await client.schedules.trigger(name, scope=scope, force=force, actor=actor())
+            runs = await client.schedules.trigger(name, scope=scope, force=force, actor=actor())
         except RotaError as error:
             if error.hint == "force it, or wait":
                 error.hint = "--force runs it anyway; or wait until it has ended"
             raise
-        runs = [await (wait_for_run(client, id, None) if waiting else client.get(id)) for id in ids]
+        if waiting:
+            runs = [await wait_for_run(client, run.id, None) for run in runs]
         return runs, await client.time()
 
     runs, now = ask(database, command)

@@ -18,7 +18,7 @@ from rota.core.calendar.describe import describe
 from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport
 from rota.core.schedules.documents import document_of, merged, parse
 from rota.core.schedules.preview import zone_of
-from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition
+from rota.core.schedules.schedule import ScheduleDefinition
 from rota.core.schedules.view import policies
 from rota.errors import Invalid
 
@@ -103,21 +103,18 @@ def simulate(
     async def question(client: Client) -> Any:
         schedule = await client.schedules.get(name)
         what_if = SimulationOptions(**assumed, outages=tuple(map(_outage, outages)))
+        report = await client.schedules.simulate(name, length, what_if, start=start, **changes)
         parsed = parse(merged(document_of(name, schedule.definition), changes))
-        schedule_options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-        report = await client.schedules.simulate(
-            name, length, what_if, start=start, trigger=parsed.trigger, **schedule_options
-        )
         return await client.schedules.define(*parsed), report
 
     definition, report = ask(database, question)
     if report.truncated:
         click.echo(f"note: {_cut_short(report, length)}", err=True)
     if as_json:
-        print_json({"schedule": name, "rule": describe(definition.rule, name), **_plain(report)})
+        print_json({"schedule": name, "rule": report.rule, **_plain(report)})
         return
     if on_terminal():
-        emit(describe(definition.rule, name))
+        emit(report.rule)
         for _, sentence in policies(definition):
             emit(f"  {sentence}")
         emit("")

@@ -19,7 +19,7 @@ from rota.client.client import Client
 from rota.core.schedules.diff import FieldChange, changes
 from rota.core.schedules.documents import document_of, merged, parse
 from rota.core.schedules.preview import Fire, upcoming
-from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule
+from rota.core.schedules.schedule import Schedule
 from rota.core.schedules.view import view
 from rota.values.instants import micros_at
 from rota.values.json import Limits
@@ -110,10 +110,7 @@ def update(
         after = upcoming(definition, name, micros_at(now), _FIRES)
         changed = changes(document_of(name, old.definition), document_of(name, definition))
         if changed and not dry_run:
-            all_options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-            old = await client.schedules.update(
-                name, job=parsed.job, trigger=parsed.trigger, actor=actor(), **all_options
-            )
+            old = await client.schedules.update(name, actor=actor(), **new)
         return old, changed, before, after
 
     schedule, changed, before, after = ask(database, command)

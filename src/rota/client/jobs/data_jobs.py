@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack, assert_never
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from rota.client.jobs.job_body import CHANGES, NEW_JOB, implied_kind
+from rota.client.jobs.job_body import CHANGES, NEW_JOB, implied_kind, payload_place
 from rota.client.schedules.definition import DefinitionVerbs
 from rota.core.access.roles import Role
 from rota.core.jobs.job import JobDefinition, JobKind, kind_of
@@ -69,6 +69,7 @@ class DataJobsClient:
         query=("owner",),
         repeatable=True,
         body=NEW_JOB,
+        payload_at=payload_place,
         created=lambda job: job.created,
         location="/jobs/{name}",
         etag="version",

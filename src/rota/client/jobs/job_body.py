@@ -165,7 +165,7 @@ def _new_job_in(body: NewJobBody, _: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": body.name, "schedule": body.schedule, "run": body.run, **_changes_in(body, {})}
 
 
-def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _written(arguments: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments as JSON has them."""
     written = {name: value for name, value in worded(dict(arguments)).items() if value is not None or name != "kind"}
     backoff = arguments.get("backoff")
@@ -175,11 +175,11 @@ def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return written
 
 
-def _payload_place(_: BadPayload, body: Any) -> str:
+def payload_place(_: BadPayload, body: Any) -> str:
     if body.get("payload") is not None:
         return "$.payload"
     return "$.schedule.payload" if body.get("schedule") is not None else "$.run"
 
 
-NEW_JOB = Body(NewJobBody, _written, _new_job_in, payload=_payload_place, translate=translated_job)
+NEW_JOB = Body(NewJobBody, _written, _new_job_in, translate=translated_job)
 CHANGES = Body(JobBody, _written, _changes_in, translate=translated_changes)

@@ -1,16 +1,16 @@
-"""Check schedules before they are written, and update them without losing concurrent changes. Shared with the remote
-client."""
+"""Check definitions of schedules before they are written. Shared with the remote client."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
-from rota.core.schedules.schedule import Schedule, ScheduleDefinition, define, options_of, sample
-from rota.errors import ChangedMeanwhile, Conflict, Invalid, NotFound, Unavailable
+from rota.core.schedules.documents import Parsed, changes_of, parse
+from rota.core.schedules.schedule import ScheduleDefinition, define, sample
+from rota.errors import Conflict, Invalid, NotFound
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.values.json import Limits, encode
@@ -18,31 +18,19 @@ from rota.values.names import checked_name
 
 MOST_LISTED = 1_000
 MOST_PREVIEWED = 1_000
-_TRIES = 5
 
 
 class DefinitionVerbs(ABC):
-    """Verbs that check and update definitions. Payloads are checked by the job's code if this process has it, otherwise
-    by its schema."""
+    """Verbs that check definitions. Payloads are checked by the job's code if this process has it, otherwise by its
+    schema."""
 
-    def __init__(
-        self,
-        job: Callable[[str], Awaitable[JobDefinition]],
-        now: Callable[[], Awaitable[int]],
-        limits: Limits,
-        registry: Registry | None = None,
-    ) -> None:
-        self._job = job
-        self._now = now
-        self._limits = limits
-        self._registry = registry or Registry()
+    _job: Callable[[str], Awaitable[JobDefinition]]
+    _limits: Limits
+    _registry: Registry
 
     @abstractmethod
-    async def get(self, name: str) -> Schedule: ...
-
-    @abstractmethod
-    async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
-        """Store the definition; return None if the schedule has changed since `old` was read."""
+    async def _jobs_and_time(self, names: Sequence[str]) -> tuple[Mapping[str, JobDefinition], int]:
+        """Return those of the jobs that exist, by name, and the time."""
 
     async def define(
         self,
@@ -55,52 +43,37 @@ class DefinitionVerbs(ABC):
     ) -> ScheduleDefinition:
         """Build and check a definition; write nothing. `new_job` is the schedule's job if it is created in the same
         transaction."""
-        checked_name(name, "schedule name")
+        parsed = Parsed(name, job, trigger, options)
+        jobs, now = await self._jobs_and_time(jobs_of(parsed))
+        return await self._checked(parsed, jobs if new_job is None else {**jobs, job: new_job}, now)
+
+    async def _checked(self, parsed: Parsed, jobs: Mapping[str, JobDefinition], now: int) -> ScheduleDefinition:
+        """Return the definition, checked against the jobs, of which those of this process's code may be missing."""
+        name = checked_name(parsed.name, "schedule name")
         try:
-            declared = new_job or await self._job(job)
-            definition = define(declared, trigger, options, name=name, now=await self._now())
-            if definition.awaited is not None and definition.awaited.job != declared.name:
-                await self._job(definition.awaited.job)
+            job, *_ = [jobs.get(each) or await self._job(each) for each in jobs_of(parsed)]
+            definition = define(job, parsed.trigger, parsed.options, name=name, now=now)
             payload = sample(definition, name)
             if payload is None:
                 return definition
-            if job in self._registry.newest:
-                self._registry.newest[job].payload.encode(payload, self._limits)
+            if job.name in self._registry.newest:
+                self._registry.newest[job.name].payload.encode(payload, self._limits)
             else:
-                check_schema(declared.payload_schema, encode(payload, self._limits), self._limits)
+                check_schema(job.payload_schema, encode(payload, self._limits), self._limits)
         except (Conflict, Invalid, NotFound) as error:
             raise error.within(f"schedule {name!r}") from None
         return definition
 
-    async def update(
-        self,
-        name: str,
-        *,
-        job: str | None = None,
-        trigger: Trigger | None = None,
-        actor: str | None = None,
-        expected: ScheduleDefinition | None = None,
-        **options: Any,
-    ) -> Schedule:
-        """Change the given parts of a schedule; an option that is None goes back to its default.
 
-        With `expected`, raise `ChangedMeanwhile` unless the schedule still has that definition.
-        """
-        # Optimistic locking: two people may change different options at the same time, and both changes count.
-        for _ in range(_TRIES):
-            old = await self.get(name)
-            if expected is not None and old.definition != expected:
-                raise ChangedMeanwhile(f"schedule {name!r}")
-            if changed := await self._replace(old, await self._changed(old, job, trigger, options), actor):
-                return changed
-        raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
+def jobs_of(parsed: Parsed) -> list[str]:
+    """Return the names of the jobs that a definition mentions: its own, and the one whose ends it follows."""
+    awaited = getattr(parsed.trigger, "awaited", None)
+    return list(dict.fromkeys([parsed.job, *(() if awaited is None else [awaited.job])]))
 
-    async def _changed(
-        self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]
-    ) -> ScheduleDefinition:
-        old = schedule.definition
-        merged = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
-        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, merged)
+
+def parsed_of(name: str, job: str, trigger: Trigger, options: Mapping[str, Any]) -> Parsed:
+    """Read the arguments of a verb as a document, so that mistakes are told alike wherever they are made."""
+    return parse({"name": name, **changes_of(name, job, trigger, options)})
 
 
 def require_limit(limit: int, most: int, name: str = "limit") -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from msgspec import Meta
+
+from rota.client.schedules import forms
+from rota.core.access.roles import Role
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import Backfill, BackfillOrder, ran_of
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PagePosition
 from rota.core.ledger.verify import Verification
-from rota.core.monitoring.recent_runs import Recent, checked_recent
+from rota.core.schedules.recent_runs import Recent, checked_recent
 from rota.errors import Invalid
 from rota.values.actor import checked_actor
 from rota.values.durations import in_micros
 from rota.values.instants import micros_at
+from rota.verbs import examples
+from rota.verbs.pages import Page
+from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
     from rota.store import Store
@@ -58,37 +65,78 @@ class HistoryVerbs:
             name, OccurrenceQuery(first, last, limit, _micros(after.at, "after"), after.told)
         )
 
-    async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+    @verb(
+        "GET",
+        "/schedules:recent",
+        Role.VIEWER,
+        names={"names": "name"},
+        gives={"news": {"recent": [], "p50_duration_ms": 84, "p95_duration_ms": 1_250}},
+        operation="list_recent_runs",
+    )
+    async def recent(
+        self,
+        names: Annotated[Sequence[str], Meta(description="Names of schedules")],
+        limit: Annotated[int, Meta(description="Number of runs of each")] = 30,
+    ) -> Mapping[str, Recent]:
         """Return the last `limit` runs for plan times of each schedule, by name, oldest first.
 
         For a schedule with several scopes, only ten of them are considered.
         """
         return await self._store.monitoring.recent(names, checked_recent(len(names), limit))
 
+    @verb(
+        "GET",
+        "/schedules/{name}/events",
+        Role.VIEWER,
+        page=Page(lambda event: event.seq),
+        answer=forms.EVENT,
+        gives=examples.EVENT,
+        operation="list_schedule_events",
+    )
     async def events(self, name: str) -> Sequence[Event]:
         """List what was done to a schedule and by it, oldest first. A deleted schedule keeps its events until its name
         is reused."""
         return await self._store.events.of_schedule(name)
 
-    async def verify(self, name: str, *, thorough: bool = True) -> Verification:
+    @verb("GET", "/schedules/{name}/verify", Role.VIEWER, operation="verify_schedule")
+    async def verify(
+        self,
+        name: str,
+        *,
+        thorough: Annotated[bool, Meta(description="Check each run, besides counting")] = True,
+    ) -> Verification:
         """Verify that every plan time is accounted for exactly once. `thorough` also checks each run, besides
         counting."""
         return await self._store.ledger.verify(name, thorough=thorough)
 
-    async def explain(self, name: str, at: datetime | None = None) -> Explanation:
+    @verb("GET", "/schedules/{name}/explain", Role.VIEWER, gives=examples.EXPLANATION, operation="explain_schedule")
+    async def explain(
+        self,
+        name: str,
+        at: Annotated[datetime | None, Meta(description="A plan time; by default the newest past one")] = None,
+    ) -> Explanation:
         """Explain why a plan time ran or not, or whether it will; by default the newest past one."""
         second = None if at is None else _micros(at, "at") // 1_000_000 * 1_000_000
         return await self._store.ledger.explain(name, second, in_micros(self._lease))
 
+    @verb(
+        "POST",
+        "/schedules/{name}/backfill",
+        Role.OPERATOR,
+        takes={"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True},
+        operation="backfill_schedule",
+    )
     async def backfill(
         self,
         name: str,
-        from_at: datetime,
-        to_at: datetime,
+        from_at: Annotated[datetime, Meta(description="The first plan time")],
+        to_at: Annotated[datetime, Meta(description="The last plan time")],
         *,
-        ran: str = "none",
-        concurrency: int = 1,
-        dry_run: bool = False,
+        ran: Annotated[
+            str, Meta(description="Also plan times whose run did not succeed (`failed`), or all that have one (`all`)")
+        ] = "none",
+        concurrency: Annotated[int, Meta(ge=1, le=10_000, description="Runs at a time")] = 1,
+        dry_run: Annotated[bool, Meta(description="Only return what would be created")] = False,
         actor: str | None = None,
     ) -> Backfill:
         """Create runs for past plan times between `from_at` and `to_at` that have none, `concurrency` of them at a
@@ -111,5 +159,5 @@ class HistoryVerbs:
 
 def _micros(at: datetime, name: str) -> int:
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise Invalid(f"{name} must be a datetime with a zone, not {at!r}")
+        raise Invalid(f"{name} must be a datetime with a zone, not {at!r}", hint="datetime.now(UTC)")
     return micros_at(at)

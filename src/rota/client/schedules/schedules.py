@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from msgspec.structs import replace
+from msgspec import Meta
 
-from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, DefinitionVerbs, require_limit
+from rota.client.schedules import forms
+from rota.client.schedules.control import ControlVerbs
+from rota.client.schedules.definition import (
+    MOST_LISTED,
+    jobs_of,
+    parsed_of,
+    require_limit,
+)
 from rota.client.schedules.history import HistoryVerbs
-from rota.client.schedules.simulate import apply_plan, compare_documents, simulate_from, state_at
+from rota.client.schedules.outlook import OutlookVerbs
+from rota.client.schedules.simulate import DocumentPlan, apply_plan
 from rota.config import Config
+from rota.core.access.roles import Role
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.status import resume_mode
-from rota.core.planning.simulation_report import SimulationOptions, SimulationReport
-from rota.core.runs.options import request_hold, scope_of
-from rota.core.schedules.diff import Difference
-from rota.core.schedules.documents import parse
-from rota.core.schedules.preview import DocumentPreview, Fire, foresee, named, upcoming, wrong
+from rota.core.schedules.diff import Difference, check_names, checked_owner, differences
+from rota.core.schedules.documents import changes_of, parse
+from rota.core.schedules.recent_runs import MOST_RECENT
 from rota.core.schedules.revisions import Change
-from rota.core.schedules.schedule import Schedule, ScheduleDefinition, checked_state
-from rota.errors import Conflict, Invalid, NotFound, UnknownSchedule
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition, ScheduleOptions, checked_state
+from rota.errors import (
+    ChangedMeanwhile,
+    DuplicateSchedule,
+    Unavailable,
+    UnknownSchedule,
+)
 from rota.registry.jobs import Registry
-from rota.registry.scope_providers import ask, require_answer, trouble_with
+from rota.registry.scope_providers import require_answer
 from rota.values.actor import checked_actor
-from rota.values.durations import Duration, in_micros, parse_duration
-from rota.values.instants import micros_at
 from rota.values.json import Limits
-from rota.values.scope import Scope
+from rota.verbs import examples
+from rota.verbs.pages import Page
+from rota.verbs.revisions import Revisions, is_expected
+from rota.verbs.verb import verb
+from rota.verbs.wire import Wired
 
 if TYPE_CHECKING:
-    from rota.core.schedules.schedule import ScheduleOptions
     from rota.store import Store
 
-_LONGEST_PAUSE = timedelta(days=36_525)
+_MOST_DOCUMENTS = 10_000
+_TRIES = 5
+
+Documents = Annotated[list[dict[str, Any]], Meta(max_length=_MOST_DOCUMENTS)]
+SearchText = Annotated[str, Meta(max_length=200)]
+RecentCount = Annotated[int, Meta(ge=1, le=MOST_RECENT)]
 
 
-class SchedulesClient(HistoryVerbs, DefinitionVerbs):
+class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
     """Schedules, by name. Changes take effect within a second, on every planner."""
 
     def __init__(
@@ -48,197 +64,257 @@ class SchedulesClient(HistoryVerbs, DefinitionVerbs):
         config: Config,
         job: Callable[[str], Awaitable[JobDefinition]],
     ) -> None:
-        super().__init__(job, store.now, Limits(config.max_payload), registry)
+        self._job = job
+        self._limits = Limits(config.max_payload)
+        self._registry = registry
         self._store = store
         self._lease = config.lease
 
+    @verb(
+        "POST",
+        "/schedules",
+        Role.ADMIN,
+        query=("owner",),
+        status=201,
+        body=forms.DOCUMENT,
+        payload_at="$.payload",
+        answer=forms.SCHEDULE,
+        location="/schedules/{name}",
+        takes=examples.SCHEDULE_BODY,
+        gives=examples.SCHEDULE,
+        operation="create_schedule",
+    )
     async def create(
         self,
         name: str,
         job: str,
         trigger: Trigger,
         *,
-        owner: str = "api",
+        owner: Annotated[str, Meta(description="Owner of what is created")] = "api",
         actor: str | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
         """Create a schedule."""
-        definition = await self.define(name, job, trigger, dict(options))
+        definition = await self.define(*parsed_of(name, job, trigger, options))
         await self._require_provider(name, definition)
-        await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
-        return await self.get(name)
+        return await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
 
-    async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
-        if definition.provider != old.definition.provider:
-            await self._require_provider(old.name, definition)
-        change = Change(note="edited", actor=checked_actor(actor))
-        if not await self._store.schedules.update(old.name, definition, change, expected=old.definition):
-            return None
-        return await self.get(old.name)
-
-    async def delete(self, name: str, *, actor: str | None = None) -> None:
-        """Delete a schedule; its runs stay."""
-        await self._store.schedules.delete(name, checked_actor(actor))
-
-    async def get(self, name: str) -> Schedule:
-        """Return a schedule by name."""
-        schedule = await self._store.schedules.get(name)
-        if schedule is None:
-            raise UnknownSchedule(name, await self._store.schedules.names())
-        return schedule
-
-    async def list(
+    @verb(
+        "PUT",
+        "/schedules/{name}",
+        Role.ADMIN,
+        body=forms.DOCUMENT,
+        payload_at="$.payload",
+        answer=forms.SCHEDULE,
+        created=forms.is_new,
+        location="/schedules/{name}",
+        takes={"job": "crawl", "every": "1h"},
+        gives=examples.SCHEDULE,
+        operation="replace_schedule",
+    )
+    async def replace(
         self,
+        name: str,
+        job: str,
+        trigger: Trigger,
         *,
-        job: str | None = None,
-        owner: str | None = None,
-        text: str | None = None,
-        state: str | None = None,
-        limit: int = 100,
-        after: str | None = None,
-    ) -> Sequence[Schedule]:
-        """List schedules by name. `text` matches a part of the name; `after` is the last name of the previous page."""
-        require_limit(limit, MOST_LISTED)
-        checked_state(state)
-        return await self._store.schedules.list(job=job, owner=owner, text=text, state=state, limit=limit, after=after)
+        actor: str | None = None,
+        expected_revision: Revisions | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Schedule:
+        """Create or replace a schedule. Options that are not given have their defaults.
 
-    async def pause(
+        With `expected_revision` (`If-Match`), raise `ChangedMeanwhile` unless the schedule still has that revision; 0
+        (`If-None-Match: *`) means that there must be none.
+        """
+        parsed = parsed_of(name, job, trigger, options)
+        for _ in range(_TRIES):
+            found = await self._surroundings(name, lambda _: parsed)
+            definition = await self._checked(parsed, found.jobs, found.now)
+            old = found.schedules.get(name)
+            if old is not None and expected_revision == 0:
+                raise DuplicateSchedule(name)
+            if not is_expected(0 if old is None else old.revision, expected_revision):
+                raise ChangedMeanwhile(f"schedule {name!r}")
+            if stored := await self._stored(name, old, definition, actor):
+                return stored
+        raise Unavailable(f"schedule {name!r} kept changing while it was being replaced", hint="try again")
+
+    async def _stored(
+        self, name: str, old: Schedule | None, definition: ScheduleDefinition, actor: str | None
+    ) -> Schedule | None:
+        """Create or change a schedule; return None if another one was stored since `old` was read."""
+        if old is None or definition.provider != old.definition.provider:
+            await self._require_provider(name, definition)
+        if old is not None:
+            change = Change(note="edited", actor=checked_actor(actor))
+            return await self._store.schedules.update(name, definition, change, expected=old.definition)
+        try:
+            return await self._store.schedules.create(name, definition, "api", actor=checked_actor(actor))
+        except DuplicateSchedule:
+            return None
+
+    @verb(
+        "PATCH",
+        "/schedules/{name}",
+        Role.ADMIN,
+        body=forms.CHANGES,
+        payload_at="$.payload",
+        answer=forms.SCHEDULE,
+        takes={"overlap": "allow", "jitter": None},
+        gives=examples.SCHEDULE,
+        operation="update_schedule",
+    )
+    async def update(
         self,
         name: str,
         *,
-        reason: str | None = None,
+        job: str | None = None,
+        trigger: Trigger | None = None,
         actor: str | None = None,
-        until: datetime | Duration | None = None,
+        expected_revision: Revisions | None = None,
+        **changes: Any,
     ) -> Schedule:
-        """Pause a schedule. `until` is a datetime, or a duration from now; without it, until it is resumed."""
-        await self._store.schedules.pause(name, reason, checked_actor(actor), await self._instant(until))
-        return await self.get(name)
+        """Change the given parts of a schedule; an option that is None (`null`) goes back to its default. Another
+        trigger is a `trigger`, or named as in a document: `every="5m"`.
 
-    async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
-        """Resume a schedule. Plan times during the pause are skipped, unless `catch_up` is `latest` or `all`."""
-        resume_mode(catch_up)
-        await self._store.schedules.resume(name, catch_up, checked_actor(actor))
-        return await self.get(name)
+        With `expected_revision` (`If-Match`), raise `ChangedMeanwhile` unless the schedule still has that revision.
+        """
+        document = changes_of(name, job, trigger, changes)
+        # Optimistic locking: two people may change different options at the same time, and both changes count.
+        for _ in range(_TRIES):
+            old, definition, _found = await self._foreseen(name, document)
+            if not is_expected(old.revision, expected_revision):
+                raise ChangedMeanwhile(f"schedule {name!r}")
+            if changed := await self._stored(name, old, definition, actor):
+                return changed
+        raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
 
+    @verb(
+        "POST",
+        "/schedules/{name}/enable",
+        Role.OPERATOR,
+        answer=forms.SCHEDULE,
+        gives=examples.SCHEDULE,
+        operation="enable_schedule",
+    )
     async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
         """Enable a schedule."""
         return await self.update(name, enabled=True, actor=actor)
 
+    @verb(
+        "POST",
+        "/schedules/{name}/disable",
+        Role.OPERATOR,
+        answer=forms.SCHEDULE,
+        gives=examples.SCHEDULE,
+        operation="disable_schedule",
+    )
     async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
         """Disable a schedule: it does not fire until it is enabled."""
         return await self.update(name, enabled=False, actor=actor)
 
-    async def trigger(
-        self,
-        name: str,
-        *,
-        scope: Scope | tuple[str, str] | None = None,
-        force: bool = False,
-        actor: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Sequence[str]:
-        """Run a schedule now, for each of its scopes or only for `scope`. Raise `Overlapping` if its overlap policy
-        forbids that, unless `force` is set.
-
-        Return the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` the call
-        is safe to repeat: it returns the runs created the first time.
-        """
-        only_scope = None if scope is None else scope_of(scope)
-        request = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, only_scope, force)
-        checked = checked_actor(actor)
-        named = await self._provided_scopes(name) if only_scope is None else ()
-        return await self._store.schedules.trigger(
-            name, only_scope, named=named, force=force, actor=checked, request=request
+    @verb("DELETE", "/schedules/{name}", Role.ADMIN, operation="delete_schedule")
+    async def delete(self, name: str, *, actor: str | None = None, expected_revision: Revisions | None = None) -> None:
+        """Delete a schedule; its runs stay. With `expected_revision` (`If-Match`), only if it still has that."""
+        await self._store.schedules.delete(
+            name, checked_actor(actor), lambda revision: is_expected(revision, expected_revision)
         )
 
-    async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
-        """Return the next plan times, with the effects of daylight saving time."""
-        require_limit(count, MOST_PREVIEWED, "count")
-        schedule = await self.get(name)
-        start = await self._store.now() if after is None else micros_at(after)
-        return upcoming(schedule.definition, name, start, count)
-
-    async def preview_document(
-        self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
-    ) -> DocumentPreview:
-        """Return when a schedule document would fire and what is wrong with it; store nothing."""
-        require_limit(count, MOST_PREVIEWED, "count")
-        preview = foresee(document, await self._store.now() if after is None else micros_at(after), count)
-        complete = named(document)
-        if preview.problems or "job" not in complete:
-            return preview
-        try:
-            await self.define(*parse(complete))
-        except (Conflict, Invalid, NotFound) as error:
-            return replace(preview, problems=(wrong(error, complete),))
-        return preview
-
-    async def simulate(
+    @verb(
+        "GET",
+        "/schedules/{name}",
+        Role.VIEWER,
+        answer=forms.SCHEDULE,
+        gives=examples.SCHEDULE,
+        operation="get_schedule",
+    )
+    async def get(
         self,
         name: str,
-        span: Duration = "1d",
-        assumptions: SimulationOptions | None = None,
         *,
-        start: datetime | None = None,
-        trigger: Trigger | None = None,
-        **options: Any,
-    ) -> SimulationReport:
-        """Simulate a schedule for `span` from `start` (default: now), optionally with another trigger or other options;
-        store nothing."""
-        schedule = await self.get(name)
-        definition = await self._changed(schedule, None, trigger, options)
-        at = await self._store.now() if start is None else micros_at(start)
-        state = state_at(schedule, definition, at, now=start is None)
-        return simulate_from(state, await self._job(definition.job), span, assumptions or SimulationOptions())
+        recent: Annotated[RecentCount | None, Meta(description="Number of its last runs to add")] = None,
+    ) -> Schedule:
+        """Return a schedule by name. `recent` adds its last runs, oldest first."""
+        schedule = await self._store.schedules.get(name, recent)
+        if schedule is None:
+            raise UnknownSchedule(name, await self._store.schedules.names())
+        return schedule
 
-    async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
-        """Return what `apply_documents` would change: schedules to create, to update, and to delete because this owner
-        no longer lists them."""
-        return (await compare_documents(self, self._store, documents, owner)).differences
+    @verb(
+        "GET",
+        "/schedules",
+        Role.VIEWER,
+        page=Page(lambda schedule: schedule.name, after="after"),
+        answer=forms.SCHEDULE,
+        gives=examples.SCHEDULE,
+    )
+    async def list(
+        self,
+        *,
+        job: Annotated[str | None, Meta(description="Only schedules of this job")] = None,
+        owner: Annotated[str | None, Meta(description="Only schedules of this owner")] = None,
+        text: Annotated[SearchText | None, Meta(description="Part of the name")] = None,
+        state: Annotated[str | None, Meta(description="Only schedules in this state")] = None,
+        limit: int = 100,
+        after: str | None = None,
+        recent: Annotated[RecentCount | None, Meta(description="Number of last runs to add to each")] = None,
+    ) -> Sequence[Schedule]:
+        """List schedules by name. `text` matches a part of the name; `after` is the last name of the previous page.
 
-    async def apply_documents(
-        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
-    ) -> Sequence[Difference]:
-        """Create and update schedules from documents, under `owner`. Raise `Conflict` for a schedule of another owner.
-
-        Schedules of this owner that no document names are deleted. Pauses are kept.
+        `recent` adds to each its last runs, oldest first, with percentiles of their durations. For a schedule with
+        several scopes, only ten of them are considered.
         """
-        plan = await compare_documents(self, self._store, documents, owner)
-        for name in plan.changing:
-            await self._require_provider(name, plan.definitions[name])
-        await apply_plan(self._store, plan, checked_actor(actor))
+        require_limit(limit, MOST_LISTED)
+        return await self._store.schedules.list(
+            job=job, owner=owner, text=text, state=checked_state(state), limit=limit, after=after, recent=recent
+        )
+
+    @verb(
+        "POST",
+        "/schedules:apply",
+        Role.ADMIN,
+        payload_at=forms.payload_of_document,
+        takes={"owner": "team-a", "documents": [examples.SCHEDULE_BODY], "dry_run": True},
+        operation="apply_documents",
+    )
+    async def apply_documents(
+        self,
+        documents: Annotated[
+            Iterable[Mapping[str, Any]],
+            Wired(Documents, list),
+            Meta(description="Schedules as in `schedules.toml`"),
+        ],
+        owner: Annotated[str, Meta(description="Owner of these schedules; those that no document names are deleted")],
+        *,
+        dry_run: Annotated[bool, Meta(description="Only return what would change")] = False,
+        actor: str | None = None,
+    ) -> Sequence[Difference]:
+        """Create and update schedules from documents, under `owner`, and return what changed. Raise `Conflict` for a
+        schedule of another owner.
+
+        Schedules of this owner that no document names are deleted. Pauses are kept. A `dry_run` only returns what would
+        change.
+        """
+        plan = await self._compared(documents, owner)
+        if not dry_run:
+            for name in plan.changing:
+                await self._require_provider(name, plan.definitions[name])
+            await apply_plan(self._store, plan, checked_actor(actor))
         return plan.differences
+
+    async def _compared(self, documents: Iterable[Mapping[str, Any]], owner: str) -> DocumentPlan:
+        """Compare documents with the database; check everything, write nothing."""
+        owner = checked_owner(owner)
+        parsed = [parse(document) for document in documents]
+        names = [document.name for document in parsed]
+        check_names(names)
+        jobs = self._not_in_code(dict.fromkeys(job for document in parsed for job in jobs_of(document)))
+        found = await self._store.schedules.surroundings(names, lambda _: jobs, owner=owner)
+        definitions = {document.name: await self._checked(document, found.jobs, found.now) for document in parsed}
+        existing = list(found.schedules.values())
+        return DocumentPlan(owner, differences(definitions, existing, owner, found.now), definitions)
 
     async def _require_provider(self, name: str, definition: ScheduleDefinition) -> None:
         if definition.provider is not None:
             await require_answer(name, definition.provider, self._registry.schedules.providers)
-
-    async def _provided_scopes(self, name: str) -> Sequence[Scope]:
-        """Return the scopes that the schedule's provider names now, if this process has it. Its errors are recorded
-        where planning shows them."""
-        provider = (await self.get(name)).definition.provider
-        providers = self._registry.schedules.providers
-        if provider is None or provider not in providers:
-            return ()
-        try:
-            return await ask(providers[provider])
-        except Exception as error:
-            await self._store.planning.note_provider_trouble(provider, trouble_with(provider, error))
-            return ()
-
-    async def _instant(self, until: datetime | Duration | None) -> int | None:
-        if until is None:
-            return None
-        now = await self._store.now()
-        if isinstance(until, datetime):
-            if until.tzinfo is None:
-                raise Invalid("until must be a datetime with a zone")
-            at = micros_at(until)
-        else:
-            at = now + in_micros(parse_duration(until))
-        if at <= now:
-            raise Invalid("until must be in the future")
-        # A later instant may exceed what datetime can represent when it is read back.
-        if at - now > in_micros(_LONGEST_PAUSE):
-            raise Invalid("until must be within a hundred years")
-        return at

@@ -1,31 +1,29 @@
-"""Simulate schedules over virtual time; compare documents of schedules with the database and apply them."""
+"""Simulate schedules over virtual time; apply documents of schedules."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rota.core.calendar.describe import describe
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy, retry_policy
 from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
 from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport, outage_of
 from rota.core.planning.tick import ScheduleState
-from rota.core.schedules import documents as written
-from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference, check_names, checked_owner, differences
+from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference
 from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
-from rota.errors import DuplicateSchedule, Invalid, UnknownJob
+from rota.errors import DuplicateSchedule, Invalid
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, micros_at
 
 if TYPE_CHECKING:
-    from rota.client.schedules.schedules import SchedulesClient
     from rota.store import Store
 
-_PAGE = 1_000
 _LONGEST = timedelta(days=3_660)
 _MOST_EVENTS = 1_000
 
@@ -45,7 +43,7 @@ def simulate_from(
 ) -> SimulationReport:
     """Simulate from a state, and report it."""
     start, definition = state.cursor, state.definition
-    length = parse_duration(span)
+    length = parse_duration(span, "span")
     if length <= timedelta(0):
         raise Invalid(f"the span of a simulation must be positive, not {span}", hint='"6h", "1d", "30d"')
     if length > _LONGEST:
@@ -60,6 +58,7 @@ def simulate_from(
     until = start + in_micros(length)
     result = simulate(state, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
     return SimulationReport(
+        rule=describe(definition.rule, state.name),
         from_at=instant(start),
         until_at=instant(result.until),
         counts=result.counts,
@@ -100,39 +99,6 @@ class DocumentPlan(msgspec.Struct, frozen=True):
     @property
     def changing(self) -> Sequence[str]:
         return [difference.name for difference in self.differences if difference.kind in (CREATE, CHANGE)]
-
-
-async def compare_documents(
-    schedules: SchedulesClient, store: Store, documents: Iterable[Mapping[str, Any]], owner: str
-) -> DocumentPlan:
-    """Compare documents with the database; check everything, write nothing."""
-    owner = checked_owner(owner)
-    parsed = [written.parse(document) for document in documents]
-    check_names([document.name for document in parsed])
-    definitions = {document.name: await _with_name(document.name, schedules.define(*document)) for document in parsed}
-    existing = {schedule.name: schedule for schedule in await _schedules_of(schedules, owner)}
-    for name in await store.schedules.declared([name for name in definitions if name not in existing]):
-        existing[name] = await schedules.get(name)
-    return DocumentPlan(owner, differences(definitions, list(existing.values()), owner, await store.now()), definitions)
-
-
-async def _with_name(name: str, definition: Awaitable[ScheduleDefinition]) -> ScheduleDefinition:
-    """Put the schedule's name into an error, to tell which of many documents it is about."""
-    try:
-        return await definition
-    except (Invalid, UnknownJob) as error:
-        if name not in error.message:
-            error.message = f"schedule {name!r}: {error.message}"
-        raise
-
-
-async def _schedules_of(schedules: SchedulesClient, owner: str) -> Sequence[Schedule]:
-    owned: list[Schedule] = []
-    page = await schedules.list(owner=owner, limit=_PAGE)
-    while page:
-        owned += page
-        page = await schedules.list(owner=owner, limit=_PAGE, after=page[-1].name) if len(page) == _PAGE else []
-    return owned
 
 
 async def apply_plan(store: Store, plan: DocumentPlan, actor: str | None) -> None:

@@ -67,6 +67,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     """Report of a simulation."""
 
+    rule: str
     from_at: datetime
     until_at: datetime
     counts: dict[str, int]

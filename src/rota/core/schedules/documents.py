@@ -12,13 +12,15 @@ import msgspec
 from rota.core.alerts.expectations import Expectations, written
 from rota.core.calendar.notation import at_key, at_rule_key, duration_of, instant_of, text_of, written_instant
 from rota.core.calendar.rules import Window, window_of
-from rota.core.calendar.triggers import KINDS, Trigger, TriggerNotation
-from rota.core.jobs.retry import written_backoff
+from rota.core.calendar.triggers import KINDS, Trigger, TriggerNotation, validate
+from rota.core.jobs.retry import Delays, Exponential, written_backoff
+from rota.core.limits.quotas import rate_text
 from rota.core.schedules.policies import CatchUp, Failure, Overlap
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition, options_of
 from rota.core.schedules.vocabulary import translated
-from rota.errors import Invalid, UnknownOption
+from rota.errors import BadTrigger, Invalid, UnknownOption
 from rota.values.durations import format_duration
+from rota.values.json import Limits, encode
 from rota.values.names import checked_name
 from rota.values.scope import Scope
 
@@ -148,31 +150,62 @@ def document_of(name: str, definition: ScheduleDefinition) -> dict[str, Any]:
     rule = definition.rule
     document: dict[str, Any] = {"name": name, "job": definition.job, **rule.trigger.document(rule.timezone)}
     for key, value in options_of(definition).items():
-        written = _written(key, value)
-        if key not in _DEFAULTS or written != _DEFAULTS[key]:
-            document[key] = written
+        plain = _written(key, value)
+        if key not in _DEFAULTS or plain != _DEFAULTS[key]:
+            document[key] = plain
     document.pop("timezone", None)
     if rule.timezone != "UTC" or (rule.trigger.own_zone or "UTC") != "UTC":
         document["timezone"] = rule.timezone
     return {key: document[key] for key in KEYS if key in document}
 
 
+def changes_of(
+    name: str, job: str | None = None, trigger: Trigger | None = None, options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Write arguments of `client.schedules` as a document, or the part of one that changes; None restores a default."""
+    where = f"schedule {name!r}"
+    changes = translated(options or {}, where)
+    for key in changes:
+        if key not in _KNOWN:
+            raise UnknownOption(key, _KNOWN, where=where)
+    document: dict[str, Any] = {} if job is None else {"job": job}
+    if trigger is not None:
+        try:
+            validate(trigger)
+        except BadTrigger as error:
+            raise error.within(where) from None
+        zone = changes.get("timezone") or trigger.own_zone
+        document |= trigger.document(zone or "UTC") | ({} if zone is None else {"timezone": zone})
+    return document | {key: _at(where, key, _written, key, value) for key, value in changes.items()}
+
+
 def _written(key: str, value: Any) -> Any:
+    writer = _WRITERS.get(type(value))
+    if writer is not None:
+        return writer(value)
     match value:
-        case timedelta():
-            return format_duration(value)
-        case datetime():
-            return written_instant(value)
-        case CatchUp() | Overlap() | Failure():
-            return _written_policy(value)
-        case Expectations():
-            return written(value)
-        case list() if key == "scopes":
-            return [[scope.kind, scope.id] if "/" in scope.kind else f"{scope.kind}/{scope.id}" for scope in value]
-        case list() if key == "windows":
-            return [_written_window(window) for window in value]
+        case Mapping() if key == "payload":
+            return msgspec.json.decode(encode(dict(value), Limits()))
+        case Mapping() if key != "metadata":
+            return {name: _written(key, item) for name, item in value.items()}
+        case list() | tuple() if key == "rate":
+            return rate_text(value)  # type: ignore[arg-type]  # which refuses what is no rate
+        case list() | tuple():
+            return [_written(key, item) for item in value]
         case _:
             return value
+
+
+def _written_time(at: datetime) -> datetime | str:
+    """Write an instant; leave one without a zone, or far away, to whoever reads and refuses it."""
+    try:
+        return at if at.tzinfo is None else written_instant(at)
+    except OverflowError:
+        return at
+
+
+def _written_scope(scope: Scope) -> str | list[str]:
+    return [scope.kind, scope.id] if "/" in scope.kind else f"{scope.kind}/{scope.id}"
 
 
 def _written_policy(policy: CatchUp | Overlap | Failure) -> str | dict[str, Any]:
@@ -197,8 +230,22 @@ def _written_window(window: Window) -> str | dict[str, Any]:
     return text if window_of(text) == window else {"start": window.start, "end": window.end, "days": list(window.days)}
 
 
+_WRITERS: dict[type, Callable[[Any], Any]] = {
+    timedelta: format_duration,
+    datetime: _written_time,
+    CatchUp: _written_policy,
+    Overlap: _written_policy,
+    Failure: _written_policy,
+    Expectations: written,
+    Exponential: written_backoff,
+    Delays: written_backoff,
+    Window: _written_window,
+    Scope: _written_scope,
+}
+
+
 def merged(old: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
-    """Update the document `old` by `given`; another trigger replaces the old one and the keys that belong to it."""
+    """Update the document `old` by `update`; another trigger replaces the old one and the keys that belong to it."""
     document = dict(old)
     if any(key in update for key in (*TRIGGER_KEYS, *OTHER_KEYS)):
         for key in (*TRIGGER_KEYS, *OTHER_KEYS, *DETAIL_KEYS):

@@ -20,7 +20,7 @@ from rota.values.instants import instant
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan time to come. `local` is in the schedule's zone; `eligible_at` is when its run may start, jitter aside.
+    """A plan time to come. `local` is in the schedule's `zone`; `eligible_at` is when its run may start, jitter aside.
 
     `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of
     the day comes twice), `transition` (the first one after the clocks changed).
@@ -30,11 +30,12 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True):
     local: datetime
     eligible_at: datetime
     marks: tuple[str, ...] = ()
+    zone: str = "UTC"
 
 
 def upcoming(definition: ScheduleDefinition, name: str, after: int, count: int) -> list[Fire]:
     times = definition.times(name)
-    zone = ZoneInfo(zone_of(definition))
+    zone = zone_of(definition)
     fires: list[Fire] = []
     at = times.next(after)
     while at is not None and len(fires) < count:
@@ -42,9 +43,10 @@ def upcoming(definition: ScheduleDefinition, name: str, after: int, count: int) 
         fires.append(
             Fire(
                 plan_time=instant(at),
-                local=instant(at).astimezone(zone),
+                local=instant(at).astimezone(ZoneInfo(zone)),
                 eligible_at=eligible_at,
                 marks=times.marks(at),
+                zone=zone,
             )
         )
         at = times.next(at)

@@ -19,6 +19,7 @@ from rota.core.jobs.retry import backoff_of, written_backoff
 from rota.core.limits.limits import Gate, Limit, gates_of_schedule, limit_of_schedule, measure, rate_of
 from rota.core.runs.options import new_run, scope_of
 from rota.core.schedules.policies import CatchUp, Failure, Overlap, OverlapMode, catch_up_of, failure_of, overlap_of
+from rota.core.schedules.recent_runs import Recent
 from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
 from rota.values import json
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
@@ -149,26 +150,36 @@ class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     owner: str
     revision: int
+    """Number of its changes, which its `ETag` holds."""
     enabled: bool
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
     resume_at: datetime | None
+    """When its pause ends by itself."""
     job_paused: bool
+    """Whether its job is paused."""
     cursor_at: datetime
+    """Plan times up to here are decided."""
     next_plan: datetime | None
+    """Next plan time."""
     awaits: str | None
+    """Run whose end it waits for."""
     fired: int
+    """Number of its plan times, skipped ones included."""
     tzdata: str
+    """Version of the time zone data that it is planned with."""
     trouble: str | None
+    """Why it could not be planned."""
     created_at: datetime
     updated_at: datetime
 
 
 class Schedule(ScheduleFacts, frozen=True, kw_only=True):
-    """A schedule as the database knows it."""
+    """A schedule as the database knows it. `recent` are its last runs, if they were asked for."""
 
     definition: ScheduleDefinition
+    recent: Recent | None = None
 
     @property
     def state(self) -> str:

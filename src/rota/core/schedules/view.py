@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from rota.core.calendar.describe import describe
+from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import Limit, WhenFull, when_full_of
+from rota.core.runs.redaction import concealed
 from rota.core.runs.run import Run
-from rota.core.schedules.documents import document_of
+from rota.core.schedules.document_shape import ScheduleDocument
+from rota.core.schedules.documents import document_of, parse
 from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
 from rota.core.schedules.preview import zone_of
-from rota.core.schedules.schedule import Schedule, ScheduleDefinition
+from rota.core.schedules.recent_runs import Recent, RecentRun
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition, ScheduleFacts, define
+from rota.core.states import RunState
 from rota.values.durations import format_duration
 
 _FACTS = (
@@ -24,18 +31,68 @@ _FACTS = (
 _LATE = timedelta(seconds=10)
 
 
-def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = None) -> dict[str, Any]:
-    """Return the facts of a schedule: `rule` in words, `definition` as a document. With `now`, overdue is a trouble."""
+class LastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The last run of a schedule."""
+
+    id: str
+    state: RunState
+    reason: str | None
+    plan_time: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    duration_ms: int | None
+
+
+class ScheduleView(ScheduleFacts, frozen=True, kw_only=True):
+    """A schedule: `rule` is its trigger in words, `definition` the document that would create it.
+
+    `recent` and the percentiles of the durations of those runs are there if `recent` was asked for.
+    """
+
+    state: str
+    rule: str
+    timezone: str
+    definition: ScheduleDocument
+    """Document that would create it, without its name."""
+    last: LastRun | None
+    """Its last run; only commands tell it."""
+    recent: list[RecentRun] | UnsetType = UNSET
+    """Its last runs, the oldest first."""
+    p50_duration_ms: int | UnsetType | None = UNSET
+    """Half of these runs took at most this long."""
+    p95_duration_ms: int | UnsetType | None = UNSET
+    """All but one in twenty of these runs took at most this long."""
+
+
+def view(schedule: Schedule, last: Run | None = None) -> dict[str, Any]:
+    """Return a schedule as JSON, in the shape of `ScheduleView`."""
     facts = {name: getattr(schedule, name) for name in _FACTS}
     document = document_of(schedule.name, schedule.definition)
     return {
         **msgspec.to_builtins(facts),
-        "trouble": schedule.trouble if now is None else trouble_of(schedule, now),
         "rule": describe(schedule.definition.rule, schedule.name),
         "timezone": zone_of(schedule.definition),
         "definition": {key: value for key, value in document.items() if key != "name"},
         "last": None if last is None else last_run(last),
+        **({} if schedule.recent is None else msgspec.structs.asdict(schedule.recent)),
     }
+
+
+def concealed_schedule(schedule: Schedule) -> Schedule:
+    """Return a schedule without the secrets that its runs have in payload and metadata."""
+    definition = schedule.definition
+    options = {name: concealed(value) if name == "metadata" else value for name, value in definition.options.items()}
+    hidden = msgspec.structs.replace(definition, payload=concealed(definition.payload), options=options)
+    return msgspec.structs.replace(schedule, definition=hidden)
+
+
+def schedule_of(plain: Mapping[str, Any]) -> Schedule:
+    """Build a schedule from its view. Whoever sent that has checked its document against its job."""
+    facts = msgspec.convert(plain, ScheduleFacts)
+    parsed = parse({"name": facts.name, **plain["definition"]})
+    definition = define(JobDefinition(name=parsed.job), parsed.trigger, parsed.options, name=facts.name, now=None)
+    recent = msgspec.convert(plain, Recent) if "recent" in plain else None
+    return Schedule(definition=definition, recent=recent, **msgspec.structs.asdict(facts))
 
 
 def trouble_of(schedule: Schedule, now: datetime) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota.core.monitoring.counters import Rows
-from rota.core.monitoring.recent_runs import Recent
 from rota.core.monitoring.timeline import Asked
+from rota.core.schedules.recent_runs import Recent
 from rota.store.databases.database import Database
 from rota.store.monitoring import counters, overview, recent_runs, timeline
 from rota.store.monitoring.overview import OverviewFacts

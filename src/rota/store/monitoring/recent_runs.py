@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.core.monitoring.recent_runs import Planned, Recent, recent_of, scopes_each
+from rota.core.schedules.recent_runs import Planned, Recent, recent_of, scopes_each
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.pinned_plans import walk_indexes
 from rota.store.schedules.schedule_row import readable

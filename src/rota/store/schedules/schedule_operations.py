@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
+from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.unique import KeyHold
+from rota.core.runs.run import Run
+from rota.core.schedules.recent_runs import Recent, checked_recent
 from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
+from rota.core.schedules.view import trouble_of
+from rota.errors import ChangedMeanwhile, UnknownSchedule
 from rota.store.databases.database import Database, Row, Tx, Work
+from rota.store.monitoring import recent_runs
 from rota.store.planning.plan import NewId
-from rota.store.runs import idempotency
+from rota.store.runs import idempotency, read
 from rota.store.schedules import change as schedule_changes
 from rota.store.schedules import trigger_now
 from rota.store.schedules.schedule_row import ScheduleRow, decoded, readable
@@ -38,6 +45,14 @@ class Declared(msgspec.Struct, frozen=True):
     fingerprint: str
 
 
+class Surroundings(msgspec.Struct, frozen=True):
+    """Facts that definitions are checked against, as of one instant: schedules and jobs by name, and the time."""
+
+    schedules: Mapping[str, Schedule]
+    jobs: Mapping[str, JobDefinition]
+    now: int
+
+
 class ScheduleStore:
     def __init__(self, database: Database, new_id: NewId) -> None:
         self._database = database
@@ -51,22 +66,25 @@ class ScheduleStore:
         *,
         declared: str | None = None,
         actor: str | None = None,
-    ) -> None:
+    ) -> Schedule:
         id = self._new_id()
-        await self._transact(
-            lambda tx: schedule_changes.create(tx, id, name, definition, owner, declared=declared, actor=actor)
-        )
+
+        async def body(tx: Tx) -> Schedule:
+            await schedule_changes.create(tx, id, name, definition, owner, declared=declared, actor=actor)
+            return await read_schedule(tx, name)
+
+        return await self._transact(body)
 
     async def update(
         self, name: str, definition: ScheduleDefinition, change: Change, *, expected: ScheduleDefinition | None = None
-    ) -> bool:
-        """Change a schedule. Return False, and do nothing, if it is not as `expected` (lost update)."""
+    ) -> Schedule | None:
+        """Change a schedule. Return None, and do nothing, if it is not as `expected` (lost update)."""
 
-        async def apply(tx: Tx, row: ScheduleRow) -> bool:
+        async def apply(tx: Tx, row: ScheduleRow) -> Schedule | None:
             if expected is not None and row.definition not in (expected, definition):
-                return False
+                return None
             await schedule_changes.update(tx, row, definition, change, self._new_id)
-            return True
+            return await read_schedule(tx, name)
 
         return await self._changing(name, apply, job=definition.job)
 
@@ -79,17 +97,30 @@ class ScheduleStore:
 
         await self._changing(name, apply, job=definition.job)
 
-    async def pause(self, name: str, reason: str | None, actor: str | None, until: int | None) -> None:
-        await self._changing(
-            name, lambda tx, row: schedule_changes.pause(tx, row, self._new_id, reason=reason, actor=actor, until=until)
-        )
+    async def pause(
+        self, name: str, reason: str | None, actor: str | None, until: int | Callable[[int], int] | None
+    ) -> Schedule:
+        """Pause a schedule. `until` is when the pause ends, or tells it from the time when it begins."""
+        ends = [] if callable(until) else [until]  # decided once: a repetition must not end later
 
-    async def resume(self, name: str, mode: str, actor: str | None) -> None:
-        await self._changing(
-            name, lambda tx, row: schedule_changes.resume(tx, row, self._new_id, mode=mode, actor=actor)
-        )
+        async def apply(tx: Tx, row: ScheduleRow) -> Schedule:
+            if callable(until) and not ends:
+                ((now,),) = await tx.fetch("now")
+                ends.append(until(int(now)))
+            await schedule_changes.pause(tx, row, self._new_id, reason=reason, actor=actor, until=ends[0])
+            return await read_schedule(tx, name)
 
-    async def delete(self, name: str, actor: str | None) -> None:
+        return await self._changing(name, apply)
+
+    async def resume(self, name: str, mode: str, actor: str | None) -> Schedule:
+        async def apply(tx: Tx, row: ScheduleRow) -> Schedule:
+            await schedule_changes.resume(tx, row, self._new_id, mode=mode, actor=actor)
+            return await read_schedule(tx, name)
+
+        return await self._changing(name, apply)
+
+    async def delete(self, name: str, actor: str | None, as_expected: Callable[[int], bool] = lambda _: True) -> None:
+        """Delete a schedule, if its revision is `as_expected`."""
         tried: list[str] = []
 
         async def body(tx: Tx) -> None:
@@ -97,6 +128,8 @@ class ScheduleStore:
             if tried and (existing is None or existing.id not in tried):
                 return  # an earlier try, whose answer got lost, has deleted it; a new one of this name stays
             row = existing or await schedule_changes.locked(tx, name)
+            if not as_expected(row.revision):
+                raise ChangedMeanwhile(f"schedule {name!r}")
             tried.append(row.id)
             await schedule_changes.delete(tx, row, self._new_id, actor)
 
@@ -111,36 +144,60 @@ class ScheduleStore:
         named: Sequence[Scope] = (),
         actor: str | None = None,
         request: KeyHold | None = None,
-    ) -> list[str]:
-        """Trigger a schedule now. Return the ids of the runs.
+    ) -> list[Run]:
+        """Trigger a schedule now. Return the runs.
 
         Repeated after an unknown outcome only if there is a `request` to recognize it by: otherwise it could trigger
         twice. `named` are the scopes that its provider names now, if it could be called.
         """
 
-        async def body(tx: Tx) -> list[str]:
+        async def body(tx: Tx) -> list[Run]:
             row = await schedule_changes.locked(tx, name)
             if request is not None and (made := await idempotency.asked_before(tx, request)):
-                return made
+                return [await read.get_run(tx, id) for id in made]
             scopes = await trigger_now.scopes_of(tx, row, scope, named)
             run_ids = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
             if request is not None:
                 await idempotency.remember(tx, request, run_ids)
-            return run_ids
+            return [await read.get_run(tx, id) for id in run_ids]
 
         return await self._database.transact(body, repeatable=request is not None)
 
-    async def get(self, name: str) -> Schedule | None:
+    async def get(self, name: str, recent: int | None = None) -> Schedule | None:
+        """Return a schedule, with its last `recent` runs."""
+
         async def body(tx: Tx) -> Schedule | None:
-            for row in await tx.fetch("get_schedule", name=name):
-                return schedule_of(row)
-            return None
+            schedule = await find_schedule(tx, name)
+            if schedule is None or recent is None:
+                return schedule
+            return (await _with_recent(tx, [schedule], recent))[0]
 
         return await self._database.read(body)
 
     async def names(self) -> list[str]:
         async def body(tx: Tx) -> list[str]:
             return [name for (name,) in await tx.fetch("schedule_names")]
+
+        return await self._database.read(body)
+
+    async def surroundings(
+        self,
+        names: Sequence[str],
+        jobs_of: Callable[[Mapping[str, Schedule]], Iterable[str]],
+        *,
+        owner: str | None = None,
+    ) -> Surroundings:
+        """Return those of the schedules that exist, all schedules of `owner`, and the jobs that `jobs_of` names."""
+
+        async def body(tx: Tx) -> Surroundings:
+            rows = () if owner is None else await tx.fetch("schedules_of_owner", owner=owner)
+            schedules = {schedule.name: schedule for schedule in map(schedule_of, rows)}
+            others = [(name,) for name in names if name not in schedules]
+            for name, _, _ in await tx.fetch("declared_schedules", others) if others else ():
+                schedules[name] = await read_schedule(tx, name)
+            jobs = {job: await read.job(tx, job) for job in jobs_of(schedules)}
+            ((now,),) = await tx.fetch("now")
+            return Surroundings(schedules, {name: job for name, job in jobs.items() if job is not None}, int(now))
 
         return await self._database.read(body)
 
@@ -153,6 +210,7 @@ class ScheduleStore:
         state: str | None = None,
         limit: int = 100,
         after: str | None = None,
+        recent: int | None = None,
     ) -> list[Schedule]:
         """Return schedules by name.
 
@@ -184,7 +242,8 @@ class ScheduleStore:
                         schedules.append(schedule)
                 if len(rows) < bite:
                     break
-            return schedules[:limit]
+            page = await _with_trouble(tx, schedules[:limit])
+            return page if recent is None else await _with_recent(tx, page, recent)
 
         return await self._database.read(body)
 
@@ -217,6 +276,34 @@ class ScheduleStore:
         answer = await self._database.transact(work)
         self._database.notify([PLANNER])
         return answer
+
+
+async def find_schedule(tx: Tx, name: str) -> Schedule | None:
+    """Return a schedule; None if there is none of that name."""
+    rows = await tx.fetch("get_schedule", name=name)
+    return (await _with_trouble(tx, [schedule_of(rows[0])]))[0] if rows else None
+
+
+async def read_schedule(tx: Tx, name: str) -> Schedule:
+    """Return a schedule, or raise `UnknownSchedule`."""
+    schedule = await find_schedule(tx, name)
+    if schedule is None:
+        raise UnknownSchedule(name, [other for (other,) in await tx.fetch("schedule_names")])
+    return schedule
+
+
+async def _with_trouble(tx: Tx, schedules: Sequence[Schedule]) -> list[Schedule]:
+    """Add the trouble of those that are overdue because no planner knows their scope provider."""
+    if all(schedule.definition.provider is None for schedule in schedules):
+        return list(schedules)
+    ((now,),) = await tx.fetch("now")
+    return [replace(schedule, trouble=trouble_of(schedule, instant(int(now)))) for schedule in schedules]
+
+
+async def _with_recent(tx: Tx, schedules: Sequence[Schedule], limit: int) -> list[Schedule]:
+    names = [schedule.name for schedule in schedules]
+    runs = await recent_runs.recent(tx, names, checked_recent(len(names), limit))
+    return [replace(schedule, recent=runs.get(schedule.name, Recent())) for schedule in schedules]
 
 
 def _like(text: str | None) -> str | None:

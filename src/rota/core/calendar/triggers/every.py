@@ -75,8 +75,10 @@ class Every(TriggerKind, frozen=True, tag="every"):
         return trigger
 
     def document(self, zone: str) -> dict[str, Any]:
-        anchor = {} if self.anchor is None else {"anchor": written_instant(instant(self.anchor))}
-        return {"every": format_duration(self.interval), **anchor}
+        interval = {"every": format_duration(self.interval)}
+        if self.anchor is None:
+            return interval
+        return {**interval, "anchor": "start" if self.anchor == _AT_START else written_instant(instant(self.anchor))}
 
     def started(self, start_at: int | None) -> Self:
         if self.anchor != _AT_START:

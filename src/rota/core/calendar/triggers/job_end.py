@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 from rota.core.calendar.notation import text_of
 from rota.core.calendar.triggers.kind import Option, TriggerKind, TriggerNotation, mode_of
 from rota.errors import BadTrigger, Invalid
-from rota.values.durations import Duration, parse_duration
+from rota.values.durations import Duration, format_duration, parse_duration
 from rota.values.names import checked_name
 
 
@@ -73,7 +73,7 @@ class Following(TriggerKind, frozen=True, tag="following", omit_defaults=True):
 
     def document(self, zone: str) -> dict[str, Any]:
         on = {} if self.on == FollowedEnd.SUCCESS else {"on": str(self.on)}
-        return {"following": self.job, **on}
+        return {"following": self.job, **on, **({"delay": format_duration(self.delay)} if self.delay else {})}
 
     @property
     def awaited(self) -> Following:

@@ -91,6 +91,9 @@ where schedule_id = :id and active = 0 and valid_from >= :valid_from;
 -- name: get_schedule
 select {schedule_columns} from rota_schedule_now where name = :name and deleted_at is null;
 
+-- name: schedules_of_owner
+select {schedule_columns} from rota_schedule_now where owner = :owner and deleted_at is null order by name;
+
 -- name: schedule_names
 select name from rota_schedule where deleted_at is null order by name limit 1000;
 

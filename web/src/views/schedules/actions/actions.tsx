@@ -2,8 +2,8 @@
 import { useState, type ReactNode } from "react";
 import { api, part } from "../../../api/client";
 import { useCommand, useMay } from "../../../api/hooks";
-import { Problem } from "../../../api/problem";
-import type { BulkResult, Run } from "../../../api/schema";
+import type { Problem } from "../../../api/problem";
+import type { Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { navigate } from "../../../router";
 import { ConfirmDialog, Field, useToasts, type MenuEntry } from "../../../ui";
@@ -25,10 +25,7 @@ export interface Acting {
 
 const path = (schedule: Schedule, more = "") => `/schedules/${part(schedule.name)}${more}`;
 
-async function switched(schedule: Schedule, action: "enable" | "disable"): Promise<void> {
-  const result = await api.post<BulkResult>("/schedules:bulk", { action, names: [schedule.name] });
-  for (const refused of result.refused) throw new Problem({ status: 422, code: refused.code, detail: refused.message });
-}
+const switched = (schedule: Schedule, action: "enable" | "disable") => api.post<Schedule>(path(schedule, `/${action}`), {});
 
 export function useActions(gone?: () => void): Acting {
   const t = useWords(schedulesWords);
@@ -167,7 +164,7 @@ function EndDialog({ what, schedule, close, gone }: { what: Asked; schedule: Sch
   const toasts = useToasts();
   const deleting = what === "delete";
   // Not by `onSuccess` of `mutate`: that comes after the page was read again, and a deleted schedule's page has no dialog.
-  const end = useCommand(() => (deleting ? api.delete<void>(path(schedule)) : switched(schedule, "disable")).then(done), "schedules");
+  const end = useCommand(() => (deleting ? api.delete<unknown>(path(schedule)) : switched(schedule, "disable")).then(done), "schedules");
   const enable = useCommand(() => switched(schedule, "enable"), "schedules");
   const done = () => {
     close();

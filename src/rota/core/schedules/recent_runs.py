@@ -25,6 +25,7 @@ class RecentRun(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     finished_at: datetime | None
     lateness_ms: int | None
+    """From when it was due until its first attempt began."""
     duration_ms: int | None
 
 
@@ -32,8 +33,11 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
     """Recent runs, the oldest first, and percentiles of their durations."""
 
     recent: Sequence[RecentRun] = ()
+    """The last runs, the oldest first."""
     p50_duration_ms: int | None = None
+    """Half of these runs took at most this long."""
     p95_duration_ms: int | None = None
+    """All but one in twenty of these runs took at most this long."""
 
 
 class Planned(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.core.monitoring.recent_runs import Planned, checked_recent, recent_of
+from rota.core.schedules.recent_runs import Planned, checked_recent, recent_of
 from rota.core.states import RunState
 from rota.errors import Invalid
 from rota.values.instants import instant
