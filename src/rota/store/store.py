@@ -154,9 +154,11 @@ class Store:
         """Read what a retry of a run is made of."""
         return await self.database.read(lambda tx: enqueue.retry_facts(tx, part, within))
 
-    async def facts_of_newest(self, job: str, request: KeyHold | None = None) -> RetryFacts | Run | None:
+    async def facts_of_newest(
+        self, job: str, request: KeyHold | None = None, within: Scope | None = None
+    ) -> RetryFacts | Run | None:
         """Read what a retry of the job's newest run is made of; the run that the request made, if it came before."""
-        return await self.database.read(lambda tx: jobs.facts_of_newest(tx, job, request))
+        return await self.database.read(lambda tx: jobs.facts_of_newest(tx, job, request, within))
 
     async def enqueue_retry(self, run: NewRun) -> EnqueuedRun:
         """Enqueue a retry, and return it."""
@@ -179,9 +181,11 @@ class Store:
 
         return await self.database.transact(body)
 
-    async def retry_newest(self, run: NewRun, request: KeyHold | None) -> EnqueuedRun | None:
+    async def retry_newest(
+        self, run: NewRun, request: KeyHold | None, within: Scope | None = None
+    ) -> EnqueuedRun | None:
         """A retry of its job's newest run; None if that is another one by now. Of several at once, one is made."""
-        return await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request))
+        return await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request, within))
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim runs. Not repeated by itself: a claim that nobody knows of would keep its runs until its leases end."""

@@ -353,7 +353,7 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         )
         # Race: another run may become the newest meanwhile, and is meant then. `retry_newest` returns None if so.
         for _ in range(_TRIES):
-            facts = await self.store.facts_of_newest(name, request)
+            facts = await self.store.facts_of_newest(name, request, self.scope)
             if isinstance(facts, Run):
                 return enqueued_as(facts, created=False)
             if facts is None:
@@ -361,7 +361,8 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
                 raise NothingToRetry(name, None, None)
             if facts.run.state not in RETRIED_BY_HAND:
                 raise NothingToRetry(name, facts.run.id, facts.run.state if facts.run.state.is_final else None)
-            run = await self.store.retry_newest(asked_as(await self._retry_of(facts, actor), request), request)
+            new_run = asked_as(await self._retry_of(facts, actor), request)
+            run = await self.store.retry_newest(new_run, request, self.scope)
             if run is not None:
                 self.meters.enqueued.add(run.created)
                 return run

@@ -39,7 +39,7 @@ class ExecutionStore:
                 await jobs.stored(tx, job)
             total = await _count(tx, job, LAST_ID)
             ids = [str(id) for (id,) in await tx.fetch("numbered_runs", job=job, limit=limit, offset=offset)]
-            return NumberedRuns([await read.get_run(tx, id) for id in ids], total, total - offset)
+            return NumberedRuns(await read.runs_by_id(tx, ids), total, total - offset)
 
         return await self._database.read(body)
 

@@ -25,12 +25,13 @@ from rota.store.runs import cancel as cancels
 from rota.store.runs import enqueue, idempotency, read
 from rota.store.runs.enqueue import RetryFacts
 from rota.store.schedules import change, schedules_of_job
+from rota.values.scope import Scope
 
 _BITE = 200
 _ALL = 2**31 - 1
 _ROUNDS = 5
 _WALK = 50_000
-"""How many of a job's newest runs are searched for one that has ended."""
+"""How many of a job's newest runs are searched for one that has ended, or that is of a scope."""
 
 
 async def pause(
@@ -312,7 +313,7 @@ async def stats(tx: Tx, job: str, *, declared: bool) -> JobStats:
     return stats_of(job, tally, live.running_since, next_at(live))
 
 
-async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> EnqueuedRun | None:
+async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, within: Scope | None = None) -> EnqueuedRun | None:
     """Enqueue a retry of the job's newest run. Return None, and do nothing, if it is not the newest any more.
 
     Two retries of the same run wait for each other at the old run's row: the second finds the retry of the first.
@@ -321,27 +322,36 @@ async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None) -> Enqueued
     await tx.fetch("lock_runs", [(run.retry_of,)])
     if not await tx.fetch("which_exist", [(run.id,)]):  # else an earlier try, whose answer got lost, has committed
         for made in () if request is None else await idempotency.asked_before(tx, request):
-            return enqueued_as(await read.get_run(tx, made), created=False)
+            return enqueued_as(await read.run_within(tx, made, within), created=False)
         # Ids tell the time: after a clock was set back, the retry may look older than the run that it repeats.
         for (live,) in await tx.fetch("live_retry", id=run.retry_of):
             raise NothingToRetry(run.job, str(live), None)
-        newest, _ = await newest_run(tx, run.job) or (None, None)
+        newest, _ = await newest_run(tx, run.job, within) or (None, None)
         if newest is None or newest != run.retry_of:
             return None
     (answer,) = await enqueue.enqueue_again(tx, [run])
     return enqueued_as(await read.get_run(tx, answer.id), created=answer.created)
 
 
-async def facts_of_newest(tx: Tx, job: str, request: KeyHold | None) -> RetryFacts | Run | None:
-    """Return what a retry of the job's newest run is made of; the run that the request made, if it came before."""
+async def facts_of_newest(
+    tx: Tx, job: str, request: KeyHold | None, within: Scope | None = None
+) -> RetryFacts | Run | None:
+    """Return what a retry of the job's newest run is made of; the run that the request made, if it came before.
+
+    `within`: the only scope whose runs the caller knows.
+    """
     for made in () if request is None else await idempotency.asked_before(tx, request):
-        return await read.get_run(tx, made)
-    newest, _ = await newest_run(tx, job) or (None, None)
+        return await read.run_within(tx, made, within)
+    newest, _ = await newest_run(tx, job, within) or (None, None)
     return None if newest is None else await enqueue.retry_facts(tx, newest)
 
 
-async def newest_run(tx: Tx, job: str) -> tuple[str, RunState | None] | None:
+async def newest_run(tx: Tx, job: str, within: Scope | None = None) -> tuple[str, RunState | None] | None:
     """Return the id and final state (None while it is live) of the job's newest run. Skipped runs do not count."""
-    for id, state in await tx.fetch("newest_run", job=job):
+    if within is None:
+        rows = await tx.fetch("newest_run", job=job)
+    else:
+        rows = await tx.fetch("newest_run_within", job=job, kind=within.kind, name=within.id, walk=_WALK)
+    for id, state in rows:
         return str(id), RunState(state) if state else None
     return None

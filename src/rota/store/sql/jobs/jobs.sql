@@ -57,6 +57,14 @@ select id, state from rota_run
 where job >= :job and job <= :job and (state is null or state <> 'skipped') and parent_id is null
 order by job desc, id desc limit 1;
 
+-- name: newest_run_within
+-- Of one scope, among the job's newest :walk.
+select w.id, w.state from (
+    select n.id, n.job, n.state, n.parent_id, n.scope_kind, n.scope_id from rota_run n
+    where n.job >= :job and n.job <= :job order by n.job desc, n.id desc limit :walk) as w
+where w.scope_kind = :kind and w.scope_id = :name and (w.state is null or w.state <> 'skipped') and w.parent_id is null
+order by w.job desc, w.id desc limit 1;
+
 -- name: last_waiting
 select run_id from rota_ready order by run_id desc limit 1;
 
