@@ -50,15 +50,17 @@ where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
 -- name: live_with_needs
--- Of a job: those that have needs now, and all of them if they come to have some.
-select r.id, r.overrides, r.need, r.queue from rota_ready w join rota_run r on r.id = w.run_id
-where (w.job = :job or exists (select 1 from rota_stage s where s.run_id = w.run_id)) and r.job = :job
+-- Of a job: those that have needs now, and all of them if they come to have some. Crossed: SQLite would otherwise begin
+-- with all runs that the job ever had.
+select r.id, r.overrides, r.need, r.queue from rota_ready w cross join rota_run r
+where r.id = w.run_id and (w.job = :job or exists (select 1 from rota_stage s where s.run_id = w.run_id)) and r.job = :job
     and (r.need is not null or cast(:need as text) is not null)
 union all
-select r.id, r.overrides, r.need, r.queue from rota_lease l join rota_run r on r.id = l.run_id
-where r.job = :job and (r.need is not null or cast(:need as text) is not null)
+select r.id, r.overrides, r.need, r.queue from rota_lease l cross join rota_run r
+where r.id = l.run_id and r.job = :job and (r.need is not null or cast(:need as text) is not null)
 union all
-select r.id, r.overrides, r.need, r.queue from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job;
+select r.id, r.overrides, r.need, r.queue from rota_conduct c cross join rota_run r
+where r.id = c.run_id and r.job = :job;
 
 -- name: lock_leases_to_restrict
 -- Leases first, then what is ready, then runs: the order of reports and cancels.
