@@ -2,6 +2,7 @@
 
 import inspect
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Annotated, TypedDict, Unpack
 
 import msgspec
@@ -215,8 +216,18 @@ def test_a_list_without_a_key_is_cut_by_position() -> None:
     paging: Page[str] = Page()
     first, cursor = paging.cut(["c", "a", "b"], 2, None)
     assert (first, paging.cut(["c", "a", "b"], 2, cursor)) == (["c", "a"], (["b"], None))
-    with pytest.raises(Invalid, match="is invalid"):
-        paging.cut(["c"], 2, cursor_at("c"))
+    for place in ("c", True, -1):
+        with pytest.raises(Invalid, match="is invalid"):
+            paging.cut(["c"], 2, cursor_at(place))
+
+
+@pytest.mark.parametrize("name", ["children", "replicas"])
+def test_a_list_that_may_lose_rows_is_cut_by_their_ids(name: str) -> None:
+    (paging,) = [declared.verb.page for declared in VERBS if declared.name == name]
+    assert paging is not None
+    runs = [SimpleNamespace(id=letter, run_id=letter) for letter in "abcd"]
+    _, cursor = paging.cut(runs, 2, None)
+    assert paging.cut(runs[1:], 2, cursor) == (runs[2:], None)
 
 
 def test_verbs_stay_ordinary_methods() -> None:

@@ -72,7 +72,7 @@ def foreign_cursor(cursor: str) -> Invalid:
 
 def _cut_by_position(items: Sequence[T], limit: int, cursor: str | None) -> tuple[Sequence[T], str | None]:
     start = 0 if cursor is None else place_of(cursor)
-    if not isinstance(start, int) or start < 0:
+    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
         raise foreign_cursor(cursor or "")
     end = start + limit
     return items[start:end], cursor_at(end) if len(items) > end else None

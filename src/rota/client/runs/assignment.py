@@ -55,7 +55,7 @@ class AssignmentVerbs:
         Role.VIEWER,
         scoped=True,
         about_run=True,
-        page=Page(),
+        page=Page(lambda replica: replica.run_id),
         gives=REPLICA,
         operation="list_replicas",
     )

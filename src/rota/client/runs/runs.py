@@ -170,7 +170,8 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         """List the runs that a run depends on, in the order given."""
         return await self.store.dependencies.parents(run_id, self.scope)
 
-    @_about_run("/runs/{id}/children", page=Page(), gives=RELATED, operation="list_children")
+    # By id: a child may be pruned between two pages.
+    @_about_run("/runs/{id}/children", page=Page(lambda child: child.id), gives=RELATED, operation="list_children")
     async def children(self, run_id: str) -> Sequence[RelatedRun]:
         """List the runs that depend on a run, oldest first."""
         return await self.store.dependencies.children(run_id, self.scope)
