@@ -6,6 +6,7 @@ import re
 import pytest
 
 from rota import errors
+from rota.core.jobs.status import JobState, job_action
 from rota.errors import (
     BadConfig,
     ChangedMeanwhile,
@@ -96,6 +97,13 @@ def test_a_message_carries_its_hint() -> None:
 )
 def test_did_you_mean(word: str, known: list[str], hint: str | None) -> None:
     assert did_you_mean(word, known) == hint
+
+
+def test_a_suggestion_is_a_word_even_if_an_enum_has_it() -> None:
+    assert did_you_mean("pausd", JobState) == "did you mean 'paused'?"
+    with pytest.raises(Invalid) as caught:
+        job_action("pasue")
+    assert caught.value.hint == "did you mean 'pause'?"
 
 
 def test_an_unknown_job_names_the_nearest() -> None:

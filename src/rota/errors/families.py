@@ -68,7 +68,7 @@ def _begins(word: str, name: str) -> bool:
 
 def did_you_mean(word: str, known: Iterable[str], *, few: int = 8) -> str | None:
     """Return a hint with the nearest known word, or with all of them if there are at most `few`."""
-    names = sorted(known)
+    names = sorted(str(name) for name in known)  # a member of an enum would be quoted as such
     near = difflib.get_close_matches(word, names, n=1, cutoff=_ALIKE) or [name for name in names if _begins(word, name)]
     if near:
         return f"did you mean {near[0]!r}?"
