@@ -27,7 +27,7 @@ from rota.core.monitoring.executions import SchedulerMetrics, metrics_of
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.bulk import BulkResult
 from rota.core.states import RunState
-from rota.errors import BulkMismatch, RotaError, UnknownJob
+from rota.errors import BulkMismatch, RotaError, Unavailable, UnknownJob
 from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
@@ -236,6 +236,8 @@ class JobVerbs:
         for name in () if dry_run else names:
             try:
                 await self._act_on(act, name, reason, catch_up, actor)
+            except Unavailable:  # the others would fail as well
+                raise
             except RotaError as error:
                 result = result.after(1, {name: error})
             else:
