@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import click
 
 from rota.config import LOG_FORMATS
-from rota.core.jobs.status import RESUME_MODES
 from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
 
@@ -76,17 +75,6 @@ class Group(click.Group):
 def examples(*lines: str) -> str:
     """Format the examples at the end of a command's help, which click must not wrap."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def catch_up_option(command: F) -> F:
-    """Add --catch-up, for commands that resume something."""
-    return click.option(
-        "--catch-up",
-        type=click.Choice(RESUME_MODES),
-        default="skip",
-        show_default=True,
-        help="Which plan times that passed during the pause to run now.",
-    )(command)
 
 
 idempotency_option = click.option(

@@ -24,7 +24,7 @@ from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.run import Run
 from rota.values.durations import span
 
-_PAGE = 1_000
+_PAGE = 500
 _CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job",))
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-import click
 import msgspec
 
-from rota.cli.connect import ask
-from rota.cli.options import examples, shared
 from rota.cli.terminal.format import Cell, Columns, rfc3339, run_id_cell, state_cell, text_cell, time_cell
-from rota.cli.terminal.output import json_text, print_json, print_rows
+from rota.cli.terminal.output import json_text
 from rota.cli.verbs.looks import table
 from rota.cli.verbs.verb_command import verb_command
 from rota.cli.verbs.verb_options import Word
 from rota.client.monitoring.audit import AuditVerbs
 from rota.client.runs.runs import RunVerbs
+from rota.client.schedules.schedules import SchedulesClient
 from rota.core.ledger.audit import KINDS, Event
 from rota.core.states import RunState
 
@@ -34,24 +31,6 @@ _AUDIT_COLUMNS = Columns(
     spare=("kind", "seq"),
     below=("details",),
 )
-
-
-@click.command("events", epilog=examples("rota schedule events news", "rota schedule events news --json"))
-@click.argument("name")
-@shared
-def schedule_events(name: str, database: str | None, as_json: bool) -> None:
-    """List the events of a schedule, with time and actor.
-
-    A deleted schedule keeps its events until another one has its name.
-    """
-    _print(ask(database, lambda client: client.schedules.events(name)), _SCHEDULE_COLUMNS, as_json=as_json)
-
-
-def _print(listed: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"items": listed, "next_cursor": None})
-    else:
-        print_rows(columns, [_row(event, columns) for event in listed], none="no events")
 
 
 def _row(event: Event, columns: Columns) -> list[Cell]:
@@ -97,6 +76,15 @@ events = verb_command(
     "rota run events b3e52e11 --json",
     words="List the state changes of a run, with time and actor.\n\n"
     "ID is a run's id, or a unique beginning or end of it.",
+)
+schedule_events = verb_command(
+    "schedules",
+    SchedulesClient.events,
+    table(_SCHEDULE_COLUMNS, lambda event, _: _row(event, _SCHEDULE_COLUMNS), "no events"),
+    "rota schedule events news",
+    "rota schedule events news --json",
+    words="List the events of a schedule, with time and actor.\n\n"
+    "A deleted schedule keeps its events until another one has its name.",
 )
 audit = verb_command(
     "",

@@ -15,7 +15,11 @@ from rota.cli.schedules.schedule_format import local_time
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, rfc3339, run_id_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.cli.verbs.looks import Reply
+from rota.cli.verbs.verb_command import carries_out, verb_command
+from rota.cli.verbs.verb_options import Word
 from rota.client.client import Client
+from rota.client.schedules.schedules import SchedulesClient
 from rota.core.ledger.backfill import RAN, Backfill
 from rota.core.ledger.occurrences import Occurrence
 from rota.core.schedules.schedule import Schedule
@@ -177,27 +181,29 @@ def _instant(at: datetime | None, schedule: Schedule) -> Cell:
     return Cell("") if at is None else Cell(rfc3339(at), local_time(at, schedule))
 
 
-@click.command(epilog=examples("rota schedule verify news", "rota schedule verify news --json"))
-@click.argument("name")
-@shared
-def verify(name: str, database: str | None, as_json: bool) -> int:
-    """Check that every plan time is accounted for exactly once.
-
-    The exit code is 1 if one is not.
-    """
-    report = ask(database, lambda client: client.schedules.verify(name))
-    if as_json:
-        print_json(report)
-    elif on_terminal() and report.ok:
+def _show_report(reply: Reply) -> None:
+    report = reply.value
+    if on_terminal() and report.ok:
         emit(f"{report.plan_times} plan times, each accounted for once")
     else:
         for finding in report.findings:
             emit(finding.words)
     for stretch in report.unverified:
         click.echo(f"note: not verified: {stretch}", err=True)
-    return 0 if report.ok else 1
 
 
+verify = verb_command(
+    "schedules",
+    SchedulesClient.verify,
+    _show_report,
+    "rota schedule verify news",
+    "rota schedule verify news --json",
+    words="Check that every plan time is accounted for exactly once.\n\nThe exit code is 1 if one is not.",
+    code=lambda reply: int(not reply.value.ok),
+)
+
+
+@carries_out(SchedulesClient.backfill)
 @click.command(
     epilog=examples(
         "rota schedule backfill news --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --dry-run",
@@ -209,7 +215,7 @@ def verify(name: str, database: str | None, as_json: bool) -> int:
 @click.option("--to", "to_at", type=instant_of, required=True, metavar="TIME", help="Last plan time.")
 @click.option(
     "--ran",
-    type=click.Choice(RAN),
+    type=Word(RAN, open_ended=True),
     default="none",
     show_default=True,
     help="Which plan times that have a run get another one: none, those whose run did not succeed, or all.",

@@ -8,13 +8,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from rota.cli.terminal.format import Cell, Columns, instant_cell, rfc3339, state_cell, text_cell
-from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
+from rota.cli.terminal.output import emit, json_text, on_terminal, print_rows
 from rota.core.calendar.describe import describe
 from rota.core.runs.run import Run
 from rota.core.schedules.documents import TRIGGER_KEYS, document_of
 from rota.core.schedules.preview import Fire, zone_of
 from rota.core.schedules.schedule import Schedule
-from rota.core.schedules.view import policies, view
+from rota.core.schedules.view import policies
 from rota.values.durations import age
 
 SCHEDULE_COLUMNS = Columns(
@@ -25,7 +25,7 @@ SCHEDULE_COLUMNS = Columns(
     below=("notes",),
 )
 FIRE_COLUMNS = Columns(("local", "utc", "marks"), cut=("marks",))
-_CHANGED_COLUMNS = Columns(("name", "state", "next", "job", "notes"), cut=("name", "job"), below=("notes",))
+CHANGED_COLUMNS = Columns(("name", "state", "next", "job", "notes"), cut=("name", "job"), below=("notes",))
 _SYMBOLS = {
     "active": ("◷", "green"),
     "paused": ("⏸", "yellow"),
@@ -174,13 +174,10 @@ def print_fires(fires: Sequence[Fire], now: datetime, *, none: str) -> None:
     print_rows(FIRE_COLUMNS, [fire_row(fire, now) for fire in fires], none=none)
 
 
-def print_schedule(schedule: Schedule, now: datetime, *, as_json: bool) -> None:
-    """Print a schedule that a command changed: name, state, next and job, or all of it as JSON."""
-    if as_json:
-        print_json(view(schedule))
-        return
+def changed_row(schedule: Schedule, now: datetime) -> list[Cell]:
+    """Return the row of a schedule that a command changed."""
     cells = [text_cell(schedule.name), schedule_state_cell(schedule), next_cell(schedule, now), text_cell(schedule.job)]
-    print_rows(_CHANGED_COLUMNS, [[*cells, Cell(notes(schedule, now), style="yellow")]], none="")
+    return [*cells, Cell(notes(schedule, now), style="yellow")]
 
 
 def print_heading(text: str) -> None:

@@ -13,11 +13,12 @@ from rota.cli.schedules.schedule_format import print_fires
 from rota.cli.schedules.schedule_options import document_from, policy_options, trigger_options
 from rota.cli.terminal.format import Cell, Columns, rfc3339, span_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.cli.verbs.verb_command import verb_command
 from rota.client.client import Client
+from rota.client.schedules.schedules import SchedulesClient
 from rota.core.calendar.describe import describe
 from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport
 from rota.core.schedules.documents import document_of, merged, parse
-from rota.core.schedules.preview import zone_of
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.core.schedules.view import policies
 from rota.errors import Invalid
@@ -36,33 +37,6 @@ _STYLES = {
     "cancelled": "yellow",
 }
 _MOST_SHOWN = 200
-
-
-@click.command(
-    epilog=examples(
-        "rota schedule preview news -n 20", "rota schedule preview news --after 2026-10-25T00:00:00Z --json"
-    )
-)
-@click.argument("name")
-@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N", help="Number of plan times.")
-@click.option("--after", type=instant_of, metavar="TIME", help="Only plan times after this one.  [default: now]")
-@shared
-def preview(name: str, count: int, after: datetime | None, database: str | None, as_json: bool) -> None:
-    """List the next plan times of a schedule.
-
-    Effects of daylight saving time are marked.
-    """
-
-    async def question(client: Client) -> Any:
-        fires = await client.schedules.preview(name, count, after=after)
-        return await client.schedules.get(name), fires, await client.time()
-
-    schedule, fires, now = ask(database, question)
-    if as_json:
-        rule = describe(schedule.definition.rule, name)
-        print_json({"schedule": name, "rule": rule, "timezone": zone_of(schedule.definition), "fires": fires})
-        return
-    print_fires(fires, now, none=_why_none(schedule.definition))
 
 
 @click.command(
@@ -191,5 +165,16 @@ def _print_summary(report: SimulationReport) -> None:
     if len(report.events) > _MOST_SHOWN:
         click.echo(f"note: only the first {_MOST_SHOWN} are listed; --json has {len(report.events)}", err=True)
 
+
+preview = verb_command(
+    "schedules",
+    SchedulesClient.preview,
+    lambda reply: print_fires(reply.value, reply.now, none=_why_none(reply.also.definition)),
+    "rota schedule preview news -n 20",
+    "rota schedule preview news --after 2026-10-25T00:00:00Z --json",
+    words="List the next plan times of a schedule.\n\nEffects of daylight saving time are marked.",
+    settings={"count": {"names": ("-n", "--count")}},
+    also=lambda client, _, arguments: client.schedules.get(arguments["name"]),
+)
 
 COMMANDS = (preview, simulate)

@@ -10,7 +10,7 @@ import click
 
 from rota.cli.connect import actor, ask
 from rota.cli.options import examples, shared
-from rota.cli.schedules.schedule_format import local_time, print_fires, print_schedule
+from rota.cli.schedules.schedule_format import CHANGED_COLUMNS, changed_row, local_time, print_fires
 from rota.cli.schedules.schedule_options import definition_options, document_from
 from rota.cli.terminal.format import Cell, Columns, rfc3339, text_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
@@ -70,8 +70,11 @@ def create(
         return created, await client.schedules.preview(name, _FIRES), await client.time()
 
     created, fires, now = ask(database, command)
-    print_schedule(created, now, as_json=as_json)
-    if on_terminal() and not as_json and fires:
+    if as_json:
+        print_json(view(created))
+        return
+    print_rows(CHANGED_COLUMNS, [changed_row(created, now)], none="")
+    if on_terminal() and fires:
         emit("")
         print_fires(fires, now, none="")
 

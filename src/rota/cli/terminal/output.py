@@ -64,11 +64,6 @@ def print_json(value: object) -> None:
     emit(json_text(value, indent=2 if on_terminal() else None))
 
 
-def print_deleted(**names: str | None) -> None:
-    """Print as JSON that what has these names was deleted; the same form for everything."""
-    print_json({**names, "deleted": True})
-
-
 def json_text(value: object, indent: int | None = None) -> str:
     return json.dumps(plain_value(value), ensure_ascii=False, indent=indent, default=format_duration)
 
