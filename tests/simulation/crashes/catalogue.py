@@ -327,14 +327,14 @@ SCHEDULES = [
     Scenario(
         name="pause-job",
         entries=[schedule(**ALL), Hold(2.5, SECOND, "job", "planned", 3.0, "skip")],
-        subjects=("client-2 pause", "client-2 pause_schedules_of", "client-2 _resume_some"),
+        subjects=("client-2 pause", "client-2 _resume_some"),
         promise=together(TRIED, must.claims_nothing_while_held("pause", "_resume_some")),
         span=7.0,
     ),
     Scenario(
         name="pause-job-and-catch-up",
         entries=[schedule(**ALL), Hold(2.5, SECOND, "job", "planned", 3.0, "all")],
-        subjects=("client-2 pause", "client-2 pause_schedules_of", "client-2 _resume_some"),
+        subjects=("client-2 pause", "client-2 _resume_some"),
         promise=together(TRIED, must.claims_nothing_while_held("pause", "_resume_some")),
         span=7.0,
     ),
