@@ -59,6 +59,8 @@ async def test_put_makes_what_is_not_there(http: httpx2.AsyncClient) -> None:
     made = await http.put("/schedules/fresh", json=body, headers=only_new)
     assert (made.status_code, made.headers["location"]) == (201, f"{API}/schedules/fresh")
     assert (await http.put("/schedules/fresh", json=body, headers=only_new)).status_code == 409
+    again = await http.put("/schedules/fresh", json=body)
+    assert (again.status_code, again.json()["revision"]) == (200, 1)
     assert (await http.put("/schedules/fresh", json={**body, "name": "other"})).json()["pointer"] == "#/name"
 
 

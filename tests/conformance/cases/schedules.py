@@ -54,6 +54,11 @@ async def schedules(world: World) -> None:
     await create("scoped", "rest", every("1d"), scopes=[("a", "1"), ("b", "2")], actor="ann")
 
 
+async def replaced(world: World) -> None:
+    """Create a schedule by replacing none."""
+    await world.client.schedules.replace("new", "crawl", every("1h"), **_URL, actor="ann")
+
+
 async def paused(world: World) -> None:
     """Pause a schedule."""
     await schedules(world)
@@ -140,6 +145,16 @@ _DEFINITIONS = [
         "none",
         ("new", "crawl", every("1h")),
         {**_URL, "expected_revision": 0},
+        contains={"revision": 1, "created": True},
+        reads=_LIST,
+        only=_UNTYPED,
+    ),
+    Case(
+        "schedules.replace",
+        "one by the same",
+        ("new", "crawl", every("1h")),
+        _URL,
+        given=(replaced,),
         contains={"revision": 1},
         reads=_LIST,
         only=_UNTYPED,

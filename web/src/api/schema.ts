@@ -2157,6 +2157,8 @@ export interface ScheduleView {
   p50_duration_ms?: number | null;
   /** All but one in twenty of these runs took at most this long */
   p95_duration_ms?: number | null;
+  /** Whether a request to create or replace it has created it */
+  created?: boolean;
 }
 
 /** `jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away. */

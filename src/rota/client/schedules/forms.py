@@ -17,7 +17,6 @@ from rota.core.planning.simulation_report import SimulationOptions
 from rota.core.schedules.document_shape import ScheduleChanges, ScheduleDocument
 from rota.core.schedules.documents import KEYS, OTHER_KEYS, changes_of, parse
 from rota.core.schedules.preview import DocumentPreview, Fire
-from rota.core.schedules.schedule import Schedule
 from rota.core.schedules.view import ScheduleView, schedule_of, view
 from rota.core.schedules.vocabulary import translated
 from rota.errors import BadPayload, Invalid, UnknownOption
@@ -25,11 +24,6 @@ from rota.values.durations import format_duration, parse_duration
 from rota.verbs.wire import Answer, Body, Instant
 
 SCHEDULE = Answer(ScheduleView, view, schedule_of)
-
-
-def is_new(schedule: Schedule) -> bool:
-    """Return whether a schedule that was just stored is as it was created."""
-    return schedule.revision == 1
 
 
 _OTHERS = ("name", "job", "trigger")

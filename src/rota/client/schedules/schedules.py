@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from msgspec import Meta
+from msgspec.structs import replace as changed
 
 from rota.client.schedules import forms
 from rota.client.schedules.control import ControlVerbs
@@ -106,7 +107,7 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         body=forms.DOCUMENT,
         payload_at="$.payload",
         answer=forms.SCHEDULE,
-        created=forms.is_new,
+        created=lambda schedule: schedule.created,
         location="/schedules/{name}",
         takes={"job": "crawl", "every": "1h"},
         gives=examples.SCHEDULE,
@@ -150,7 +151,8 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
             change = Change(note="edited", actor=checked_actor(actor))
             return await self._store.schedules.update(name, definition, change, expected=old.definition)
         try:
-            return await self._store.schedules.create(name, definition, "api", actor=checked_actor(actor))
+            schedule = await self._store.schedules.create(name, definition, "api", actor=checked_actor(actor))
+            return changed(schedule, created=True)
         except DuplicateSchedule:
             return None
 

@@ -176,10 +176,14 @@ class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(ScheduleFacts, frozen=True, kw_only=True):
-    """A schedule as the database knows it. `recent` are its last runs, if they were asked for."""
+    """A schedule as the database knows it. `recent` are its last runs, if they were asked for.
+
+    `created`: the command that returned it was to create or replace it, and has created it.
+    """
 
     definition: ScheduleDefinition
     recent: Recent | None = None
+    created: bool = False
 
     @property
     def state(self) -> str:

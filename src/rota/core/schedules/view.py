@@ -62,6 +62,8 @@ class ScheduleView(ScheduleFacts, frozen=True, kw_only=True):
     """Half of these runs took at most this long."""
     p95_duration_ms: int | UnsetType | None = UNSET
     """All but one in twenty of these runs took at most this long."""
+    created: bool | UnsetType = UNSET
+    """Whether a request to create or replace it has created it."""
 
 
 def view(schedule: Schedule, last: Run | None = None) -> dict[str, Any]:
@@ -75,6 +77,7 @@ def view(schedule: Schedule, last: Run | None = None) -> dict[str, Any]:
         "definition": {key: value for key, value in document.items() if key != "name"},
         "last": None if last is None else last_run(last),
         **({} if schedule.recent is None else msgspec.structs.asdict(schedule.recent)),
+        **({"created": True} if schedule.created else {}),
     }
 
 
@@ -92,7 +95,8 @@ def schedule_of(plain: Mapping[str, Any]) -> Schedule:
     parsed = parse({"name": facts.name, **plain["definition"]})
     definition = define(JobDefinition(name=parsed.job), parsed.trigger, parsed.options, name=facts.name, now=None)
     recent = msgspec.convert(plain, Recent) if "recent" in plain else None
-    return Schedule(definition=definition, recent=recent, **msgspec.structs.asdict(facts))
+    created = plain.get("created", False)
+    return Schedule(definition=definition, recent=recent, created=created, **msgspec.structs.asdict(facts))
 
 
 def trouble_of(schedule: Schedule, now: datetime) -> str | None:
