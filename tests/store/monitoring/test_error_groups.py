@@ -3,13 +3,17 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome
+from rota.errors import Invalid
 from rota.store import Store
 from rota.values.scope import Scope
+from rota.verbs.pages import cursor_at
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.runs import put_and_claim, tell
 
@@ -43,6 +47,23 @@ async def test_faults_are_grouped_with_what_the_newest_says(store: Store, clock:
     second = await ErrorGroupsClient(store).list(limit=1, cursor=first.next_cursor)
     assert [*first.items, *second.items] == found.items
     assert (first.next_cursor is None, second.next_cursor, found.next_cursor) == (False, None, None)
+
+
+async def test_all_pages_are_of_one_time_range(store: Store, clock: ManualClock) -> None:
+    client = ErrorGroupsClient(store)
+    old = await failed(store, "one")
+    clock.advance(SECOND)
+    await failed(store, "quite another")
+    clock.advance(timedelta(hours=23))
+    first = await client.list(limit=1)
+    clock.advance(timedelta(hours=2))
+    second = await client.list(limit=1, cursor=first.next_cursor)
+    assert (second.since, second.until, [group.last_run_id for group in second.items]) == (
+        *(first.since, first.until, [old]),
+    )
+    for place in (("2026-01-01T00:00:00", "x", "2026-01-02T00:00:00Z"), ("2026-01-01T00:00:00", "x"), 1):
+        with pytest.raises(Invalid, match="cursor"):
+            await client.list(cursor=cursor_at(place))
 
 
 async def test_only_of_the_time_the_job_and_the_scope_asked_for(store: Store, clock: ManualClock) -> None:

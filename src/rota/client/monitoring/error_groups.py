@@ -19,9 +19,13 @@ from rota.values.scope import Scope
 from rota.verbs.examples import ERROR_GROUPS
 from rota.verbs.pages import Cursor, Limit, cursor_at, place_of
 from rota.verbs.verb import verb
+from rota.verbs.wire import Instant
 
 if TYPE_CHECKING:
     from rota.store import Store
+
+_Place = tuple[Instant, str, Instant]
+"""Last failure and run of the last group seen, and the end of the time range: all pages are of one range."""
 
 
 class ErrorGroupsClient:
@@ -57,7 +61,10 @@ class ErrorGroupsClient:
         """
         if not 1 <= limit <= MOST_GROUPS:
             raise Invalid(f"limit must be 1 to {MOST_GROUPS}, not {limit}")
-        after = None if cursor is None else place_of(cursor, tuple[datetime, str])
+        after: tuple[datetime, str] | None = None
+        if cursor is not None:
+            last_at, last_run_id, until = place_of(cursor, _Place)
+            after = (last_at, last_run_id)
         only_scope = self._visible(None if scope is None else scope_of(scope))
         query = GroupQuery(since=since, until=until, job=job, scope=only_scope, limit=limit, after=after)
         found = await self._store.error_groups.groups(query)
@@ -73,7 +80,7 @@ class ErrorGroupsClient:
             since=instant(found.since),
             until=instant(found.until),
             truncated=found.truncated,
-            next_cursor=cursor_at(found.groups[-1].place) if found.more else None,
+            next_cursor=cursor_at((*found.groups[-1].place, instant(found.until))) if found.more else None,
         )
 
     def _visible(self, scope: Scope | None) -> Scope | None:
