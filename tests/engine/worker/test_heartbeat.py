@@ -180,6 +180,8 @@ async def test_an_answer_that_takes_longer_than_an_interval_comes(
     ("spent", "interval", "lease", "patience"),
     [(0.05, 0.05, 30, 0.1), (8, 0.05, 30, 10), (0.01, 0.05, 30, 0.05), (10, 10, 30, 10), (1.6, 1.6, 6, 2)],
 )
-def test_three_attempts_fit_into_a_lease(spent: float, interval: float, lease: float, patience: float) -> None:
+def test_an_attempt_takes_at_most_a_third_of_a_lease(
+    spent: float, interval: float, lease: float, patience: float
+) -> None:
     assert next_patience(spent, interval, lease) == patience
     assert 3 * patience <= lease

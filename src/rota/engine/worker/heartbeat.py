@@ -54,7 +54,8 @@ def next_patience(spent: float, interval: float, lease: float) -> float:
     """Return for how many seconds to await a heartbeat; the one before it was answered or given up after `spent`.
 
     A database that needs longer than the interval to connect and answer would otherwise never renew a lease, however
-    long. Three attempts must fit into a lease, so that one half-open socket does not cost it.
+    long. It is at most a third of a lease: with an interval of a third, too, a second attempt begins before the lease
+    ends if a half-open socket swallows the first one.
     """
     return max(interval, min(2 * spent, lease / 3))
 
