@@ -25,7 +25,6 @@ _STATUS = {
     _S.CANCELLING: "running", _S.SUCCEEDED: "completed", _S.FAILED: "failed", _S.TIMED_OUT: "failed",
     _S.EXPIRED: "failed", _S.CANCELLED: "cancelled", _S.SKIPPED: "skipped",
 }  # fmt: skip
-_MOST_COUNTED = 1_000_000
 
 
 class ExecutionQuery(msgspec.Struct):
