@@ -14,9 +14,11 @@ class UnknownJob(NotFound):
 
     code = "unknown-job"
 
-    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, known: Iterable[str] = (), *, otherwise: str | None = None) -> None:
         names = list(known)
         hint = did_you_mean(name, names) or "start a worker that declares it once: that stores it in the database"
+        if otherwise is not None:
+            hint = did_you_mean(name, names) or otherwise
         super().__init__(f"no job is called {name!r}", hint=hint)
 
 

@@ -32,7 +32,7 @@ from rota.store.jobs import jobs, pipeline_claims, pipeline_stages
 from rota.store.jobs.data_jobs import DataJobStore, require_free
 from rota.store.jobs.executions import ExecutionStore
 from rota.store.jobs.job_views import JobViewStore, queue_view
-from rota.store.jobs.jobs import Cancelled
+from rota.store.jobs.jobs import Cancelled, Declared
 from rota.store.ledger import audit, occurrences
 from rota.store.ledger.ledger_operations import LedgerStore
 from rota.store.limits import admit, rates, strays
@@ -404,19 +404,21 @@ class Store:
     async def paused_queues(self) -> list[Pause]:
         return await self.database.read(read.paused_queues)
 
-    async def pause_job(self, job: str, reason: str | None, actor: str | None, *, declared: bool = True) -> None:
+    async def pause_job(self, job: str, reason: str | None, actor: str | None, *, declared: Declared = None) -> None:
         """No run of it is claimed and none is planned until it is resumed; what runs, runs on.
 
         A job that is not `declared` in code must be stored.
         """
         await jobs.pause(self.database, job, reason, actor, self.new_id, declared=declared)
 
-    async def resume_job(self, job: str, mode: str, actor: str | None, *, declared: bool = True) -> None:
+    async def resume_job(self, job: str, mode: str, actor: str | None, *, declared: Declared = None) -> None:
         if await jobs.resume(self.database, job, mode, actor, self.new_id, declared=declared):
             # Not `tx.wake`: a job's runs may wait in any queue, and it was resumed in several transactions.
             self.database.notify({None})
 
-    async def cancel_job(self, job: str, reason: str | None, actor: str | None, *, declared: bool = True) -> Cancelled:
+    async def cancel_job(
+        self, job: str, reason: str | None, actor: str | None, *, declared: Declared = None
+    ) -> Cancelled:
         return await jobs.cancel(self.database, job, reason, actor, self.new_id, declared=declared)
 
     async def cancel_left(self, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None) -> None:
@@ -426,5 +428,5 @@ class Store:
     async def job_facts(self, names: Sequence[str]) -> list[JobFacts]:
         return await self.database.read(lambda tx: jobs.facts(tx, names))
 
-    async def job_stats(self, job: str, *, declared: bool = True) -> JobStats:
+    async def job_stats(self, job: str, *, declared: Declared = None) -> JobStats:
         return await self.database.read(lambda tx: jobs.stats(tx, job, declared=declared))

@@ -1,13 +1,17 @@
 """Data jobs over HTTP: created with or without a schedule, changed under an ETag, deleted."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx2
 import pytest
 
 from rota.app import Rota
+from rota.core.jobs.status import JobFacts
+from rota.errors import UnknownJob
 from rota.store import Store, open_database
+from rota.store.databases.database import Tx
+from rota.store.jobs import data_jobs, jobs
 
 API = "/api/v1"
 PING = {"name": "ping", "url": "https://example.com/health"}
@@ -203,3 +207,63 @@ async def test_how_many_at_once_is_one_limit(http: httpx2.AsyncClient) -> None:
         assert patched.status_code == 200, (changes, patched.text)
         limits = [(limit["max"], limit.get("by", [])) for limit in patched.json()["limits"]]
         assert (changes, limits) == (changes, left)
+
+
+@pytest.mark.parametrize("how", ["", "?force=true"])
+@pytest.mark.parametrize("headers", [{}, {"if-match": '"1"'}])
+async def test_a_deleted_job_is_unknown(http: httpx2.AsyncClient, how: str, headers: dict[str, str]) -> None:
+    await make(http)
+    assert (await http.delete("/jobs/ping")).status_code == 204
+    again = await http.delete(f"/jobs/ping{how}", headers=headers)
+    assert (again.status_code, again.json()["code"]) == (404, "unknown-job")
+
+
+async def test_a_job_that_is_put_says_where_it_is(http: httpx2.AsyncClient) -> None:
+    put = await http.put("/jobs/ping", json={"url": PING["url"]})
+    assert (put.status_code, put.headers["location"]) == (201, f"{API}/jobs/ping")
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_an_unknown_job_is_not_for_a_worker_to_declare(http: httpx2.AsyncClient, method: str) -> None:
+    await make(http)
+    body = {"timeout": "3s"} if method == "PATCH" else None
+    hints = [(await http.request(method, f"/jobs/{name}", json=body)).json()["hint"] for name in ("pings", "zzzzzz")]
+    assert hints == ["did you mean 'ping'?", "known: crawl, ping"]
+
+
+async def test_a_job_in_code_is_suggested_before_it_is_stored(sqlite_url: str) -> None:
+    app = Rota(sqlite_url)
+
+    @app.job
+    def crawl() -> None: ...
+
+    client = await app.connect()
+    for ask in (client.job, client.job_status, client.job_stats, client.pause_job, client.cancel_job):
+        with pytest.raises(UnknownJob, match="crawl'\\?"):
+            await ask("crawll")
+    await app.aclose()
+
+
+async def test_facts_are_read_after_the_job_is_written(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They count all that waits: inside the transaction that writes, nobody else could write meanwhile."""
+    app = Rota(sqlite_url)
+    client = await app.connect()
+    read_facts, fetch_written = jobs.facts, data_jobs._versions
+    writers: list[Tx] = []
+    readers: list[Tx] = []
+
+    async def facts(tx: Tx, names: Sequence[str]) -> list[JobFacts]:
+        readers.append(tx)
+        return await read_facts(tx, names)
+
+    async def versions(tx: Tx, name: str) -> list[data_jobs._Version]:
+        writers.append(tx)
+        return await fetch_written(tx, name)
+
+    monkeypatch.setattr(jobs, "facts", facts)
+    monkeypatch.setattr(data_jobs, "_versions", versions)
+    await client.data_jobs.create("ping", "http", url=PING["url"])
+    await client.data_jobs.update("ping", timeout="3s")
+    assert len(readers) == 2
+    assert not [tx for tx in readers if tx in writers]
+    await app.aclose()

@@ -21,7 +21,7 @@ from rota.core.schedules.documents import parse
 from rota.core.schedules.schedule import NewSchedule
 from rota.core.schedules.view import view
 from rota.core.schedules.vocabulary import translated_changes, translated_job
-from rota.errors import ChangedMeanwhile, Conflict, Invalid, UnknownJob
+from rota.errors import ChangedMeanwhile, Conflict, Invalid
 from rota.registry.data_jobs import (
     DATA_OPTIONS,
     JobChanges,
@@ -132,6 +132,7 @@ class DataJobsClient:
         repeatable=True,
         body=CHANGES,
         created=lambda job: job.created,
+        location="/jobs/{name}",
         etag="version",
         takes={"url": "https://example.com/health", "timeout": "3s"},
         gives={**JOB, "created": False, "schedule": None, "run": None},
@@ -197,14 +198,13 @@ class DataJobsClient:
         require_unmasked(given)
 
         def make(old: JobDefinition | None) -> JobDefinition:
-            if old is None:
-                raise UnknownJob(name)
+            assert old is not None
             _require_version(name, old, expected_revision)
             if kind is not None:
                 _require_kind(old, kind)
             return checked_data_job(name, old.kind, changed_options(old, given), version=old.version)
 
-        made = await self._store.data_jobs.write(name, make, "api", checked_actor(actor))
+        made = await self._store.data_jobs.write(name, make, "api", checked_actor(actor), create=False)
         return job_view(made.job, made.facts)
 
     @verb("DELETE", "/jobs/{name}", Role.ADMIN, operation="delete_job")
@@ -222,8 +222,9 @@ class DataJobsClient:
         those runs.
         """
         checked_actor(actor)
+        # Raises if it is deleted already, which the delete itself cannot: it may be repeated after a lost answer.
+        _require_version(name, await self._store.data_jobs.get(name), expected_revision)
         if force:
-            _require_version(name, await self._store.data_jobs.get(name), expected_revision)
             await self._store.cancel_job(name, _DELETED, actor)
         # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
         # follow, because the job is gone.

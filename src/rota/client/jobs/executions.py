@@ -14,7 +14,7 @@ class ExecutionVerbs(RunVerbs):
         """List the runs of a job, newest first, with their numbers; begin with the one at `offset`."""
         if self.scope is not None:  # their numbers count the runs of all scopes
             raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} are visible here")
-        return await self.store.executions.page(name, limit, offset, declared=name in self.registry.newest)
+        return await self.store.executions.page(name, limit, offset, declared=self.registry.newest)
 
     async def execution(self, run_id: str) -> NumberedRun:
         """Return a run with its number among the runs of its job, and its last attempt."""

@@ -100,12 +100,12 @@ class JobVerbs:
     @verb("GET", "/jobs/{name}/status", Role.VIEWER, gives=JOB_STATUS, operation="get_job_status")
     async def job_status(self, name: str) -> JobStatus:
         """Return the current status of a job."""
-        return await self.store.job_views.status(name, declared=name in self.registry.newest)
+        return await self.store.job_views.status(name, declared=self.registry.newest)
 
     @verb("GET", "/jobs/{name}/stats", Role.VIEWER, operation="get_job_stats")
     async def job_stats(self, name: str) -> JobStats:
         """Return statistics over all runs of a job that have ended, including pruned ones."""
-        return await self.store.job_stats(name, declared=name in self.registry.newest)
+        return await self.store.job_stats(name, declared=self.registry.newest)
 
     @verb(
         "POST",
@@ -117,7 +117,7 @@ class JobVerbs:
     )
     async def pause_job(self, name: str, *, reason: Reason = None, actor: str | None = None) -> JobStatus:
         """Pause a job: no run of it starts and its schedules do not fire until it is resumed. Running runs continue."""
-        await self.store.pause_job(name, reason, checked_actor(actor), declared=name in self.registry.newest)
+        await self.store.pause_job(name, reason, checked_actor(actor), declared=self.registry.newest)
         return await self.job_status(name)
 
     @verb(
@@ -132,7 +132,7 @@ class JobVerbs:
         """Resume a job. `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or
         `all`."""
         mode = resume_mode(catch_up)
-        await self.store.resume_job(name, mode, checked_actor(actor), declared=name in self.registry.newest)
+        await self.store.resume_job(name, mode, checked_actor(actor), declared=self.registry.newest)
         return await self.job_status(name)
 
     @verb(
@@ -145,7 +145,7 @@ class JobVerbs:
     )
     async def cancel_job(self, name: str, *, reason: Reason = None, actor: str | None = None) -> CancelledJob:
         """Disable a job's schedules and cancel its live runs."""
-        done = await self.store.cancel_job(name, reason, checked_actor(actor), declared=name in self.registry.newest)
+        done = await self.store.cancel_job(name, reason, checked_actor(actor), declared=self.registry.newest)
         self.meters.cancels.add(done.total)
         self.meters.runs[RunState.CANCELLED].add(done.ended)
         assert done.facts is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from rota.store.workers import restrict
 from rota.values.durations import in_micros
 
 CODE = "code"
+_LIST = "list the jobs: `rota job list`"
 _REMEMBERED = in_micros(timedelta(days=7))
 
 
@@ -79,6 +81,9 @@ class MadeJob(msgspec.Struct, frozen=True):
     run: Run | None = None
 
 
+_Made = Callable[[JobFacts], MadeJob]
+"""What a transaction made of a job; its facts are read after it."""
+
 Make = Callable[[JobDefinition | None], JobDefinition]
 """Builds a job's definition from the newest stored one, None if there is none. Raises to refuse the change."""
 
@@ -129,7 +134,7 @@ class DataJobStore:
         """
         schedule_id = self._new_id()
 
-        async def body(tx: Tx) -> MadeJob:
+        async def body(tx: Tx) -> MadeJob | _Made:
             job, new = await _added(tx, definition, owner)
             if schedule is not None:  # its cursor before the limits and runs that a new version touches
                 await _scheduled(tx, schedule_id, schedule, actor)
@@ -139,17 +144,25 @@ class DataJobStore:
             enqueued = None
             if run is not None:
                 (enqueued,) = await enqueue.enqueue_again(tx, [run(job)])
-            (facts,) = await jobs.facts(tx, [job.name])
-            return MadeJob(
+            made = partial(
+                MadeJob,
                 job,
                 new,
-                facts,
                 schedule=None if schedule is None else await _schedule(tx, schedule.name),
                 enqueued=enqueued,
                 run=None if enqueued is None else await read.get_run(tx, enqueued.id),
             )
+            # With a schedule, whose definition took a transaction before, a third one would be too many.
+            return made if schedule is None else made(*await jobs.facts(tx, [job.name]))
 
-        return await self._database.transact(body)
+        result = await self._database.transact(body)
+        return result if isinstance(result, MadeJob) else await self._with_facts(definition.name, result)
+
+    async def _with_facts(self, name: str, made: _Made) -> MadeJob:
+        """Add the job's facts, in a transaction that only reads: they count all that waits, and on SQLite nobody else
+        could write meanwhile."""
+        (facts,) = await self._database.read(lambda tx: jobs.facts(tx, [name]))
+        return made(facts)
 
     async def get(self, name: str) -> JobDefinition:
         """Return the newest definition, with its secrets."""
@@ -160,17 +173,21 @@ class DataJobStore:
 
         return await self._database.read(body)
 
-    async def write(self, name: str, make: Make, owner: str, actor: str | None) -> MadeJob:
-        """Store what `make` returns as the next version, under the job's lock, so that no change is lost."""
+    async def write(self, name: str, make: Make, owner: str, actor: str | None, *, create: bool = True) -> MadeJob:
+        """Store what `make` returns as the next version, under the job's lock, so that no change is lost.
 
-        async def body(tx: Tx) -> MadeJob:
+        Unless `create`, the job must exist.
+        """
+
+        async def body(tx: Tx) -> _Made:
+            if not create:
+                await _own(tx, name)
             job, event = await _written(tx, name, make, owner)
             if event is not None:
                 await _declare(tx, job, actor, event)
-            (facts,) = await jobs.facts(tx, [name])
-            return MadeJob(job, event == "added", facts)
+            return partial(MadeJob, job, event == "added")
 
-        return await self._database.transact(body)
+        return await self._with_facts(name, await self._database.transact(body))
 
     async def delete(
         self, name: str, actor: str | None, *, force: bool, check: Callable[[JobDefinition], None] | None = None
@@ -212,7 +229,7 @@ async def _own(tx: Tx, name: str) -> list[_Version]:
     versions = await _versions(tx, name)
     live = [version for version in versions if version.dropped_at is None]
     if not live:
-        raise UnknownJob(name)
+        raise UnknownJob(name, [job for (job,) in await tx.fetch("job_names")], otherwise=_LIST)
     if live[0].owner == CODE:
         raise Conflict(f"job {name!r} is declared in code", hint="change it there")
     return versions

@@ -30,13 +30,12 @@ class ExecutionStore:
 
         return await self._database.read(body)
 
-    async def page(self, job: str, limit: int, offset: int, *, declared: bool) -> NumberedRuns:
+    async def page(self, job: str, limit: int, offset: int, *, declared: jobs.Declared) -> NumberedRuns:
         """Return runs of a job, newest first, from the one at `offset` on."""
 
         async def body(tx: Tx) -> NumberedRuns:
             await snapshot(tx)
-            if not declared:
-                await jobs.stored(tx, job)
+            await jobs.require_known(tx, job, declared)
             total = await _count(tx, job, LAST_ID)
             ids = [str(id) for (id,) in await tx.fetch("numbered_runs", job=job, limit=limit, offset=offset)]
             return NumberedRuns(await read.runs_by_id(tx, ids), total, total - offset)
@@ -50,7 +49,7 @@ class ExecutionStore:
             await snapshot(tx)
             names = sorted({*declared, *(name for (name,) in await tx.fetch("job_names"))})
             states = [job_state(facts) for facts in await jobs.facts(tx, names)]
-            stats = [await jobs.stats(tx, name, declared=True) for name in names]
+            stats = [await jobs.stats(tx, name, declared=None) for name in names]
             ((now, heartbeat),) = await tx.fetch("newest_heartbeat")
             return SchedulerFacts(states, stats, maybe_instant(heartbeat), instant(now))
 

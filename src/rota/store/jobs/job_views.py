@@ -28,15 +28,14 @@ class JobViewStore:
 
     async def get(self, name: str, declared: Declared) -> JobView:
         async def body(tx: Tx) -> JobView:
-            definition = declared.get(name) or await jobs.stored(tx, name)
+            definition = declared.get(name) or await jobs.stored(tx, name, declared)
             return await _view(tx, definition)
 
         return await self._database.read(body)
 
-    async def status(self, name: str, *, declared: bool) -> JobStatus:
+    async def status(self, name: str, *, declared: jobs.Declared) -> JobStatus:
         async def body(tx: Tx) -> JobStatus:
-            if not declared:
-                await jobs.stored(tx, name)
+            await jobs.require_known(tx, name, declared)
             (facts,) = await jobs.facts(tx, [name])
             return status_of(facts)
 

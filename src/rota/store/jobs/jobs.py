@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import msgspec
@@ -27,6 +27,9 @@ from rota.store.runs.enqueue import RetryFacts
 from rota.store.schedules import change, schedules_of_job
 from rota.values.scope import Scope
 
+Declared = Collection[str] | None
+"""Names of the jobs that the caller's code declares; others must be stored. None: no job is looked for."""
+
 _BITE = 200
 _ALL = 2**31 - 1
 _ROUNDS = 5
@@ -35,7 +38,7 @@ _WALK = 50_000
 
 
 async def pause(
-    database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId, *, declared: bool
+    database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId, *, declared: Declared
 ) -> None:
     """Pause a job with a first batch of its schedules, and then the others in batches.
 
@@ -58,22 +61,32 @@ async def pause(
         )
 
 
-async def require(tx: Tx, job: str, *, declared: bool) -> None:
+async def require(tx: Tx, job: str, *, declared: Declared) -> None:
     """Lock a job. Raise `UnknownJob` if it is dropped, or, unless code declares it, not stored."""
     await change.require_job(tx, job)
-    if not declared:
-        await stored(tx, job)
+    await require_known(tx, job, declared)
 
 
-async def stored(tx: Tx, job: str) -> JobDefinition:
-    """Return the newest stored definition, with its secrets. Raise `UnknownJob` if there is none."""
+async def require_known(tx: Tx, job: str, declared: Declared) -> None:
+    """Raise `UnknownJob` unless the job is declared in code or stored."""
+    if declared is not None and job not in declared:
+        await stored(tx, job, declared)
+
+
+async def stored(tx: Tx, job: str, declared: Collection[str] = ()) -> JobDefinition:
+    """Return the newest stored definition, with its secrets. Raise `UnknownJob` if there is none.
+
+    That also suggests jobs which are `declared` in code.
+    """
     definition = await read.job(tx, job)
     if definition is None:
-        raise UnknownJob(job, [name for (name,) in await tx.fetch("job_names")])
+        raise UnknownJob(job, {*declared, *(name for (name,) in await tx.fetch("job_names"))})
     return definition
 
 
-async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId, *, declared: bool) -> bool:
+async def resume(
+    database: Database, job: str, mode: str, actor: str | None, new_id: NewId, *, declared: Declared
+) -> bool:
     """Resume a job's schedules in batches, and then the job. Return whether it was paused.
 
     The pause is deleted last, so that a resume which was cut short can be repeated.
@@ -87,11 +100,11 @@ async def resume(database: Database, job: str, mode: str, actor: str | None, new
 
 
 async def _resume_some(
-    tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId, *, declared: bool
+    tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId, *, declared: Declared
 ) -> str | bool:
     """Resume a batch of schedules. Return the id to continue after, or, at the end, whether the job was paused."""
-    if not declared:
-        await require(tx, job, declared=False)
+    if declared is not None and job not in declared:
+        await require(tx, job, declared=declared)
     last = await schedules_of_job.resume_schedules_of(tx, job, after, mode, actor, new_id)
     if last is not None:
         return last
@@ -119,7 +132,7 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 async def cancel(
-    database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId, *, declared: bool
+    database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId, *, declared: Declared
 ) -> Cancelled:
     """Cancel a job: its schedules first, so that no new runs come, then its live runs.
 
@@ -187,11 +200,10 @@ class _Begun(msgspec.Struct, frozen=True):
 
 
 async def _disable_some(
-    tx: Tx, order: _Order, after: str, new_id: NewId, *, declared: bool
+    tx: Tx, order: _Order, after: str, new_id: NewId, *, declared: Declared
 ) -> tuple[str | None, _Begun | None]:
     """Disable a batch of schedules. If there are none, begin with the runs."""
-    if not declared:
-        await stored(tx, order.job)
+    await require_known(tx, order.job, declared)
     count, last = await schedules_of_job.disable_schedules_of(tx, order.job, after, order.actor, new_id)
     if count:
         # Not in the same transaction with the runs: what was due may have been planned under limits just now, and
@@ -305,10 +317,9 @@ def _with_end(live: JobFacts, newest: Row | None, begun: int | None, counted: Ta
     return msgspec.structs.replace(live, began_at=started_at, ended=state)
 
 
-async def stats(tx: Tx, job: str, *, declared: bool) -> JobStats:
+async def stats(tx: Tx, job: str, *, declared: Declared) -> JobStats:
     tally = await statistics.tally(tx, job)  # first: it begins a snapshot
-    if not declared:
-        await stored(tx, job)
+    await require_known(tx, job, declared)
     (live,) = map(_facts, await tx.fetch("job_facts", [(job,)]))
     return stats_of(job, tally, live.running_since, next_at(live))
 
