@@ -17,7 +17,7 @@ _PAST = datetime(2020, 1, 31, 8, tzinfo=UTC)
 _LIST: Reading = ("schedules.list", {})
 _NEWS: Reading = ("schedules.get", {"name": "news"})
 _UNTYPED = (*PYTHON, REST)
-_URL = {"payload": {"url": "https://example.com"}}
+_URL: dict[str, Any] = {"payload": {"url": "https://example.com"}}
 _RICH: dict[str, Any] = {
     **_URL,
     "scopes": [("account", "1"), ("account", "2")],
