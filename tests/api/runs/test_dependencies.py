@@ -39,8 +39,8 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return database_url
 
 
-def related(id: str, on: str = "success", otherwise: str = "skip", state: str = "queued") -> dict[str, str]:
-    return {"id": id, "job": "greet", "state": state, "on": on, "otherwise": otherwise}
+def related(id: str, on: str = "success", otherwise: str = "skip", state: str = "queued") -> dict[str, str | None]:
+    return {"id": id, "job": "greet", "state": state, "result": None, "on": on, "otherwise": otherwise}
 
 
 @pytest.mark.usefixtures("known_url")
@@ -50,9 +50,8 @@ def test_show_and_explain_tell_who_follows_whom() -> None:
     assert both["state"] == "scheduled"
     last = answer("run", "enqueue", "greet", "--after", both["id"], "--after", first, "--otherwise", "cancel")
     anyway = answer("run", "enqueue", "greet", "--after", both["id"], "--after-any-end")
-    seen = answer("run", "get", both["id"])
-    assert seen["after"] == [related(first), related(second)]
-    assert seen["followed_by"] == [
+    assert answer("run", "parents", both["id"])["items"] == [related(first), related(second)]
+    assert answer("run", "children", both["id"])["items"] == [
         related(last["id"], "success", "cancel", "scheduled"),
         related(anyway["id"], "end", "skip", "scheduled"),
     ]

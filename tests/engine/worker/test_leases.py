@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from rota import Conflict, LeaseLost, Outcome, Rota, RunState, Snooze
+from rota.core.runs.run import Run
 from rota.engine.engine import worker_info
 from rota.errors import RunIsFinal
 from rota.testing import HandWorker, Harness
@@ -183,7 +184,7 @@ async def test_reaper_completion_and_cancel_racing_leave_one_end(either: Harness
     for run in runs:
         racers += [worker.finish(run), worker.fail(run), either.cancel(run)]
     answers = await asyncio.gather(*racers, return_exceptions=True)
-    assert all(answer is None or isinstance(answer, timedelta | RunState | Conflict) for answer in answers)
+    assert all(answer is None or isinstance(answer, timedelta | Run | Conflict) for answer in answers)
     for run in runs:
         seen = await either.run(run)
         fences = [attempt.fence for attempt in await either.attempts(run)]
