@@ -371,7 +371,7 @@ async def test_what_is_looked_for_is_looked_for_among_own_runs(
     faults = (await client.list(RunFilter(scope=TWO, error="red-2")))[0]
     assert faults.error is not None
     fingerprint = faults.error.fingerprint or ""
-    cursor, group_cursor = cursor_at(theirs["done"]), cursor_at((faults.finished_at, faults.id))
+    cursor, group_cursor = cursor_at(theirs["done"]), cursor_at((faults.finished_at, faults.id, faults.finished_at))
     values = {
         "key": ("key-2", "key-9"), "tag": ("tag-2", "tag-9"), "scope": ("tenant/2", "tenant/9"),
         "schedule": ("news", "olds"), "worker": (str(faults.worker_id), "nobody@1"), "queue": ("default", "default"),
