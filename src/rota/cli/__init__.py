@@ -4,32 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rota.cli.admin.doctor import doctor
-from rota.cli.admin.export import export
-from rota.cli.admin.maintenance import completion, migrate, prune
-from rota.cli.admin.promote import promote
-from rota.cli.admin.tokens import token
-from rota.cli.alerts.expectations import expectation
-from rota.cli.alerts.notifications import notification
-from rota.cli.external.external import COMMANDS as EXTERNAL_COMMANDS
-from rota.cli.jobs.jobs import job
-from rota.cli.jobs.queues import queue
-from rota.cli.limits.quotas import quota
-from rota.cli.monitoring.audit import audit, events, schedule_events
-from rota.cli.monitoring.error_groups import error_groups
-from rota.cli.monitoring.explain import explain
+from rota.cli.command_table import CommandTable
 from rota.cli.options import examples
 from rota.cli.program import Program
-from rota.cli.runs.runs import run
-from rota.cli.schedules.cron import cron
-from rota.cli.schedules.import_from import import_group
-from rota.cli.schedules.schedules import schedule
-from rota.cli.servers.init import init
-from rota.cli.servers.server import dev, server
-from rota.cli.servers.worker import worker
-from rota.cli.shell_completion import add_completion
-from rota.cli.top.top import top
-from rota.cli.workers.workers import workers
 from rota.version import __version__
 
 __all__ = ["main", "root"]
@@ -53,6 +30,7 @@ Exit codes:
 @click.group(
     "rota",
     cls=Program,
+    commands=CommandTable(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
         "rota init                                      write a first application, jobs.py",
@@ -75,41 +53,6 @@ def root(server: str | None, token: str | None) -> None:
     The database is --database, else ROTA_DATABASE_URL, else rota.toml, else sqlite:///rota.db.
     Every command takes --json.
     """
-
-
-for command in (
-    init,
-    dev,
-    server,
-    worker,
-    top,
-    migrate,
-    promote,
-    run,
-    schedule,
-    job,
-    queue,
-    quota,
-    workers,
-    token,
-    expectation,
-    error_groups,
-    notification,
-    explain,
-    audit,
-    cron,
-    import_group,
-    export,
-    prune,
-    doctor,
-    completion,
-):
-    root.add_command(command)
-# Commands of one topic below the group of another: put together here, so that topics do not import each other.
-for command in (events, *EXTERNAL_COMMANDS):
-    run.add_command(command)
-schedule.add_command(schedule_events)
-add_completion(root)
 
 
 def main() -> None:

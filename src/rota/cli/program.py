@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rota.cli.command_table import CommandTable
 from rota.cli.options import Group
 from rota.cli.terminal.confirm import Declined
 from rota.cli.terminal.errors import Problem, problem_of, show_problem
@@ -35,15 +36,14 @@ def sections_of(names: list[str]) -> dict[str, list[str]]:
     return {title: members for title, members in sections.items() if members}
 
 
-def write_sections(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
+def write_sections(commands: CommandTable, formatter: click.HelpFormatter) -> None:
     """Write the sections, with all descriptions in the same column."""
-    widest = max(len(name) for name in group.commands)
+    widest = max(len(name) for name in commands)
     width = formatter.width - _INDENT - widest
-    for title, names in sections_of(group.list_commands(context)).items():
+    for title, names in sections_of(sorted(commands)).items():
         with formatter.section(title):
-            formatter.write_dl(
-                [(name.ljust(widest), group.commands[name].get_short_help_str(width)) for name in names], col_spacing=2
-            )
+            rows = [(name.ljust(widest), commands.short_help(name, width)) for name in names]
+            formatter.write_dl(rows, col_spacing=2)
 
 
 _INTERRUPTED = 130
@@ -51,6 +51,8 @@ _INTERRUPTED = 130
 
 class Program(Group):
     """The root command. A command below it returns its exit code, or None for success."""
+
+    commands: CommandTable
 
     def main(  # type: ignore[override]  # it always ends the process, or pretends to under click's test runner
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -77,7 +79,7 @@ class Program(Group):
         sys.exit(code if isinstance(code, int) else 0)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_sections(self, ctx, formatter)
+        write_sections(self.commands, formatter)
 
 
 def _report_declined(code: int, *, as_json: bool) -> None:
