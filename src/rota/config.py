@@ -46,6 +46,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     deadline: timedelta = timedelta(seconds=15)
     janitor: timedelta = timedelta(minutes=5)
     expect: timedelta = timedelta(seconds=10)
+    start_wait: timedelta = timedelta(minutes=1)
     shutdown_grace: timedelta = timedelta(seconds=20)
     concurrency: int = 10
     worker_labels: str = ""
@@ -120,6 +121,7 @@ SETTING_WORDS: dict[str, str] = {
     "deadline": "the timeout of any database call",
     "janitor": "how often old runs are deleted",
     "expect": "how often expectations are checked",
+    "start_wait": "how long a starting server or worker waits for PostgreSQL and for `rota migrate`; `0s`: not at all",
     "shutdown_grace": "how long handlers may continue after SIGTERM; the process ends at most 6 s later",
     "concurrency": "how many runs a worker executes at once",
     "worker_labels": "labels of a worker, for jobs that require them: `gpu,zone=eu`",

@@ -20,11 +20,14 @@ from rota import api, ui
 from rota.api.http.connections import DeadlineProtocol
 from rota.api.http.guard import is_loopback
 from rota.app import Rota
+from rota.client.client import Client
 from rota.config import Config
 from rota.core.workers.worker import Queues
 from rota.engine.engine import Engine
 from rota.errors import BadConfig, Unavailable
 from rota.process import tell_manager
+from rota.store import dialect_of
+from rota.store.databases.statements import SQLITE
 
 T = TypeVar("T")
 
@@ -33,6 +36,7 @@ log = logging.getLogger("rota.server")
 # Seconds beyond the grace of handlers. With the default of 20 s all of it fits into the 30 s that Kubernetes gives.
 _LAST_WORDS = 4.0  # to report outcomes, if the database answers
 _CLOSING = 1.0
+_RETRY_START = 0.5
 BEYOND_GRACE = _LAST_WORDS + _CLOSING + 0.5
 
 
@@ -56,8 +60,8 @@ async def serve(
 
     Without `http`, it also ends when the worker is asked to stop, and a `metrics_port` serves only metrics and probes.
 
-    `on_ready` receives the address, or an empty string if there is none. A database that is unavailable at the start is
-    an error, because a typo in its URL should be noticed. One that goes away later is waited for.
+    `on_ready` receives the address, or an empty string if there is none. At the start, PostgreSQL and its migration are
+    waited for as long as `start_wait` says. A database that goes away later is waited for without a limit.
 
     `on_signal` is called in a signal handler with the seconds that the shutdown may take, and must end the process by
     then: handlers that block the loop or refuse to be cancelled can keep `serve`, or the loop, from ending.
@@ -93,12 +97,34 @@ def _log_of(working: bool) -> logging.Logger:
 
 
 async def _start(app: Rota, *, name: str | None, queues: Queues | None, working: bool) -> Engine:
-    client = await app.connect()
+    client = await _connect(app)
     engine = Engine(
         client.store, app.registry, app.config, name=name, queues=queues, working=working, meters=app.meters
     )
     await engine.start()
     return engine
+
+
+async def _connect(app: Rota) -> Client:
+    """Connect; wait for a database that is not there yet, or not migrated yet: everything may be starting at once.
+
+    A wrong password or an unknown database fails immediately, because waiting does not mend a typo.
+    """
+    loop, limit = asyncio.get_running_loop(), app.config.start_wait.total_seconds()
+    until, announced = loop.time() + limit, ""
+    while True:
+        try:
+            return await app.connect()
+        except Unavailable as error:
+            if dialect_of(app.config.database_url) is SQLITE or not error.may_pass or not limit:
+                raise
+            if loop.time() + _RETRY_START > until:
+                # Exit code 69, for which supervisors start a process again; 78 means that only a person can help.
+                raise Unavailable(f"{error} (waited {limit:g}s)", hint=error.hint) from error
+            if announced != str(error):
+                announced = str(error)
+                log.warning("waiting up to %gs (start_wait) for the database: %s", limit, error)
+        await asyncio.sleep(_RETRY_START)
 
 
 async def _run(

@@ -29,7 +29,7 @@ from rota import Rota
 from rota.errors import RotaError
 from rota.server import serve
 
-app = Rota(sys.argv[1], port=0, shutdown_grace=sys.argv[2])
+app = Rota(sys.argv[1], port=0, shutdown_grace=sys.argv[2], start_wait=sys.argv[3])
 
 @app.job
 def stubborn(seconds: float) -> str:
@@ -51,13 +51,17 @@ Start = Callable[..., "Server"]
 
 
 class Server:
-    def __init__(self, folder: Path, url: str, grace: str) -> None:
+    def __init__(self, folder: Path, url: str, grace: str, start_wait: str) -> None:
         script = folder / "app.py"
         script.write_text(SCRIPT)
         self.errors = folder / "errors.txt"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, script, url, grace], stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder
+                [sys.executable, script, url, grace, start_wait],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=folder,
             )
 
     def first_line(self) -> str:
@@ -72,8 +76,8 @@ class Server:
 def start(tmp_path: Path) -> Iterator[Start]:
     servers: list[Server] = []
 
-    def start(url: str, grace: str = "5s") -> Server:
-        servers.append(Server(tmp_path, url, grace))
+    def start(url: str, grace: str = "5s", start_wait: str = "0s") -> Server:
+        servers.append(Server(tmp_path, url, grace, start_wait))
         return servers[-1]
 
     yield start
@@ -242,10 +246,46 @@ def test_a_typo_in_the_url_is_seen(start: Start, url: str, code: int, words: str
     assert server.exit_code() == code
 
 
-def test_a_database_without_tables_is_refused(start: Start, new_postgres_url: str) -> None:
+def test_a_database_without_tables_is_refused_if_nothing_may_be_waited_for(start: Start, new_postgres_url: str) -> None:
     server = start(new_postgres_url)
     assert "run `rota migrate`" in server.first_line()
     assert server.exit_code() == 78
+
+
+def test_a_migration_is_waited_for(start: Start, new_postgres_url: str) -> None:
+    server = start(new_postgres_url, start_wait="60s")
+    wait_for(lambda: "waiting up to 60s (start_wait)" in server.errors.read_text())
+    migrate(new_postgres_url)
+    assert server.first_line().startswith("http://")
+
+
+def test_a_supervisor_starts_again_what_waited_in_vain_for_a_migration(start: Start, new_postgres_url: str) -> None:
+    server = start(new_postgres_url, start_wait="1s")
+    assert "run `rota migrate`" in server.first_line()
+    assert server.exit_code() == 69  # the unit files name 78 as a reason to stay down
+
+
+def test_a_database_that_starts_later_is_waited_for(start: Start, own_postgres_cluster: PostgresCluster) -> None:
+    url = own_postgres_cluster.create_database()
+    migrate(url)
+    own_postgres_cluster.stop()
+    server = start(url, start_wait="60s")
+    wait_for(lambda: "waiting up to 60s (start_wait)" in server.errors.read_text())
+    own_postgres_cluster.start()
+    assert server.first_line().startswith("http://")
+
+
+def test_a_wrong_database_name_is_not_waited_for(start: Start, own_postgres_cluster: PostgresCluster) -> None:
+    server = start(own_postgres_cluster.url + "_that_is_not_there", start_wait="600s")
+    assert "no database of that name" in server.first_line()
+    assert server.exit_code() == 78
+
+
+def test_a_signal_ends_the_wait(start: Start) -> None:
+    server = start("postgresql://nobody@127.0.0.1:1/nothing", start_wait="600s")
+    wait_for(lambda: "waiting up to 600s" in server.errors.read_text())
+    server.process.terminate()
+    assert server.exit_code() == 0
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.com"])

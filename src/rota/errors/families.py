@@ -59,6 +59,7 @@ class Unavailable(RotaError):
     """The database or the server cannot be reached, or does not answer requests."""
 
     status, exit_code, code = 503, 69, "unavailable"
+    may_pass = True  # False: waiting does not help, somebody has to act on this program
 
 
 def _begins(word: str, name: str) -> bool:

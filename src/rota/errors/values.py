@@ -73,6 +73,7 @@ class SchemaOutdated(Unavailable):
     exit_code, code = 78, "schema-outdated"
 
     def __init__(self, found: int, wanted: int, *, serves: int | None = None) -> None:
+        self.may_pass = found < wanted
         if found > wanted:
             limit = "" if serves is None else f", which serves programs of schema {serves} and newer"
             super().__init__(
@@ -86,6 +87,7 @@ class DatabaseMoved(Unavailable):
     """The SQLite file was promoted to another database, and is no longer used."""
 
     exit_code, code = 78, "database-moved"
+    may_pass = False
 
     def __init__(self, place: str) -> None:
         hint = "set database_url (ROTA_DATABASE_URL) to it; nothing is written here any more"
@@ -109,6 +111,7 @@ class PromotionUnfinished(Unavailable):
     """A promotion has begun: neither of the two databases is complete, and neither accepts writes."""
 
     exit_code, code = 78, "promotion-unfinished"
+    may_pass = False
 
     def __init__(self, place: str) -> None:
         hint = "`rota promote` with the same --to continues it; --abandon reverts it"

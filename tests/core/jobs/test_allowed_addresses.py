@@ -5,7 +5,15 @@ import pytest
 from rota.core.jobs.allowed_addresses import networks_of, refusal
 from rota.errors import Invalid
 
-PUBLIC = ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1", "2606:4700::5efe:808:808"]
+PUBLIC = [
+    "8.8.8.8",
+    "1.1.1.1",
+    "2606:4700::1111",
+    "::ffff:8.8.8.8",
+    "64:ff9b::808:808",
+    "2002:808:808::1",
+    "2606:4700::5efe:808:808",
+]
 
 REFUSED = {
     "0.0.0.0": "unspecified",
