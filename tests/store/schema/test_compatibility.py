@@ -6,6 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from rota.core.states import Outcome, RunState
 from rota.core.workers.worker import Pace, WorkerInfo, WorkerState
 from rota.errors import SchemaOutdated
 from rota.store import Store, open_database, open_store
@@ -13,6 +14,7 @@ from rota.store.databases.statements import SQLITE, Dialect, Migration, migratio
 from rota.store.schema import migrate
 from rota.store.schema.compatibility import WorkersAlive
 from tests.support.clock import MINUTE, ManualClock
+from tests.support.runs.runs import claim, finish, put, state_of, tell
 
 NEWEST = schema_version()
 ADDS = Migration(NEWEST + 1, "adds", "create table added (n integer)", NEWEST)
@@ -94,12 +96,37 @@ async def test_workers_that_would_be_left_behind_are_told_of_before_the_first_st
     assert await migrate.check(store.database) == (NEWEST, NEWEST)
 
 
-async def test_a_forced_migration_asks_them_to_stop(store: Store) -> None:
+async def test_a_forced_migration_asks_them_to_stop_and_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.workers.beat(somebody())
+    looks: list[int] = []
+
+    async def stop_at_the_third_look(_: float) -> None:
+        looks.append(await store.database.read(migrate.current_version))
+        if len(looks) == 3:
+            (worker,) = await store.workers.list()
+            assert worker.asked is not None
+            assert (worker.asked.state, worker.asked_by) == (WorkerState.STOPPING, f"migration {NEWEST + 1}")
+            await store.worker_gone("old@1")
+
+    monkeypatch.setattr("rota.store.schema.migrate.asyncio.sleep", stop_at_the_third_look)
     assert await migrate_to(store, CHANGES, force=True) == ["changes"]
-    (worker,) = await store.workers.list()
-    assert worker.asked is not None
-    assert (worker.asked.state, worker.asked_by) == (WorkerState.STOPPING, f"migration {NEWEST + 1}")
+    assert looks == [NEWEST] * 3, "nothing changes before they have stopped"
+
+
+async def test_a_forced_migration_fences_out_whoever_does_not_stop(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.workers.beat(somebody())
+    run_id = await put(store)
+    (claimed,) = await claim(store, worker="old@1")
+    monkeypatch.setattr(migrate, "_STOPPED_WITHIN", timedelta(0))
+    assert await migrate_to(store, CHANGES, force=True) == ["changes"]
+    assert not await tell(store, claimed, Outcome.SUCCEEDED)
+    assert (await store.reap(10)).requeued == 1
+    assert await state_of(store, run_id) is RunState.QUEUED
+    (again,) = await claim(store, worker="new@1")
+    assert again.fence > claimed.fence + 1
+    await finish(store, again)
 
 
 async def test_those_that_are_gone_are_in_nobodys_way(store: Store, clock: ManualClock) -> None:

@@ -43,14 +43,14 @@ def die_inside(database: Database, version: int) -> None:
 
 def die_after(last: int) -> None:
     """Die when the migration is recorded and committed: the next step begins by reading active workers."""
-    original = serving_module.make_way
+    original = serving_module.require_way
 
-    async def dying(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
+    async def dying(tx: Tx, version: int, migration: Migration) -> None:
         if version == last:
             die()
-        await original(tx, version, migration, force=force)
+        await original(tx, version, migration)
 
-    serving_module.make_way = dying
+    serving_module.require_way = dying
 
 
 def first_statement(script: str) -> str:

@@ -25,7 +25,7 @@ _SHELLS = ("bash", "zsh", "fish")
     )
 )
 @click.option("--check", is_flag=True, help="Change nothing; exit code 78 if this version cannot use the tables.")
-@click.option("--force", is_flag=True, help="Migrate even if live workers are too old; they are asked to stop.")
+@click.option("--force", is_flag=True, help="Stop live workers that are too old, then migrate.")
 @shared
 def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> None:
     """Create or update the tables of the database.

@@ -25,7 +25,7 @@ class WorkersAlive(Conflict):
         super().__init__(
             f"workers are running that cannot work with schema {migration.version}, "
             f"which serves programs of schema {migration.serves} and newer: {some}",
-            hint=f"`rota workers drain {names[0]}` lets it finish what it has; `rota migrate --force` asks all to stop",
+            hint=f"`rota workers drain {names[0]}` lets it finish what it has; `rota migrate --force` stops all",
         )
 
 
@@ -49,21 +49,39 @@ async def record(tx: Tx, migration: Migration) -> None:
     )
 
 
-async def make_way(tx: Tx, version: int, migration: Migration, *, force: bool) -> None:
-    """Raise if workers are alive that could not go on after this migration. With `force`, ask them to stop."""
-    served = migration.serves <= await oldest_served(tx, version)
-    workers = [] if served else await _left_behind(tx, version, migration)
-    if workers and not force:
+async def require_way(tx: Tx, version: int, migration: Migration) -> None:
+    """Raise if workers are alive that could not go on after this migration."""
+    if workers := await left_behind(tx, version, migration):
         raise WorkersAlive(migration, [name for _, name in workers])
-    if workers and version >= _SAYS_SINCE:
-        await ask_workers(tx, [id for id, _ in workers], f"migration {migration.version}", WorkerState.STOPPING, None)
 
 
-async def _left_behind(tx: Tx, version: int, migration: Migration) -> list[tuple[str, str]]:
-    """Return (id, name) of those workers.
+async def ask_to_stop(tx: Tx, version: int, migration: Migration) -> list[str]:
+    """Ask those workers to stop, and return their ids. A database that is too old for such a request is only read."""
+    ids = [id for id, _ in await left_behind(tx, version, migration)]
+    if ids and version >= _SAYS_SINCE:
+        await ask_workers(tx, ids, f"migration {migration.version}", WorkerState.STOPPING, None)
+    return ids
+
+
+async def fence_out(tx: Tx, version: int, migration: Migration) -> None:
+    """Take the leases of those workers away, in the transaction that changes the tables.
+
+    The fence grows, so that nothing which they still write is accepted: one may be frozen, and wake up afterwards. The
+    reaper finds the leases expired.
+    """
+    for id, _ in await left_behind(tx, version, migration):
+        await tx.fetch_sql(
+            "update rota_lease set fence = fence + 1, expires_at = :now - 1 where worker_id = :id", id=id
+        )
+
+
+async def left_behind(tx: Tx, version: int, migration: Migration) -> list[tuple[str, str]]:
+    """Return (id, name) of the live workers that could not go on after this migration.
 
     A worker that does not tell its schema may be of the oldest one that is served so far.
     """
+    if migration.serves <= await oldest_served(tx, version):
+        return []
     # The table has only the columns of the database's own version.
     schema = "schema" if version >= _SAYS_SINCE else "null"
     settings = "settings" if version >= _PACED_SINCE else "null"

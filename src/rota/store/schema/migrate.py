@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -19,6 +21,9 @@ create table if not exists rota_migration (
 """
 _LOCK = 7_307_682  # any number of our own: one migrator at a time
 _PATIENCE = timedelta(hours=1)  # an index on a big table, or another migrator at work on it
+
+_STOPPED_WITHIN = timedelta(seconds=30)  # the default shutdown_grace, and the end of a process
+_LOOK_AGAIN = 0.2
 
 
 async def current_version(tx: Tx) -> int:
@@ -85,12 +90,15 @@ async def _serving_version(tx: Tx, own: int) -> int:
 async def migrate(database: Database, *, force: bool = False) -> list[str]:
     """Apply the missing migrations, and return their names. Any number of processes may call it at once.
 
-    Refused while a worker is alive that could not go on. With `force`, such workers are asked to stop.
+    Refused while a worker is alive that could not go on. With `force`, such workers are asked to stop and waited for;
+    those that are still alive after 30 s are fenced out. The tables change only then.
     """
     known = migrations(database.dialect)
     newest = known[-1].version
     if await database.transact(lambda tx: _serving_version(tx, newest)) >= newest:
         return []
+    if force:
+        await _stop_workers(database, known)
     applied = []
     for migration in known:
 
@@ -101,7 +109,8 @@ async def migrate(database: Database, *, force: bool = False) -> list[str]:
             if version >= migration.version:
                 return False
             if version:
-                await compatibility.make_way(tx, version, _narrowest(known, version), force=force)
+                clear_way = compatibility.fence_out if force else compatibility.require_way
+                await clear_way(tx, version, _narrowest(known, version))
             await tx.script(_TABLE)
             await tx.script(migration.script)
             await compatibility.record(tx, migration)
@@ -110,6 +119,18 @@ async def migrate(database: Database, *, force: bool = False) -> list[str]:
         if await database.transact(step, deadline=_PATIENCE):
             applied.append(migration.name)
     return applied
+
+
+async def _stop_workers(database: Database, known: Sequence[Migration]) -> None:
+    """Ask the workers that the coming migrations leave behind to stop; return when they have, or after a while."""
+    until = time.monotonic() + _STOPPED_WITHIN.total_seconds()
+
+    async def ask(tx: Tx) -> list[str]:
+        version = await current_version(tx)
+        return await compatibility.ask_to_stop(tx, version, _narrowest(known, version)) if version else []
+
+    while await database.transact(ask) and time.monotonic() < until:  # noqa: ASYNC110 - other processes stop
+        await asyncio.sleep(_LOOK_AGAIN)
 
 
 def _narrowest(known: Sequence[Migration], version: int) -> Migration:
