@@ -12,6 +12,7 @@ import click
 from rota.config import LOG_FORMATS
 from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
+from rota.values.scope import scope_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -140,7 +141,7 @@ def _queue_weight(text: str) -> tuple[str, int]:
 
 
 def scope_of(text: str) -> tuple[str, str]:
-    kind, _, id = text.partition("/")
+    kind, id = scope_parts(text)
     if not kind or not id:
         raise Invalid(f"{text!r} is not a scope", hint="write KIND/ID, for example account/42")
     return kind, id

@@ -151,10 +151,16 @@ class LimitReached(Conflict):
 
     code: ClassVar[str] = "limit-reached"
 
-    def __init__(self, job: str, key: str, most: int, reason: str) -> None:
-        super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when a run has ended")
+    def __init__(
+        self, job: str, key: str, most: int, reason: str, *, scope: str | None = None, holder: str | None = None
+    ) -> None:
+        whose = "" if scope is None else f" for {scope}"
+        ended = "a run has ended" if holder is None else f"run {holder} has ended"
+        super().__init__(f"job {job!r} takes no more runs{whose} now: {reason}", hint=f"try again when {ended}")
         self.key = key
         self.max = most
+        self.scope = scope
+        self.holder = holder
 
 
 class QuotaExceeded(LimitReached):

@@ -69,16 +69,17 @@ def age(at: datetime, now: datetime) -> str:
 
 
 def span(length: timedelta) -> str:
-    """Describe a length in at most two units, for people: `340ms`, `1.2s`, `3m12s`, `2h5m`."""
+    """Describe a length in at most two units, for people: `340ms`, `1.2s`, `3m12s`, `2h5m`, `1h`."""
     seconds = length.total_seconds()
     if seconds < 0.9995:
         return f"{max(0, round(seconds * 1000))}ms"
     if seconds < 59.95:
-        return f"{seconds:.1f}s"
+        return f"{seconds:.1f}s".replace(".0s", "s")
     whole = round(seconds)
     size, unit = next(unit for unit in _UNITS if whole >= unit[0])
     smaller, smaller_unit = _UNITS[_UNITS.index((size, unit)) + 1]
-    return f"{whole // size}{unit}{whole % size // smaller}{smaller_unit}"
+    rest = whole % size // smaller
+    return f"{whole // size}{unit}{rest}{smaller_unit}" if rest else f"{whole // size}{unit}"
 
 
 def worded(value: object) -> Any:

@@ -21,7 +21,7 @@ from rota.core.runs.options import scope_of
 from rota.errors import Invalid
 from rota.values.durations import format_duration, parse_duration, worded
 from rota.values.instants import zoned
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_parts, scope_text
 
 T = TypeVar("T")
 
@@ -131,8 +131,7 @@ def encode(value: Any, annotation: Any, name: str) -> Any:
         return wired.encode(value)
     kinds = members_of(annotation)
     if Scope in kinds and isinstance(value, Scope | tuple):
-        scope = scope_of(value)
-        return f"{scope.kind}/{scope.id}"
+        return scope_text(scope_of(value))
     if isinstance(value, timedelta) or (_is_duration(kinds) and not isinstance(value, str)):
         return format_duration(parse_duration(value, name))
     return _plain(value, name)
@@ -180,9 +179,9 @@ def decoder_of(annotation: Any, name: str) -> Callable[[Any], Any] | None:
 
 
 def scope_in(text: str, name: str = "scope") -> Scope:
-    """Parse `kind/id`."""
-    kind, slash, id = text.partition("/")
-    if not slash:
+    """Parse `kind/id`; a slash within the kind is `%2F`."""
+    kind, id = scope_parts(text)
+    if id is None:
         raise Invalid(f"{name} cannot be {text!r:.80}", hint="write kind/id, for example account/42")
     return scope_of((kind, id))
 

@@ -94,6 +94,13 @@ async def several(world: World) -> None:
         world.note(f"run {number}", run.id)
 
 
+async def of_a_slashed_kind(world: World) -> None:
+    """Enqueue runs of two scopes that would be written alike, if the slash of the kind were not escaped."""
+    for number, scope in enumerate([("region/eu", "7"), ("region", "eu/7")]):
+        run = await world.client.enqueue(Order("crawl", {"url": "https://example.com"}, {"scope": scope}))
+        world.note(f"run {number}", run.id)
+
+
 def numbers(*places: int) -> list[dict[str, str]]:
     """Return these of the several runs."""
     return [{"id": f"<run {place}>"} for place in places]
@@ -183,6 +190,13 @@ _LISTS = [
             ("of a payload", RunFilter(payload={"url": "https://example.com/2"}), (2,)),
             ("created later", RunFilter(created_after=_FAR), ()),
             ("not retried", RunFilter(retried=False, created_before=_FAR), (4, 3, 2, 1, 0)),
+        ]
+    ),
+    *(
+        Case("page", what, (RunFilter(scope=scope),), given=(of_a_slashed_kind,), contains={"items": numbers(place)})
+        for what, scope, place in [
+            ("of a kind with a slash", Scope("region/eu", "7"), 0),
+            ("of an id with a slash", Scope("region", "eu/7"), 1),
         ]
     ),
     *(

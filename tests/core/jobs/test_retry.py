@@ -54,11 +54,22 @@ def test_a_factor_of_one_stays_the_same_for_ever() -> None:
 
 
 @given(st.integers(1, MOST - 1), st.floats(0, 1), st.floats(0, 1), st.floats(1, 100))
-def test_jitter_adds_at_most_its_share(attempt: int, drawn: float, share: float, factor: float) -> None:
+def test_jitter_changes_a_delay_by_at_most_its_share(attempt: int, drawn: float, share: float, factor: float) -> None:
     plain = seconds(RetryPolicy(MOST, Exponential(factor=factor, jitter=0.0)), attempt, drawn)
     jittered = seconds(RetryPolicy(MOST, Exponential(factor=factor, jitter=share)), attempt, drawn)
-    assert plain <= jittered + 1e-6
+    assert plain * (1 - share) <= jittered + 1e-5
     assert jittered <= plain * (1 + share) + 1e-5
+
+
+@given(st.integers(1, MOST - 1), st.floats(0, 1), st.floats(0, 1), st.floats(1, 100))
+def test_jitter_never_exceeds_the_cap(attempt: int, drawn: float, share: float, factor: float) -> None:
+    backoff = Exponential(factor=factor, jitter=share)
+    assert timedelta(0) <= backoff.delay(attempt, drawn) <= backoff.cap
+
+
+def test_runs_that_wait_for_the_cap_do_not_come_back_at_once() -> None:
+    backoff = Exponential(cap=60 * SECOND)
+    assert [backoff.delay(9, drawn / 4).total_seconds() for drawn in range(5)] == [60, 58.5, 57, 55.5, 54]
 
 
 @given(st.integers(1, MOST - 2), st.floats(1, 10))

@@ -68,7 +68,7 @@ def test_the_disk_of_a_file(room: int, size: int, wal: int, level: str) -> None:
         ({}, OK, "nothing blocks it"),
         ({"autovacuum": False}, PROBLEM, "off for the server"),
         ({"unvacuumed": ["rota_run"]}, PROBLEM, "off for rota_run"),
-        ({"oldest": Transaction(7, "psql", "idle in transaction", timedelta(minutes=11))}, WARNING, "open for 11m0s"),
+        ({"oldest": Transaction(7, "psql", "idle in transaction", timedelta(minutes=11))}, WARNING, "open for 11m"),
         ({"oldest": Transaction(7, "psql", "active", timedelta(minutes=9))}, OK, ""),
         ({"dead": [DeadRows("rota_ready", 5, MANY_DEAD + 1)]}, WARNING, "rota_ready has 100001 dead rows"),
         ({"dead": [DeadRows("rota_ready", MANY_DEAD, MANY_DEAD + 1)]}, OK, ""),
@@ -117,7 +117,7 @@ def test_newer_zone_data_elsewhere(planned_with: str | None, level: str) -> None
 def test_workers_that_are_gone() -> None:
     judged(check_workers([], NOW), OK, "no worker is alive")
     judged(check_workers([WORKER], NOW), OK, "1 worker is alive")
-    judged(check_workers([WORKER, changed(WORKER, state=WorkerState.GONE)], NOW), WARNING, "web@aa11 for 5m0s")
+    judged(check_workers([WORKER, changed(WORKER, state=WorkerState.GONE)], NOW), WARNING, "web@aa11 for 5m")
 
 
 def test_settings_that_do_not_go_together() -> None:

@@ -181,6 +181,12 @@ def test_an_interval_without_a_unit_counts_minutes() -> None:
     assert parse({"name": "n", "job": "j", "interval_minutes": 5, "interval_type": None}).trigger == every("5m")
 
 
+def test_an_interval_in_minutes_counts_from_its_anchor() -> None:
+    document = {"name": "n", "job": "j", "interval_minutes": 6, "interval_type": "hours"}
+    anchor = datetime(2026, 1, 1, 1, tzinfo=UTC)
+    assert parse({**document, "anchor": "2026-01-01T01:00:00Z"}).trigger == every("6h", anchor=anchor)
+
+
 def test_what_decides_nothing_about_folds_is_not_written_and_not_read() -> None:
     stored = define(JobDefinition(name="j"), Cron("*/15 * * * *", fold=FoldMode.LAST), {}, name="n", now=None)
     assert document_of("n", stored) == {"name": "n", "job": "j", "cron": "*/15 * * * *"}

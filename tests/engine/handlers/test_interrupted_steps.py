@@ -180,7 +180,7 @@ async def test_a_function_that_takes_too_long_in_a_process_is_killed(harness: Ha
     late = await harness.run(run)
     assert late.state is RunState.TIMED_OUT
     assert late.error
-    assert late.error.message == "step 'slow' took longer than 0.1s"
+    assert late.error.message == "step 'slow' took longer than 100ms"
 
 
 async def test_a_coroutine_of_a_lambda_runs_on_the_loop_of_its_handler(harness: Harness) -> None:

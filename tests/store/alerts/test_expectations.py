@@ -235,9 +235,9 @@ async def test_what_is_signalled_to_whoever_listens(store: Store, clock: ManualC
     breached, late = await signals(store)
     assert breached[:5] == ("breached", "job", "work", "work", None)
     assert late[:5] == ("late", "run", run_id, "work", None)
-    told = {"what": "start_within", "value": "6m0s", "limit": "5m", "run_id": run_id}
+    told = {"what": "start_within", "value": "6m", "limit": "5m", "run_id": run_id}
     assert {**told, "since": "2025-06-15T15:11:40Z"}.items() <= breached[5].items()
-    assert breached[5]["message"] == f"run {run_id} was due 6m0s ago, and has not begun; start_within is 5m"
+    assert breached[5]["message"] == f"run {run_id} was due 6m ago, and has not begun; start_within is 5m"
     await claim(store)
     await look(store)
     assert [signal[:3] for signal in (await signals(store))[2:]] == [("met", "job", "work")]

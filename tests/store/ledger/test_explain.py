@@ -57,7 +57,7 @@ async def test_what_became_of_a_plan_time(store: Store, clock: ManualClock) -> N
 
     ran = await about(store, clock, 1)
     assert ran.verdict == "ran"
-    assert f"Run {held.run_id} is succeeded; it began 1.0s after its plan time." in ran.words
+    assert f"Run {held.run_id} is succeeded; it began 1s after its plan time." in ran.words
     assert ran.facts["runs"][0]["lateness_ms"] == 1_000
     missed = await about(store, clock, 5)
     assert missed.verdict == "missed"

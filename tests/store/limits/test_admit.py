@@ -365,6 +365,39 @@ async def test_one_too_many_is_rejected(store: Store) -> None:
     await put(store, when_full("reject"))
 
 
+def per_scope(policy: str) -> JobDefinition:
+    return JobDefinition(name="work", limits=(Limit(max=1, by=("scope",), when_full=policy),))
+
+
+async def test_a_refusal_names_the_scope_and_the_run_that_holds_it(store: Store) -> None:
+    await put(store, per_scope("reject"), scope=("account", "7"))
+    holder = await put(store, per_scope("reject"), scope=("account", "42"))
+    with pytest.raises(LimitReached) as caught:
+        await put(store, per_scope("reject"), scope=("account", "42"))
+    assert (caught.value.scope, caught.value.holder) == ("account/42", holder)
+    assert "job 'work' takes no more runs for account/42 now" in caught.value.message
+    assert caught.value.hint == f"try again when run {holder} has ended"
+
+
+async def test_a_refusal_does_not_name_the_run_of_another_scope(store: Store) -> None:
+    """A limit of all scopes may be held by another tenant."""
+    holder = await put(store, when_full("reject"), scope=("account", "7"))
+    with pytest.raises(LimitReached) as caught:
+        await put(store, when_full("reject"), scope=("account", "42"))
+    assert (caught.value.scope, caught.value.holder) == ("account/42", None)
+    assert holder not in str(caught.value)
+
+
+async def test_a_refusal_names_a_run_that_began_before_one_that_waits(store: Store) -> None:
+    limited = when_full("queue", 1, 1)
+    waiting, begun = make(limited, priority=0), make(limited, priority=5)
+    await store.enqueue([waiting, begun])
+    assert ids(await claim_limited(store)) == [begun.id]
+    with pytest.raises(LimitReached) as caught:
+        await put(store, limited)
+    assert (caught.value.scope, caught.value.holder) == (None, begun.id)
+
+
 async def test_a_bulk_with_one_too_many_is_rejected_as_a_whole(store: Store) -> None:
     with pytest.raises(LimitReached):
         await store.enqueue([make(when_full("reject", 2)) for _ in range(3)])

@@ -244,3 +244,47 @@ async def test_a_cursor_that_is_none(store: Store, cursor: str) -> None:
     held = await put_and_claim(store)
     with pytest.raises(Invalid, match="cursor"):
         await store.notes.logs(held.run_id, cursor)
+
+
+async def test_lines_that_waited_to_be_written_keep_their_times(store: Store, clock: ManualClock) -> None:
+    """Ages are taken before the wait for a connection and for the lease's lock, which may be long."""
+    held = await put_and_claim(store)
+    begun = clock.micros()
+
+    def chunk(no: int, *ages: int) -> Notes:
+        said = encoded([(age * 1_000_000, 20, "me", f"{no}.{age}") for age in ages])
+        note = LogNote(held.run_id, held.fence, held.attempt, no, said, taken_at=clock.monotonic())
+        return Notes(logs=(note,))
+
+    clock.advance(2 * SECOND)
+    first = chunk(1, 2, 0)
+    clock.advance(9 * SECOND)  # the first chunk waits
+    await store.notes.write(first)
+    clock.advance(SECOND)
+    await store.notes.write(chunk(2, 1, 0))
+    lines = await store.notes.logs(held.run_id)
+    assert [round(line.at.timestamp() - begun / 1_000_000, 3) for line in lines] == [0, 2, 11, 12]
+
+
+async def test_a_step_that_waited_to_be_written_keeps_its_beginning(store: Store, clock: ManualClock) -> None:
+    held = await put_and_claim(store)
+    begun = clock.micros()
+    clock.advance(SECOND)
+    late = msgspec.structs.replace(step(held).steps[0], age=1_000_000, taken_at=clock.monotonic())
+    clock.advance(9 * SECOND)
+    await store.notes.write(Notes(steps=(late,)))
+    (recorded,) = [one for one in await store.notes.steps(held.run_id) if one.id == "one"]
+    assert recorded.started_at is not None
+    assert recorded.started_at.timestamp() * 1_000_000 == pytest.approx(begun, abs=1)
+
+
+async def test_lines_never_go_back_in_time(store: Store, clock: ManualClock) -> None:
+    """Hosts measure the ages: two rows may disagree by as much as a statement takes."""
+    held = await put_and_claim(store)
+    clock.advance(10 * SECOND)
+    for no, age in ((1, 1_000_000), (2, 1_500_000)):
+        said = encoded([(age, 20, "me", str(no))])
+        await store.notes.write(Notes(logs=(LogNote(held.run_id, held.fence, held.attempt, no, said),)))
+    for lines in (await store.notes.logs(held.run_id), await store.notes.last_logs(held.run_id, 2)):
+        assert [line.text for line in lines] == ["1", "2"]
+        assert lines[0].at <= lines[1].at

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from rota.core.jobs.job import CancelPolicy, JobDefinition
-from rota.core.runs.run import Run
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.run import Run, RunError
 from rota.core.states import Outcome, RunState
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
 from rota.store import Store, new_id
@@ -13,6 +14,7 @@ from rota.store.runs import cancel
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.runs import LEASE, claim, finish, outcomes_of, put, put_and_claim, state_of, tell
 
+OUT_OF_PAPER = stored_error(RunError(type="ValueError", message="out of paper"), telling="out of paper")
 STUBBORN = JobDefinition(name="work", cancel=CancelPolicy(supported=False))
 
 
@@ -35,6 +37,32 @@ async def test_a_run_that_backs_off_is_cancelled_at_once(store: Store) -> None:
     run = await store.get_run(held.run_id)
     assert (run.attempt, run.fence) == (1, 2)
     assert await outcomes_of(store, held.run_id) == [Outcome.FAILED]
+
+
+async def test_a_cancelled_run_that_backed_off_keeps_its_error(store: Store) -> None:
+    held = await put_and_claim(store)
+    await tell(store, held, Outcome.FAILED, error=OUT_OF_PAPER, retry_in=60_000_000)
+    before = (await store.get_run(held.run_id)).error
+    await store.cancel(held.run_id, None, None)
+    after = (await store.get_run(held.run_id)).error
+    assert after is not None
+    assert after.message == "out of paper"
+    assert after == before
+
+
+async def test_a_superseded_run_that_backed_off_keeps_its_error(store: Store) -> None:
+    held = await put_and_claim(store)
+    await tell(store, held, Outcome.FAILED, error=OUT_OF_PAPER, retry_in=60_000_000)
+    await store.database.transact(lambda tx: cancel.supersede(tx, held.run_id, "superseded", "policy:test"))
+    run = await store.get_run(held.run_id)
+    assert run.error is not None
+    assert (run.state, run.error.message) == (RunState.CANCELLED, "out of paper")
+
+
+async def test_a_run_that_never_began_is_cancelled_without_an_error(store: Store) -> None:
+    run_id = await put(store)
+    await store.cancel(run_id, None, None)
+    assert (await store.get_run(run_id)).error is None
 
 
 async def test_a_running_run_is_asked_to_stop(store: Store) -> None:

@@ -664,7 +664,7 @@ export interface Explanation {
   facts: Record<string, unknown>;
 }
 
-/** Delay of `base × factor^(attempt-1)`, capped, plus up to `jitter` of it at random. */
+/** Delay of `base × factor^(attempt-1)`, plus up to `jitter` of it at random, never more than `cap`. */
 export interface Exponential {
   /** Which of several shapes it is */
   type: "exponential";
@@ -1933,7 +1933,7 @@ export interface RunsBulkBody {
 export interface ScheduleChanges {
   /** Trigger: time from the end of its last run to the next plan time */
   after?: string | null;
-  /** With `every`: what it counts from: an instant, `start` or `epoch` */
+  /** What an interval counts from: an instant, `start`, or `epoch` (1970) */
   anchor?: string | null;
   /** Pauses between the attempts of its runs */
   backoff?: string | string[] | Record<string, unknown> | null;
@@ -1965,7 +1965,7 @@ export interface ScheduleChanges {
   following?: string | null;
   /** With `cron`: what a time that the clocks skip becomes */
   gap?: string | null;
-  /** Another notation of `every`: how many units */
+  /** Another notation of `every`: how many units, counted from 1970 unless `anchor` is given */
   interval_minutes?: number | null;
   /** With `interval_minutes`: minutes, hours or days */
   interval_type?: string | null;
@@ -2019,7 +2019,7 @@ export interface ScheduleChanges {
 export interface ScheduleDocument {
   /** Trigger: time from the end of its last run to the next plan time */
   after?: string;
-  /** With `every`: what it counts from: an instant, `start` or `epoch` */
+  /** What an interval counts from: an instant, `start`, or `epoch` (1970) */
   anchor?: string;
   /** Pauses between the attempts of its runs */
   backoff?: string | string[] | Record<string, unknown>;
@@ -2051,7 +2051,7 @@ export interface ScheduleDocument {
   following?: string;
   /** With `cron`: what a time that the clocks skip becomes */
   gap?: string;
-  /** Another notation of `every`: how many units */
+  /** Another notation of `every`: how many units, counted from 1970 unless `anchor` is given */
   interval_minutes?: number;
   /** With `interval_minutes`: minutes, hours or days */
   interval_type?: string;

@@ -16,7 +16,7 @@ from rota.config import Config
 from rota.core.access.roles import Identity, Role
 from rota.errors import BadConfig, Forbidden, Invalid, NotSignedIn
 from rota.values.names import checked_name
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_parts
 
 if TYPE_CHECKING:
     from joserfc.jwk import OctKey, RSAKey
@@ -102,7 +102,7 @@ class JwtVerifier:
         claim = claims.get(self._config.jwt_scope_claim)
         if claim is None:
             return None
-        kind, _, id = claim.partition("/") if isinstance(claim, str) else ("", "", "")
+        kind, id = scope_parts(claim) if isinstance(claim, str) else ("", None)
         try:
             return Scope(checked_name(kind, "kind"), checked_name(id, "id"))
         except Invalid:

@@ -16,6 +16,7 @@ from rota.api.operations.operation import Operation
 from rota.api.operations.query import check_query
 from rota.core.access.roles import Role
 from rota.errors import Forbidden
+from rota.values.scope import scope_text
 
 _SLASH = "\ufdd0"  # stands for a slash within a name; a noncharacter, which no name contains
 _WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
@@ -54,7 +55,7 @@ class Declared(Route):
         identity = await identify(request)
         identity.require(role)
         if identity.scope is not None and not self.scoped:
-            scope = f"{identity.scope.kind}/{identity.scope.id}"
+            scope = scope_text(identity.scope)
             raise Forbidden(f"{identity.actor} may only access runs of {scope}, not this")
 
 

@@ -12,7 +12,7 @@ from rota.api.auth.redaction import searchable
 from rota.api.operations.query import Cursor, Limit
 from rota.core.runs.run import RunFilter
 from rota.errors import Forbidden
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_text
 from rota.verbs.parameters import given
 from rota.verbs.spread import gathered, shape_of
 from rota.verbs.wire import scope_in
@@ -44,5 +44,5 @@ def scope_seen(request: Request, scope: Scope | None) -> Scope | None:
     """Return the scope to search, limited to the caller's own."""
     own_scope = identity_of(request).scope
     if own_scope is not None and scope not in (None, own_scope):
-        raise Forbidden(f"only runs of {own_scope.kind}/{own_scope.id} are visible here")
+        raise Forbidden(f"only runs of {scope_text(own_scope)} are visible here")
     return own_scope or scope

@@ -13,6 +13,7 @@ from rota.cli.verbs.looks import Reply, sentence, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.client.access.tokens import TokensClient
 from rota.core.access.roles import Token
+from rota.values.scope import scope_text
 
 _COLUMNS = Columns(
     ("id", "name", "role", "scope", "state", "expires", "last used", "created by"),
@@ -37,7 +38,7 @@ def _row(token: Token, now: datetime) -> list[Cell]:
         text_cell(token.id),
         text_cell(token.name),
         text_cell(token.role.value),
-        text_cell("" if token.scope is None else f"{token.scope.kind}/{token.scope.id}"),
+        text_cell("" if token.scope is None else scope_text(token.scope)),
         text_cell(_state(token, now)),
         text_cell(_NEVER) if token.expires_at is None else instant_cell(token.expires_at, now),
         text_cell(_NEVER) if token.used_at is None else age_cell(token.used_at, now),

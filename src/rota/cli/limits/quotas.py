@@ -14,6 +14,7 @@ from rota.cli.verbs.verb_command import verb_command
 from rota.cli.verbs.verb_options import scope_form
 from rota.client.limits.quotas import QuotasClient
 from rota.core.limits.quotas import QuotaOf
+from rota.values.scope import Scope, scope_text
 
 _COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner"), cut=("scope", "owner"))
 
@@ -28,7 +29,7 @@ def quota() -> None:
 
 
 def _cells(quota: QuotaOf, _: datetime) -> list[Cell]:
-    name = quota.kind if quota.id is None else f"{quota.kind}/{quota.id}"
+    name = quota.kind if quota.id is None else scope_text(Scope(quota.kind, quota.id))
     return [text_cell(fact) for fact in (name, quota.max_concurrency, quota.max_queued, quota.rate, quota.owner)]
 
 

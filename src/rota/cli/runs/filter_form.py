@@ -10,6 +10,7 @@ from rota.cli.terminal.format import rfc3339
 from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.verbs.verb_options import Form
 from rota.core.runs.run import RunFilter
+from rota.values.scope import scope_text
 
 
 def filter_form() -> Form:
@@ -27,7 +28,7 @@ def _typed(run_filter: RunFilter, names: Sequence[str]) -> list[Any]:
     scope = run_filter.scope
     values: dict[str, Any] = {
         "states": [state.value for state in run_filter.states],
-        "scope": None if scope is None else f"{scope.kind}/{scope.id}",
+        "scope": None if scope is None else scope_text(scope),
         "payload": [f"{name}={value}" for name, value in run_filter.payload.items()],
         **{
             name: None if at is None else rfc3339(at)

@@ -25,6 +25,7 @@ from rota.core.ledger.occurrences import Occurrence
 from rota.core.schedules.schedule import Schedule
 from rota.core.states import RunState
 from rota.errors import UnknownRun
+from rota.values.scope import scope_text
 
 LONGEST_PAGE = 10_000
 _DAY, _SHORTEST, _NEXT = timedelta(days=1), timedelta(seconds=1), timedelta(microseconds=1)
@@ -163,7 +164,7 @@ def _row(occurrence: Occurrence, schedule: Schedule) -> list[Cell]:
         _instant(occurrence.to_at, schedule),
         Cell(occurrence.kind, occurrence.kind, _STYLES.get(occurrence.kind, "")),
         text_cell(occurrence.count),
-        text_cell("" if is_global or occurrence.scope is None else f"{occurrence.scope.kind}/{occurrence.scope.id}"),
+        text_cell("" if is_global or occurrence.scope is None else scope_text(occurrence.scope)),
         text_cell(occurrence.state),
         run_id_cell(occurrence.run_id),
         text_cell(_why(occurrence)),

@@ -77,8 +77,9 @@ def intervals(file: str, job: str, **options: Any) -> int:
     """Convert a JSON list of interval jobs to schedules.
 
     Supported keys: name or source_name, interval_minutes with interval_type (the unit of the number, by default
-    minutes), schedule_enabled, max_retries, retry_backoff_seconds, metadata, url, source_id and the older
-    schedule_time. With --apply the exit code is 1 if some jobs cannot be converted.
+    minutes; intervals count from 1970, or from anchor), schedule_enabled, max_retries, retry_backoff_seconds,
+    metadata, url, source_id and the older schedule_time. With --apply the exit code is 1 if some
+    jobs cannot be converted.
     """
     interval_schedules = read_intervals(read_text(file), job=job)
     return _Import(

@@ -10,6 +10,7 @@ from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.run import Attempt, Measures, Run, RunError
 from rota.core.schedules.job_triggers import because, cause_of
 from rota.core.workers.replicas import Replica
+from rota.values.scope import scope_text
 
 RUN_COLUMNS = Columns(
     ("id", "state", "job", "created", "took", "attempt", "queue"),
@@ -48,7 +49,7 @@ def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
         ("job", Cell(run.job, version)),
         ("queue", text_cell(run.queue)),
         ("priority", text_cell(run.priority)),
-        ("scope", text_cell(f"{run.scope.kind}/{run.scope.id}")),
+        ("scope", text_cell(scope_text(run.scope))),
         ("key", text_cell(run.key)),
         ("schedule", text_cell(run.schedule)),
         ("because", _because_cell(run)),

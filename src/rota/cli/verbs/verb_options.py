@@ -16,7 +16,7 @@ from rota.cli.options import instant_of
 from rota.errors import BadPayload, Invalid, did_you_mean
 from rota.values import json
 from rota.values.durations import format_duration
-from rota.values.scope import Scope
+from rota.values.scope import Scope, kind_text, scope_parts, scope_text
 from rota.verbs.parameters import Parameter, Place, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import decode, members_of, wired_in
@@ -81,11 +81,11 @@ def scope_form() -> Form:
     """Return the form of `kind` and `id`: one argument, `KIND/ID`, or `KIND` alone."""
 
     def read(values: Mapping[str, Any]) -> dict[str, Any]:
-        kind, slash, id = values["scope"].partition("/")
-        return {"kind": kind, "id": id if slash else None}
+        return dict(zip(("kind", "id"), scope_parts(values["scope"]), strict=True))
 
     def write(values: Sequence[Any]) -> Sequence[Any]:
-        return ["/".join(value for value in values if value is not None)]
+        kind, id = values
+        return [kind_text(kind) if id is None else scope_text(Scope(kind, id))]
 
     return Form(("kind", "id"), [click.Argument(["scope"], metavar="KIND[/ID]")], read, write)
 

@@ -16,7 +16,7 @@ from rota.errors import Invalid
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
 from rota.values.names import checked_name
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_text
 from rota.verbs.examples import TOKEN
 from rota.verbs.pages import Page
 from rota.verbs.verb import verb
@@ -70,8 +70,7 @@ def _scope_in(scope: TokenScope | str) -> Scope:
 
 
 def _scope_text(scope: Scope | tuple[str, str]) -> str:
-    checked = scope_of(scope)
-    return f"{checked.kind}/{checked.id}"
+    return scope_text(scope_of(scope))
 
 
 class TokensClient:

@@ -15,7 +15,7 @@ from rota.core.runs.options import scope_of
 from rota.core.runs.run import Run
 from rota.errors import Forbidden, Invalid
 from rota.values.instants import instant
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_text
 from rota.verbs.examples import ERROR_GROUPS
 from rota.verbs.pages import Cursor, Limit, cursor_at, place_of
 from rota.verbs.verb import verb
@@ -87,5 +87,5 @@ class ErrorGroupsClient:
         """Return the scope to search, limited to the client's own."""
         own_scope = self._scope
         if own_scope is not None and scope not in (None, own_scope):
-            raise Forbidden(f"only runs of {own_scope.kind}/{own_scope.id} are visible here")
+            raise Forbidden(f"only runs of {scope_text(own_scope)} are visible here")
         return own_scope or scope

@@ -22,7 +22,7 @@ from rota.registry.signature import check_schema
 from rota.values import json
 from rota.values.instants import instant
 from rota.values.json import Limits
-from rota.values.scope import GLOBAL, Scope
+from rota.values.scope import GLOBAL, Scope, scope_text
 
 if TYPE_CHECKING:
     from rota.store.databases.batcher import Batcher
@@ -257,5 +257,5 @@ class EnqueueVerbs(JobVerbs):
 def _within(scope: Scope, order: Order) -> Order:
     """Return the order within the client's scope. It need not name the scope, and must not name another."""
     if scope_of(order.options.get("scope", scope)) != scope:
-        raise Forbidden(f"only runs of {scope.kind}/{scope.id} may be enqueued here")
+        raise Forbidden(f"only runs of {scope_text(scope)} may be enqueued here")
     return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})

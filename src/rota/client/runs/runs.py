@@ -42,6 +42,7 @@ from rota.core.workers.requirements import NOTHING
 from rota.errors import Conflict, Forbidden, NothingToRetry, RunNotFinal, StillRunning, Unavailable
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
+from rota.values.scope import scope_text
 from rota.verbs.examples import ATTEMPT, EVENT, EXPLANATION, LOG_LINE, PROGRESS, RELATED, RUN, STEP
 from rota.verbs.pages import Limit, Page
 from rota.verbs.verb import verb
@@ -123,7 +124,7 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
     async def _scoped_filter(self, run_filter: RunFilter) -> RunFilter:
         """Return the filter with its ids completed and limited to the client's scope."""
         if self.scope is not None and run_filter.scope not in (None, self.scope):
-            raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} are visible here")
+            raise Forbidden(f"only runs of {scope_text(self.scope)} are visible here")
         if self.scope is not None:
             run_filter = msgspec.structs.replace(run_filter, scope=self.scope)
         if run_filter.parent is None:

@@ -20,6 +20,7 @@ from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.errors import DuplicateSchedule, Invalid
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, micros_at
+from rota.values.scope import scope_text
 
 if TYPE_CHECKING:
     from rota.store import Store
@@ -79,7 +80,7 @@ def _event(event: SimulatedEvent) -> SimulatedRun:
     return SimulatedRun(
         kind="failed" if event.failed else event.kind,
         plan_time=instant(event.plan_time),
-        scope=None if event.scope is None else f"{event.scope.kind}/{event.scope.id}",
+        scope=None if event.scope is None else scope_text(event.scope),
         started_at=None if event.started_at is None else instant(event.started_at),
         finished_at=None if event.finished_at is None else instant(event.finished_at),
         attempt=event.attempt,

@@ -15,8 +15,8 @@ from rota.errors import Invalid, RotaError
 
 _PAYLOAD = ("source_id", "source_name", "url")
 _KNOWN = {
-    *_PAYLOAD, "name", "id", "job", "payload", "interval_minutes", "interval_type", "schedule_time", "schedule_enabled",
-    "is_paused", "max_retries", "retry_backoff_seconds", "metadata",
+    *_PAYLOAD, "name", "id", "job", "payload", "interval_minutes", "interval_type", "anchor", "schedule_time",
+    "schedule_enabled", "is_paused", "max_retries", "retry_backoff_seconds", "metadata",
 }  # fmt: skip
 
 
@@ -93,7 +93,8 @@ def _times(item: Mapping[str, Any]) -> dict[str, Any]:
     unless a unit is named.
     """
     if item.get("interval_minutes") is not None:
-        return {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
+        times = {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
+        return times if item.get("anchor") is None else {**times, "anchor": item["anchor"]}
     if item.get("schedule_time"):
         return {"cron": cron(item["schedule_time"]).expression}
     raise ValueError("it runs once, at once, and needs no schedule: `rota run enqueue`")

@@ -17,7 +17,7 @@ _MOST_ATTEMPTS = 10_000
 
 
 class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
-    """Delay of `base × factor^(attempt-1)`, capped, plus up to `jitter` of it at random."""
+    """Delay of `base × factor^(attempt-1)`, plus up to `jitter` of it at random, never more than `cap`."""
 
     base: timedelta = timedelta(seconds=60)
     factor: float = 2.0
@@ -29,7 +29,9 @@ class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
             grown = min(self.cap.total_seconds(), self.base.total_seconds() * self.factor ** (attempt - 1))
         except OverflowError:
             grown = self.cap.total_seconds()
-        return timedelta(seconds=grown * (1 + self.jitter * jitter))
+        spread = timedelta(seconds=grown * (1 + self.jitter * jitter))
+        # What would exceed the cap is reflected at it: runs that all wait for the cap must not come back at once.
+        return min(spread, 2 * self.cap - spread)
 
 
 class Delays(msgspec.Struct, frozen=True, tag="delays"):

@@ -23,7 +23,7 @@ from rota.values.actor import is_policy
 from rota.values.durations import age, in_micros, span
 from rota.values.instants import instant, micros_at
 from rota.values.json import Json
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_text
 
 _SHOWN = 5
 _LATE = 10_000_000
@@ -349,7 +349,7 @@ def _explanation(verdict: str, facts: PlanTimeFacts, words: Sequence[str], **mor
 
 
 def _for(scope: Scope) -> str:
-    return "" if scope == Scope() else f" for {scope.kind}/{scope.id}"
+    return "" if scope == Scope() else f" for {scope_text(scope)}"
 
 
 def _at(micros: int) -> str:

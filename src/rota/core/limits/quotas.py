@@ -10,7 +10,7 @@ from rota.core.limits.limits import UNLIMITED, Gate, Limit, gate_under, rate_of
 from rota.errors import Invalid
 from rota.values.durations import Duration, format_duration
 from rota.values.names import checked_name
-from rota.values.scope import GLOBAL, Scope
+from rota.values.scope import GLOBAL, Scope, kind_text, scope_text
 
 RateOption = str | tuple[int, Duration] | Limit | None
 
@@ -34,7 +34,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def gates(self, scope: Scope) -> tuple[Gate, ...]:
         """Return the gates for each run of that scope; they are wider than all other limits."""
-        key = f"quota:{scope.kind}/{scope.id}"
+        key = f"quota:{scope_text(scope)}"
         gates = []
         alone = self.max_concurrency is None
         if self.rate is not None:
@@ -98,11 +98,12 @@ def checked_place(kind: str, id: str | None) -> tuple[str, str]:
 def scope_of_key(key: str, kind: str) -> Scope | None:
     """Return the scope of a limit's key that comes from a quota of that kind; None for others."""
     for prefix in _PREFIXES:
-        if key.startswith(f"{prefix}{kind}/"):
-            return Scope(kind, key[len(prefix) + len(kind) + 1 :])
+        start = f"{prefix}{kind_text(kind)}/"
+        if key.startswith(start):
+            return Scope(kind, key[len(start) :])
     return None
 
 
 def prefixes(kind: str, id: str) -> list[str]:
     """Return the prefixes of the keys of a quota's limits; the whole keys if it is one scope's."""
-    return [f"{prefix}{kind}/{id}" for prefix in _PREFIXES]
+    return [f"{prefix}{kind_text(kind)}/{id}" for prefix in _PREFIXES]

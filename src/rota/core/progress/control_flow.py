@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rota.values.durations import Duration, parse_duration
+from rota.values.durations import Duration, format_duration, parse_duration
 from rota.values.names import checked_timeout
 
 
@@ -63,4 +63,4 @@ class StepTimedOut(Exception):
 
 
 def step_timed_out(step: str, limit: timedelta) -> StepTimedOut:
-    return StepTimedOut(f"step {step!r} took longer than {limit.total_seconds():g}s")
+    return StepTimedOut(f"step {step!r} took longer than {format_duration(limit)}")

@@ -30,7 +30,7 @@ class ProgressNote(msgspec.Struct, frozen=True):
 
 
 class StepNote(msgspec.Struct, frozen=True):
-    """State of a step as written. `age`: microseconds since it began. `result` and `error` are JSON."""
+    """State of a step as written. `age`: microseconds since it began, at `taken_at`. `result` and `error` are JSON."""
 
     run_id: str
     fence: int
@@ -43,10 +43,14 @@ class StepNote(msgspec.Struct, frozen=True):
     summary: str | None = None
     result: str | None = None
     error: str | None = None
+    taken_at: float | None = None
 
 
 class LogNote(msgspec.Struct, frozen=True):
-    """Batch of log lines of an attempt, numbered `no`; `drops` are numbers of batches that make room for it."""
+    """Batch of log lines of an attempt, numbered `no`; `drops` are numbers of batches that make room for it.
+
+    `taken_at` (monotonic) is when the ages of its lines were taken. It may wait long before it is written.
+    """
 
     run_id: str
     fence: int
@@ -54,6 +58,7 @@ class LogNote(msgspec.Struct, frozen=True):
     no: int
     lines: str
     drops: tuple[int, ...] = ()
+    taken_at: float | None = None
 
 
 class Notes(msgspec.Struct, frozen=True):

@@ -22,8 +22,10 @@ class ScheduleDocument(TypedDict, total=False):
     gap: Annotated[str, Meta(description="With `cron`: what a time that the clocks skip becomes")]
     fold: Annotated[str, Meta(description="With `cron`: which of two equal times counts")]
     every: Annotated[str, Meta(description="Trigger: elapsed time between plan times, such as `30m`")]
-    anchor: Annotated[str, Meta(description="With `every`: what it counts from: an instant, `start` or `epoch`")]
-    interval_minutes: Annotated[int, Meta(description="Another notation of `every`: how many units")]
+    anchor: Annotated[str, Meta(description="What an interval counts from: an instant, `start`, or `epoch` (1970)")]
+    interval_minutes: Annotated[
+        int, Meta(description="Another notation of `every`: how many units, counted from 1970 unless `anchor` is given")
+    ]
     interval_type: Annotated[str, Meta(description="With `interval_minutes`: minutes, hours or days")]
     after: Annotated[str, Meta(description="Trigger: time from the end of its last run to the next plan time")]
     following: Annotated[str, Meta(description="Trigger: a job, each end of whose runs starts a run")]

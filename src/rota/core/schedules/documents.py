@@ -22,7 +22,7 @@ from rota.errors import BadTrigger, Invalid, UnknownOption
 from rota.values.durations import format_duration
 from rota.values.json import Limits, encode
 from rota.values.names import checked_name
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_parts
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,7 +83,7 @@ def _trigger_of(document: Mapping[str, Any], where: str) -> Trigger:
         raise Invalid(f"{where} {problem}", hint=f"give one of {', '.join(TRIGGER_KEYS)}")
     ((named_by, kind),) = (named | others).items()
     for key in DETAIL_KEYS:
-        if key in document and _BELONGS[key] != named_by:
+        if key in document and _BELONGS[key] != kind.key:
             raise Invalid(f"{where}: {key} means nothing with {named_by}", hint=f"it belongs to {_BELONGS[key]}")
     zone = _at(where, "timezone", text_of, document.get("timezone", "UTC"))
     notation = TriggerNotation(document, zone, where)
@@ -139,7 +139,7 @@ def _object(value: object) -> dict[str, Any]:
 
 def _scope(value: object) -> Scope:
     """Parse `kind/id`, or a pair."""
-    pair = value.split("/", 1) if isinstance(value, str) else value
+    pair = scope_parts(value) if isinstance(value, str) else value
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) and part for part in pair):
         raise Invalid(f"{value!r:.80} is no scope", hint='"account/42", or ["account", "42"]')
     return Scope(*pair)

@@ -26,7 +26,7 @@ from rota.values.durations import Duration, format_duration, in_micros, parse_du
 from rota.values.instants import instant, micros_at
 from rota.values.json import Json, Limits
 from rota.values.names import checked_name
-from rota.values.scope import GLOBAL, Scope
+from rota.values.scope import GLOBAL, Scope, scope_text
 
 _MOST_SCOPES = 10_000
 _SAMPLE_ID = "00000000-0000-7000-8000-000000000000"
@@ -305,7 +305,7 @@ def checked_scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
         )
     twice, times = Counter(checked).most_common(1)[0] if checked else (GLOBAL, 1)
     if times > 1:
-        raise Invalid(f"scope {twice.kind}/{twice.id} is named {times} times")
+        raise Invalid(f"scope {scope_text(twice)} is named {times} times")
     return checked
 
 

@@ -18,7 +18,7 @@ _FAILURE = {mode.value: mode.value for mode in (FailureMode.RUN_NEW, FailureMode
 _WHEN_FULL = {mode.value: mode.value for mode in (WhenFull.SKIP, WhenFull.QUEUE)}
 _LIMITED = "catch_up_limited"
 _OF_SCHEDULE = (
-    "interval_minutes", "interval_type", "cron_expr", "misfire_policy", "catchup_limit", "overlap_action",
+    "interval_minutes", "interval_type", "anchor", "cron_expr", "misfire_policy", "catchup_limit", "overlap_action",
     "failure_action", "concurrency_policy",
 )  # fmt: skip
 WITHOUT_COUNTERPART = {

@@ -35,7 +35,7 @@ from rota.errors import BadPayload, LeaseLost
 from rota.registry.jobs import Handler
 from rota.values import json
 from rota.values.clock import Clock
-from rota.values.durations import in_micros
+from rota.values.durations import format_duration, in_micros, span
 from rota.values.json import Limits
 
 if TYPE_CHECKING:
@@ -261,8 +261,8 @@ def _stored(error: RunError, payload: str) -> str:
 def _timed_out(attempt: Attempt) -> RunError:
     if attempt.overdue is not None and attempt.overdue.timeout is not None:
         return error_of(step_timed_out(attempt.overdue.id, attempt.overdue.timeout))
-    limit = attempt.timeout.total_seconds() if attempt.timeout else 0
-    return RunError(type="TimedOut", message=f"longer than {limit:g}s", code="timed_out")
+    limit = format_duration(attempt.timeout or timedelta(0))
+    return RunError(type="TimedOut", message=f"longer than {limit}", code="timed_out")
 
 
 def describe(attempt: Attempt, report: Report) -> str:
@@ -272,7 +272,7 @@ def describe(attempt: Attempt, report: Report) -> str:
     problem = (
         without_secrets(f"{error.type}: {error.message.partition(chr(10))[0]:.300}", claim.payload) if error else ""
     )
-    then = f"retry in {report.retry_in / 1_000_000:.3g}s" if report.retry_in is not None else "no retry"
+    then = f"retry in {span(timedelta(microseconds=report.retry_in))}" if report.retry_in is not None else "no retry"
     return (
         f"run {claim.run_id} of {claim.job}: attempt {claim.attempt} of {claim.max_attempts} "
         f"{report.outcome.value}, {then}: {problem}"

@@ -193,11 +193,11 @@ class AttemptNotes:
 
     def _aged(self, note: StepNote, now: float) -> StepNote:
         begun = self._begun.get(note.id)
-        return note if begun is None else msgspec.structs.replace(note, age=_micros(now - begun))
+        return note if begun is None else msgspec.structs.replace(note, age=_micros(now - begun), taken_at=now)
 
     def _log_note(self, chunk: _Chunk, now: float) -> LogNote:
         lines = [(_micros(now - line.at), line.level, line.logger, line.text) for line in chunk.lines]
-        return LogNote(self.run_id, self.fence, self.attempt, chunk.no, encoded(lines), chunk.drops)
+        return LogNote(self.run_id, self.fence, self.attempt, chunk.no, encoded(lines), chunk.drops, now)
 
     def written(self, notes: Notes) -> None:
         sent = {note.no for note in notes.logs}

@@ -19,7 +19,7 @@ from rota.store.databases.pinned_plans import last_of
 from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.values.durations import in_micros
-from rota.values.scope import GLOBAL, Scope
+from rota.values.scope import GLOBAL, Scope, kind_text, scope_text
 
 T = TypeVar("T")
 Under = Mapping[Scope, tuple[Gate, ...]]
@@ -69,7 +69,7 @@ def _scope(run: NewRun) -> Scope:
 
 
 def _label(kind: str, id: str) -> str:
-    return f"{kind}/{id}" if id else kind
+    return scope_text(Scope(kind, id)) if id else kind_text(kind)
 
 
 class QuotaStore:

@@ -15,6 +15,7 @@ from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, UnknownRun
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.runs.read import about
+from rota.values.clock import Clock
 from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
 
@@ -37,7 +38,7 @@ class NoteStore:
 
     async def write(self, notes: Notes) -> set[tuple[str, int]]:
         """Write notes. Return the leases that are gone, for which nothing was written."""
-        return await self._database.transact(lambda tx: write(tx, notes))
+        return await self._database.transact(lambda tx: write(tx, notes, self._database.clock))
 
     async def shield(self, run_id: str, fence: int, no: int, *, another: bool = False) -> bool | None:
         """Make a cancel wait for the end of a step.
@@ -56,7 +57,7 @@ class NoteStore:
         async def body(tx: Tx) -> set[tuple[str, int]]:
             for run_id, fence in notes.leases:
                 await tx.fetch("unshield", id=run_id, fence=fence, grace=grace, no=no)
-            return await write(tx, notes)
+            return await write(tx, notes, self._database.clock)
 
         return await self._database.transact(body)
 
@@ -75,7 +76,8 @@ class NoteStore:
         return await about(self._database, part, within, lambda tx, id: last_logs(tx, id, count))
 
 
-async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
+async def write(tx: Tx, notes: Notes, clock: Clock | None = None) -> set[tuple[str, int]]:
+    """Write notes, as `NoteStore.write`. `clock` is that of `taken_at`; without it, they were taken just now."""
     leases = notes.leases
     # Fenced: the notes of a lease that is gone are dropped. The lock keeps the others until this has committed.
     current = {(str(id), fence) for id, fence in await tx.fetch("lock_noted", leases)}
@@ -83,14 +85,17 @@ async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
         missing = [lease for lease in leases if lease not in current]
         current |= {(str(id), fence) for id, fence in await tx.fetch("lock_noted_outside", missing)}
     accepted = notes if len(current) == len(leases) else notes.under(current)
+    # Only now, when nothing is left to wait for (a connection, SQLite's writer, the lease's lock): `:now` of the next
+    # statements is as much later than `taken_at` as this says, and the times of lines and steps stay what they were.
+    now = clock.monotonic() if clock else None
     if accepted.progress:
         await tx.fetch("put_progress", [_progress_row(note) for note in accepted.progress])
     if accepted.steps:
         # One order for all: two transactions that write the same steps would deadlock otherwise.
         ordered = sorted(accepted.steps, key=lambda note: (note.run_id, note.id))
-        await tx.fetch("put_steps", [_step_row(note) for note in ordered])
+        await tx.fetch("put_steps", [_step_row(note, now) for note in ordered])
     if accepted.logs:
-        await tx.fetch("put_logs", [_log_row(note) for note in accepted.logs])
+        await tx.fetch("put_logs", [_log_row(note, now) for note in accepted.logs])
         drops = [(note.run_id, note.fence, no) for note in accepted.logs for no in note.drops]
         if drops:
             await tx.fetch("drop_logs", drops)
@@ -101,15 +106,21 @@ def _progress_row(note: ProgressNote) -> Row:
     return note.run_id, note.fence, note.done, note.summary
 
 
-def _step_row(note: StepNote) -> Row:
+def _step_row(note: StepNote, now: float | None) -> Row:
+    age = None if note.age is None else note.age + _waited(note, now)
     return (
-        note.run_id, note.id, note.no, note.state.value, note.fence, note.attempt, note.age, note.done, note.summary,
+        note.run_id, note.id, note.no, note.state.value, note.fence, note.attempt, age, note.done, note.summary,
         note.result, note.error,
     )  # fmt: skip
 
 
-def _log_row(note: LogNote) -> Row:
-    return note.run_id, note.fence, note.no, note.attempt, note.lines
+def _log_row(note: LogNote, now: float | None) -> Row:
+    return note.run_id, note.fence, note.no, note.attempt, note.lines, _waited(note, now)
+
+
+def _waited(note: StepNote | LogNote, now: float | None) -> int:
+    """Return the microseconds since the ages in a note were taken."""
+    return 0 if now is None or note.taken_at is None else max(0, int((now - note.taken_at) * 1_000_000))
 
 
 async def steps(tx: Tx, run_id: str) -> list[Step]:
@@ -174,15 +185,18 @@ async def last_logs(tx: Tx, run_id: str, count: int) -> list[LogLine]:
 def _lines(rows: Sequence[Row]) -> list[LogLine]:
     """Decode all rows but the first, which only tells where they go on."""
     lines: list[LogLine] = []
+    latest = 0
     for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
         cursor = f"{fence}.{no}"
         is_gap = no > (last_no + 1 if fence == last_fence else 1)
         entries = decoded(text)
         gap = [(age, 30, "rota", _GAP) for age, *_ in entries[:1]] if is_gap else []
         for age, level, logger, words in [*gap, *entries]:
+            # Ages are measured by hosts: between two rows they differ by the time that a statement takes.
+            latest = max(latest, at - age)
             lines.append(
                 LogLine(
-                    at=instant(at - age),
+                    at=instant(latest),
                     level=level_name(level),
                     logger=logger,
                     text=words,

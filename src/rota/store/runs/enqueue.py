@@ -28,7 +28,7 @@ from rota.store.runs import dependencies, read
 from rota.store.runs.end import EndedRuns, end
 from rota.store.schedules.schedule_row import decoded
 from rota.store.workers import replicas, requirements
-from rota.values.scope import Scope
+from rota.values.scope import GLOBAL, Scope, scope_text
 
 
 class LimitsToOpen(msgspec.Struct):
@@ -143,8 +143,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -
     for answer in await admit.admit(tx, decided, refuse=True, locked=True) if decided else ():
         match answer:
             case Refused(run, gate, reason):
-                error = QuotaExceeded if is_quota(gate.key) else LimitReached
-                raise error(run.job, gate.key, gate.max, reason)
+                raise await _limit_reached(tx, next(new for new in runs if new.id == run.id), gate, reason)
             case Skipped(run, reason):
                 skipped[run.id] = reason
             case Admitted():
@@ -161,6 +160,18 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -
     await admit.place(tx, live)
     pending.placed += live
     return answers
+
+
+async def _limit_reached(tx: Tx, run: NewRun, gate: Gate, reason: str) -> LimitReached:
+    """Build the refusal of a run: it names the run's scope, and the oldest of the runs in the way.
+
+    Only one of the same scope: under a limit of all scopes, another tenant's run must not be named.
+    """
+    scope = Scope(run.scope_kind, run.scope_id)
+    holders = await tx.fetch("holder_under", key=gate.key, scope_kind=scope.kind, scope_id=scope.id)
+    error = QuotaExceeded if is_quota(gate.key) else LimitReached
+    whose = None if scope == GLOBAL else scope_text(scope)
+    return error(run.job, gate.key, gate.max, reason, scope=whose, holder=str(holders[0][0]) if holders else None)
 
 
 def _gated(run: NewRun) -> LimitedRun:

@@ -18,7 +18,7 @@ from rota.store.planning.make_runs import PlannedSchedule, lane_run, make_runs, 
 from rota.store.planning.plan import NewId
 from rota.store.planning.scope_spans import open_scopes
 from rota.store.schedules.schedule_row import ScheduleRow
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_text
 
 
 async def trigger(
@@ -80,5 +80,5 @@ async def scopes_of(tx: Tx, row: ScheduleRow, scope: Scope | None, named: Sequen
             raise Invalid(f"schedule {row.name!r} has no scopes yet", hint=f"name one: {why}")
         return scopes
     if scope not in scopes and not row.provider:
-        raise Invalid(f"schedule {row.name!r} does not have scope {scope.kind}/{scope.id}")
+        raise Invalid(f"schedule {row.name!r} does not have scope {scope_text(scope)}")
     return (scope,)

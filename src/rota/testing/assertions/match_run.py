@@ -14,7 +14,7 @@ from rota.errors import Invalid, did_you_mean
 from rota.job import Job
 from rota.testing.inline_mode.inline import InlineRun
 from rota.values.instants import instant
-from rota.values.scope import Scope
+from rota.values.scope import Scope, scope_text
 
 
 def _first_due(run: Run) -> datetime:
@@ -109,7 +109,7 @@ def _covers(actual: Any, expected: Any) -> bool:
 def _shown(value: Any) -> str:
     match value:
         case Scope():
-            return f"{value.kind}/{value.id}"
+            return scope_text(value)
         case timedelta() | datetime():
             return str(value)
         case _:

@@ -88,3 +88,6 @@ function instant(text: string, now: number): string | null {
 export function filterOf(query: Parameters): Record<string, unknown> {
   return Object.fromEntries(Object.entries(query).map(([name, value]) => [name, name === "retried" ? value === "true" : value]));
 }
+
+/** Writes a scope as `kind/id`, as the filter of runs reads it: a slash in the kind is `%2F`. */
+export const scopeText = (scope: { kind: string; id: string }) => `${scope.kind.replaceAll("%", "%25").replaceAll("/", "%2F")}/${scope.id}`;

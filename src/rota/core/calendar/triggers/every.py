@@ -66,7 +66,8 @@ class Every(TriggerKind, frozen=True, tag="every"):
         values = notation.values
         unit = notation.at("interval_type", _unit_of, values.get("interval_type", "minutes"))
         number = notation.at("interval_minutes", _number_of, values.get("interval_minutes"))
-        return notation.at("interval_minutes", cls._checked, f"{number}{unit[0]}", None)
+        anchor = notation.at("anchor", _anchor_of, values["anchor"]) if "anchor" in values else None
+        return notation.at("interval_minutes", cls._checked, f"{number}{unit[0]}", anchor)
 
     @classmethod
     def _checked(cls, interval: object, anchor: datetime | str | None) -> Self:

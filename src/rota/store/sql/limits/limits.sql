@@ -84,6 +84,15 @@ left join rota_outside o on o.run_id = g.run_id
 where g.key = :key and l.cancel_at is null and o.cancel_at is null
 order by g.run_id limit :count;
 
+-- name: holder_under
+-- Whoever began is named before those that wait.
+select g.run_id from rota_gate g join rota_run r on r.id = g.run_id and r.state is null
+left join rota_lease l on l.run_id = g.run_id
+left join rota_outside o on o.run_id = g.run_id
+where g.key = :key and r.scope_kind = :scope_kind and r.scope_id = :scope_id
+    and l.cancel_at is null and o.cancel_at is null
+order by case when l.run_id is null and o.run_id is null then 1 else 0 end, g.run_id limit 1;
+
 -- name: insert_gates
 insert into rota_gate (run_id, key, place, max, period)
 select rows.run_id, rows.key, rows.place, rows.max, rows.period

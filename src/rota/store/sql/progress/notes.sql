@@ -31,9 +31,10 @@ set state = excluded.state, fence = excluded.fence, attempt = excluded.attempt, 
 where rota_step.state <> 'succeeded' and rota_step.fence <= excluded.fence;
 
 -- name: put_logs
+-- `at` is when the ages of the lines were taken: the writer may have waited since.
 insert into rota_log (run_id, fence, no, attempt, at, lines)
-select rows.run_id, rows.fence, rows.no, rows.attempt, :now, rows.lines
-from {rows run_id id, fence int, no int, attempt int, lines text}
+select rows.run_id, rows.fence, rows.no, rows.attempt, :now - rows.waited, rows.lines
+from {rows run_id id, fence int, no int, attempt int, lines text, waited bigint}
 where true
 on conflict (run_id, fence, no) do nothing;
 

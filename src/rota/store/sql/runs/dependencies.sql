@@ -42,8 +42,10 @@ delete from rota_ready where run_id in (select rows.id from {rows id id}) and ho
 returning run_id, attempt, fence;
 
 -- name: end_in_vain
+-- locked by: drop_waiting
 update rota_run set state = rows.state, attempt = rows.attempt, fence = rows.fence, finished_at = :now,
-    reason = rows.reason, cancelled_by = :actor
+    reason = rows.reason, cancelled_by = :actor,
+    error = (select a.error from rota_attempt a where a.run_id = rows.id order by a.fence desc limit 1)
 from {rows id id, state text, attempt int, fence int, reason text}
 where rota_run.id = rows.id;
 

@@ -174,8 +174,12 @@ from (
 delete from rota_ready where run_id = :id returning attempt, fence, hold;
 
 -- name: end_unclaimed
+-- A run that was waiting for its next attempt keeps the error of the last one. Attempts end with a lease, and whoever has
+-- deleted the ready row knows that there is none.
+-- locked by: drop_ready
 update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, finished_at = :now, reason = :reason,
-    cancelled_by = :actor, error = :error
+    cancelled_by = :actor, error = coalesce(cast(:error as text),
+        (select a.error from rota_attempt a where a.run_id = :id order by a.fence desc limit 1))
 where id = :id;
 
 -- name: lock_lease

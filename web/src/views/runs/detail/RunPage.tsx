@@ -14,7 +14,7 @@ import { Events } from "./Events";
 import { Log } from "./Log";
 import { RelatedRuns } from "./RelatedRuns";
 import { RunActions } from "./RunActions";
-import { format } from "../search";
+import { format, scopeText } from "../search";
 import { Lifecycle } from "./Lifecycle";
 import { Steps } from "./Steps";
 import { CancelPhase, ExplanationCard } from "./ExplanationCard";
@@ -132,7 +132,7 @@ function RunFacts({ run }: { run: Run }) {
         [t.attempt, t.oneOf(run.attempt, run.max_attempts)],
         [t.fence, run.fence],
         run.priority !== 0 && [t.priority, run.priority],
-        !global && [t.scope, list("scope", `${run.scope.kind}/${run.scope.id}`)],
+        !global && [t.scope, list("scope", scopeText(run.scope))],
         run.key !== null && [t.key, list("key", run.key)],
         run.retry_of !== null && [t.retryOf, <RunLink id={run.retry_of} />],
         run.cancelled_by !== null && [t.cancelledBy, run.cancelled_by],
