@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import msgspec
-import uuid_utils
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Pause, Queue
@@ -26,6 +25,7 @@ from rota.store.alerts.expectation_operations import ExpectationStore
 from rota.store.alerts.notifications import NotificationStore
 from rota.store.alerts.signals import SignalStore
 from rota.store.databases.database import AlreadyThere, Database, Hint, Row, Tx
+from rota.store.databases.run_ids import RunIds, compare, id_clock
 from rota.store.external.external import ExternalStore
 from rota.store.janitor import Upkeep
 from rota.store.jobs import jobs, pipeline_claims, pipeline_stages
@@ -79,15 +79,11 @@ class Promoted(msgspec.Struct, frozen=True):
     opened: bool = False
 
 
-def new_id() -> str:
-    return str(uuid_utils.uuid7())
-
-
 class Store:
-    def __init__(self, database: Database, new_id: Callable[[], str] = new_id) -> None:
+    def __init__(self, database: Database, new_id: Callable[[], str] | None = None) -> None:
         self.database = database
         self.clock = database.clock
-        self.new_id = new_id
+        new_id = self.new_id = new_id or RunIds(database.clock)
         self.schedules = ScheduleStore(database, new_id)
         self.planning = PlanningStore(database, new_id)
         self.ledger = LedgerStore(database, new_id)
@@ -124,11 +120,16 @@ class Store:
         return self.database.listen(hint)
 
     async def now(self) -> int:
+        """Return the database's time; every process with an engine asks often, so a host's clock may jump."""
+
         async def body(tx: Tx) -> int:
             ((micros,),) = await tx.fetch("now")
             return int(micros)
 
-        return await self.database.read(body)
+        before = id_clock()
+        now = await self.database.read(body)
+        compare(self.clock, before, now)
+        return now
 
     async def migrate(self, *, force: bool = False) -> list[str]:
         return await migrate.migrate(self.database, force=force)

@@ -15,6 +15,10 @@ class Clock(Protocol):
 
 
 class HostClock:
+    """The host's clock. `ahead_ms`: milliseconds by which it is ahead of the database's, as last measured."""
+
+    ahead_ms = 0
+
     def micros(self) -> int:
         return time.time_ns() // 1_000
 

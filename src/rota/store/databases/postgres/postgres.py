@@ -18,6 +18,7 @@ from rota.store.databases.pinned_plans import PINNED, UNCOMPILED
 from rota.store.databases.postgres.notify import Listener, Notifier
 from rota.store.databases.postgres.postgres_hot import PostgresHotForms
 from rota.store.databases.postgres.stuck_connections import StuckConnections
+from rota.store.databases.run_ids import compare, id_clock
 from rota.store.databases.statements import POSTGRES, Statement, compile_sql, compile_statement
 from rota.values.clock import Clock, HostClock
 
@@ -147,7 +148,7 @@ class PostgresDatabase:
     async def connect(self) -> Connection:
         limit = self.deadline.total_seconds()
         try:
-            return await asyncpg.connect(
+            connection = await asyncpg.connect(
                 self._dsn,
                 timeout=min(_CONNECT, limit),
                 command_timeout=limit,
@@ -156,8 +157,20 @@ class PostgresDatabase:
                 # Behind a pooler the next transaction may be on a server connection that does not know the statement.
                 statement_cache_size=0 if self._pooled else _STATEMENTS,
             )
+            await self._compare_clocks(connection)
+            return connection
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
             raise translated(error, self.deadline) from error
+
+    async def _compare_clocks(self, connection: Connection) -> None:
+        """Learn how far the host's clock is ahead: ids of runs sort by the server's, whichever host makes them."""
+        before = id_clock()
+        try:
+            now = await connection.fetchval("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+        except BaseException:
+            connection.terminate()
+            raise
+        compare(self.clock, before, now)
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
