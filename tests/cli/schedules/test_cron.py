@@ -71,7 +71,7 @@ def test_h_depends_on_the_name_of_the_schedule() -> None:
     [
         (["61 * * * *"], "minute: '61' is out of range"),
         (["0 9 * * MUN"], "day of week: 'mun' is not understood"),
-        (["0 9 * *"], "expression: '0 9 * *' has 4 fields instead of 5 or 6"),
+        (["0 9 * *"], "expression: '0 9 * *' has 4 fields instead of 5, 6 or 7"),
         (["0 0 30 2 *"], "day of month: 30 never comes in February\nhint: it has 29 days at most"),
         (["*/15 * * * *", "--fold", "last"], "fold: means nothing: the minute begins with *"),
         (["@dayly"], "did you mean '@daily'?"),

@@ -57,6 +57,14 @@ def some(expression: str, start: str, number: int = 3, tz: str = "UTC", **choice
         ("0 0 1W * *", "2026-07-15T00:00", ["2026-08-03T00:00"]),
         ("0 0 31W 5 *", "2026-01-01T00:00", ["2026-05-29T00:00"]),
         ("0 0 31W * *", "2026-03-31T00:00", ["2026-05-29T00:00"]),
+        ("0 0 ? * FRI#L", "2026-01-01T00:00", ["2026-01-30T00:00", "2026-02-27T00:00"]),
+        ("0 0 13 * +FRI", "2026-01-01T00:00", ["2026-02-13T00:00", "2026-03-13T00:00", "2026-11-13T00:00"]),
+        ("0 0 1-7 * +MON,5L", "2026-01-01T00:00", ["2026-01-05T00:00", "2026-02-02T00:00", "2026-03-02T00:00"]),
+        ("0 0 9 1 1 ? 2027", "2026-01-01T00:00", ["2027-01-01T09:00"]),
+        ("0 0 9 1 1 ? 2027,2030/2", "2026-01-01T00:00", ["2027-01-01T09:00", "2030-01-01T09:00", "2032-01-01T09:00"]),
+        ("0 0 9 29 2 ? 2026-2034", "2026-01-01T00:00", ["2028-02-29T09:00", "2032-02-29T09:00"]),
+        ("0 0 9 1 1 ? *", "2026-06-01T00:00", ["2027-01-01T09:00"]),
+        ("*/60 * * * *", "2026-01-01T00:10", ["2026-01-01T01:00"]),
         ("0 0 ? * 5L", "2026-01-01T00:00", ["2026-01-30T00:00", "2026-02-27T00:00"]),
         ("0 0 ? * friL", "2026-01-01T00:00", ["2026-01-30T00:00"]),
         ("0 0 * * MON#3", "2026-01-01T00:00", ["2026-01-19T00:00", "2026-02-16T00:00"]),
@@ -150,7 +158,7 @@ def test_marks(expression: str, tz: str, moment: str, marks: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     ("expression", "field"),
     [
-        ("", "expression"), ("   ", "expression"), ("* * * *", "expression"), ("* * * * * * *", "expression"),
+        ("", "expression"), ("   ", "expression"), ("* * * *", "expression"), ("* * * * * * * *", "expression"),
         ("@reboot", "expression"), ("@dayly", "expression"), ("@", "expression"), ("@daily x", "expression"),
         ("0 9 * * ١", "expression"), ("０ 9 * * *", "expression"), ("0 9 * * *" + " " * 256, "expression"),
         ("x" * 1_000_000, "expression"), ("* " * 500_000, "expression"), ("é 9 * * *", "expression"),
@@ -172,6 +180,14 @@ def test_marks(expression: str, tz: str, moment: str, marks: tuple[str, ...]) ->
         ("0 0 * * 5-0", "day of week"), ("0 0 * * fri-mon", "day of week"), ("0 0 * * monday", "day of week"),
         ("0 0 * * 9L", "day of week"), ("0 0 * * MON#1-3", "day of week"), ("0 0 * * xL", "day of week"),
         ("60 * * * * *", "second"), ("x 0 0 1 1 *", "second"), ("*/0 * * * * *", "second"),
+        ("*/61 * * * * *", "second"), ("*/90 * * * *", "minute"), ("5/90 * * * *", "minute"),
+        ("10-20/12 * * * *", "minute"), ("1,*/61 * * * *", "minute"), ("H/90 * * * *", "minute"),
+        ("H(0-4)/10 * * * *", "minute"), ("0 */25 * * *", "hour"), ("0 0 */32 * *", "day of month"),
+        ("0 0 1 */13 *", "month"), ("0 0 * * */8", "day of week"), ("0 0 * * 0-6/8", "day of week"),
+        ("0 0 * * +", "day of week"), ("0 0 * * MON,+TUE", "day of week"), ("0 0 * * ++MON", "day of week"),
+        ("0 0 +1 * MON", "day of month"), ("0 0 * * +?", "day of week"),
+        ("0 0 0 1 1 ? 1969", "year"), ("0 0 0 1 1 ? 2400", "year"), ("0 0 0 1 1 ? H", "year"),
+        ("0 0 0 1 1 ? ?", "year"), ("0 0 0 1 1 ? 2030-2026", "year"), ("0 0 0 1 1 ? */500", "year"),
     ],
 )  # fmt: skip
 def test_what_is_refused_at_once(expression: str, field: str) -> None:
@@ -199,7 +215,15 @@ def test_what_is_refused_at_once(expression: str, field: str) -> None:
         ("0 0 * * foo", "values are 0 to 7 or SUN to SAT"),
         ("@every 5m", r"expression: '@every' is no cron expression .*every\(\"5m\"\)"),
         ("@EVERY", "an interval is a trigger of its own"),
-        ("* * *", "3 fields instead of 5 or 6"),
+        ("* * *", "3 fields instead of 5, 6 or 7"),
+        ("0 0 * * 7-mon", r"'7-mon' is a reversed range \(write 0-mon: Sunday is 0 and 7\)"),
+        ("*/90 * * * *", r"minute: '\*/90' has a step beyond its range.*every\(\"90m\"\)"),
+        ("0 0 0 ? * * 26", "values are 1970 to 2399"),
+        ("0 0 0 29 2 ? 2027", "year: has none of these days: 2027"),
+        ("0 0 * * MON#X", "MON#L is the last"),
+        ("0 0 30 2 +MON", "30 never comes in February"),
+        ("0 0 31 2,4 +MON#5", "31 never comes in February and April"),
+        ("0 0 1 * +TUE#2", r"day of week: \+TUE#2 never meets 1"),
     ],
 )
 def test_a_refusal_says_what_to_write(expression: str, message: str) -> None:
@@ -320,6 +344,25 @@ def test_the_ends_of_time(tz: str) -> None:
     assert times.next(10**18) is None
     assert times.count(-(10**18), 10**18) == last // 1_000_000 + 1
     assert times_of("0 0 29 2 *", tz).next(at("2399-06-01T00:00")) is None
+
+
+@pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin", "Pacific/Kiritimati"])
+def test_years_bound_the_times_on_both_sides(tz: str) -> None:
+    times = times_of("30 0 0 * * ? 2027-2028", tz)
+    first, last = times.next(at("1980-01-01T00:00")), times.prev(at("2390-01-01T00:00"))
+    assert first is not None
+    assert last is not None
+    assert times.prev(first) is None
+    assert times.next(last) is None
+    assert times.count(0, at("2399-01-01T00:00")) == 365 + 366
+    assert times.count(at("2028-06-01T12:00"), at("2399-01-01T00:00")) == times.count(at("2028-06-01T12:00"), last)
+
+
+def test_a_stored_step_beyond_its_range_keeps_its_times() -> None:
+    """Schedules of earlier versions may have one: they are planned as before, and refused when they are declared."""
+    assert some("*/90 * * * *", "2026-01-01T00:10", 2) == ["2026-01-01T01:00", "2026-01-01T02:00"]
+    with pytest.raises(BadTrigger, match="beyond its range"):
+        cron("*/90 * * * *")
 
 
 def test_a_year_of_seconds_is_counted_exactly() -> None:

@@ -75,6 +75,9 @@ def weekday_field(draw: random.Random, around: datetime) -> str:
         today,
         f"{today}#{nth}",
         f"{today}L",
+        f"{today}#L",
+        f"+{today}",
+        f"+{today}#{nth},FRI",
         "7",
         "0,7",
         "MON-FRI",
@@ -93,6 +96,18 @@ def expression(draw: random.Random, around: datetime) -> str:
     words = [minute, hour, day_field(draw, around), month, weekday_field(draw, around)]
     if draw.random() < 0.3:
         words.insert(0, draw.choice(["*", "*/20", "0", "30", "0,59", field(draw, 0, 59, 0.1)]))
+        if draw.random() < 0.5:
+            year = around.year
+            years = [
+                "*",
+                f"{year}",
+                f"{max(year - 1, 1970)}-{year}",
+                f"{year},{year + 3}",
+                f"{year + 1}",
+                "*/2",
+                f"{year}/4",
+            ]
+            words.append(draw.choice(years))
     return " ".join(words)
 
 

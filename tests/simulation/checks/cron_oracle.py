@@ -47,6 +47,7 @@ class CronOracle:
         words = expression.upper().split()
         if len(words) == 5:
             words = ["0", *words]
+        self.years = words.pop() if len(words) == 7 else "*"
         second, minute, hour, self.day, month, self.weekday = words
         self.seconds, self.minutes = listed("second", second), listed("minute", minute)
         self.hours, self.months = listed("hour", hour), listed("month", month)
@@ -81,9 +82,10 @@ class CronOracle:
         key = (wall.year, wall.month, wall.day)
         if key not in self._days:
             by_day = any(self._is_day(item, wall) for item in self.day.split(","))
-            by_weekday = any(self._is_weekday(item, wall) for item in self.weekday.split(","))
-            both_restricted = self.day[0] not in "*?" and self.weekday[0] not in "*?"
-            self._days[key] = by_day or by_weekday if both_restricted else by_day and by_weekday
+            by_weekday = any(self._is_weekday(item, wall) for item in self.weekday.removeprefix("+").split(","))
+            by_year = any(hits(item, wall.year, 1970, 2399) for item in self.years.split(","))
+            both_restricted = self.day[0] not in "*?" and self.weekday[0] not in "*?+"
+            self._days[key] = by_year and (by_day or by_weekday if both_restricted else by_day and by_weekday)
         return self._days[key]
 
     def _is_day(self, item: str, wall: datetime) -> bool:
@@ -103,12 +105,12 @@ class CronOracle:
         today = wall.isoweekday() % 7
         if item == "?":
             return True
-        if "#" in item:
+        if "#" in item and item[-1] != "L":
             name, nth = item.split("#")
             return number_of(name) % 7 == today and (wall.day + 6) // 7 == int(nth)
-        if re.fullmatch(r"(\d|[A-Z]{3})L", item):
+        if re.fullmatch(r"(\d|[A-Z]{3})#?L", item):
             later = wall + timedelta(days=7)
-            return number_of(item[:-1]) % 7 == today and later.month != wall.month
+            return number_of(item[:-1].removesuffix("#")) % 7 == today and later.month != wall.month
         item = re.sub(r"^7/", "0/", item)
         return hits(item, today, 0, 6) or (today == 0 and hits(item, 7, 0, 6))
 

@@ -7,7 +7,7 @@ from datetime import date
 
 import msgspec
 
-from rota.core.calendar.cron_parser import DAY_OF_MONTH, DAY_OF_WEEK, MONTH_NAMES, Expression, Field
+from rota.core.calendar.cron_parser import DAY_OF_MONTH, DAY_OF_WEEK, MONTH_NAMES, YEAR, Expression, Field
 from rota.errors import BadTrigger
 
 DAY = 86_400
@@ -28,6 +28,7 @@ class CronMatcher:
 
     def __init__(self, expression: Expression) -> None:
         self._expression = expression
+        self._years = None if expression.year is None else expression.year.bits
         self._seconds = expression.second.bits
         self._minutes = sum(expression.minute.bits << 60 * hour for hour in expression.hour.values)
         self._first = _lowest(self._minutes) * 60 + _lowest(self._seconds)
@@ -121,12 +122,18 @@ class CronMatcher:
     def _select_year(self, day: int) -> tuple[int, int, int]:
         place = min(max(bisect_right(_STARTS, day), 1), len(_STARTS) - 1)
         start, end = _STARTS[place - 1], _STARTS[place]
-        kind = (end - start, (start + 4) % 7)  # 1970-01-01 was a Thursday; Sunday is 0
+        if self._years is not None and not self._years >> _FIRST + place - 1 & 1:
+            days = 0
+        else:
+            days = self._days_of(_kind(start, end))
+        self._year = year = (start, end, days)
+        return year
+
+    def _days_of(self, kind: tuple[int, int]) -> int:
         days = self._kinds.get(kind)
         if days is None:
             days = self._kinds[kind] = _days_of_year(self._expression, *kind)
-        self._year = year = (start, end, days)
-        return year
+        return days
 
     def _whole_day(self) -> int:
         if self._day_bits is None:
@@ -136,12 +143,14 @@ class CronMatcher:
 
 
 def require_days(expression: Expression) -> None:
-    """Refuse an expression whose days come in none of the 14 different years."""
+    """Refuse an expression whose days come in none of its years, or of the 14 different ones."""
     if _has_days(expression):
         return
     day, weekday = expression.day.text.upper(), expression.weekday.text.upper()
+    if expression.year is not None and _has_days(msgspec.structs.replace(expression, year=None)):
+        raise BadTrigger(f"has none of these days: {expression.year.text}", field=YEAR.name, hint="leave it out")
     if _has_days(msgspec.structs.replace(expression, weekday=Field("*", 0b111_1111))):
-        hint = "one that begins with * is no alternative to the other: both have to match"
+        hint = "one that begins with *, or a day of week that begins with +, is no alternative: both have to match"
         raise BadTrigger(f"{weekday} never meets {day}, the day of month", field=DAY_OF_WEEK.name, hint=hint)
     months = expression.month.values
     longest = max(_LEAP[month - 1] for month in months)
@@ -151,7 +160,17 @@ def require_days(expression: Expression) -> None:
 
 
 def _has_days(expression: Expression) -> bool:
-    return any(_days_of_year(expression, length, weekday) for length in (365, 366) for weekday in range(7))
+    if expression.year is None:
+        kinds = {(length, weekday) for length in (365, 366) for weekday in range(7)}
+    else:
+        starts = [(_STARTS[year - _FIRST], _STARTS[year - _FIRST + 1]) for year in expression.year.values]
+        kinds = {_kind(*start) for start in starts}
+    return any(_days_of_year(expression, *kind) for kind in kinds)
+
+
+def _kind(start: int, end: int) -> tuple[int, int]:
+    """Return the length of a year and the weekday on which it begins: there are 14 kinds."""
+    return end - start, (start + 4) % 7  # 1970-01-01 was a Thursday; Sunday is 0
 
 
 def _days_of_year(expression: Expression, length: int, weekday: int) -> int:

@@ -28,6 +28,7 @@ MONTH_NAMES = (
 )  # fmt: skip
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
+_FIELDS = "minute hour day-of-month month day-of-week; or with seconds first; or with seconds first and the year last"
 _EVERY = 'an interval is a trigger of its own: every("5m"), every = "5m" in a file, --every 5m'
 _DIGITS = re.compile(r"[0-9]{1,4}")
 _HASHED = re.compile(r"h(?:\(([^()]*)\))?(?:/(.*))?")
@@ -46,6 +47,7 @@ class Kind:
     high: int
     names: tuple[str, ...] = ()
     spread_high: int = 0  # `H` stays within the days that every month has
+    unit: str = ""  # of an interval that is no step of this field
 
     @property
     def values(self) -> str:
@@ -59,13 +61,14 @@ class Kind:
         return int(word) if _DIGITS.fullmatch(word) else None
 
 
-SECOND = Kind("second", 0, 59)
-MINUTE = Kind("minute", 0, 59)
-HOUR = Kind("hour", 0, 23)
-DAY_OF_MONTH = Kind("day of month", 1, 31, spread_high=28)
+SECOND = Kind("second", 0, 59, unit="s")
+MINUTE = Kind("minute", 0, 59, unit="m")
+HOUR = Kind("hour", 0, 23, unit="h")
+DAY_OF_MONTH = Kind("day of month", 1, 31, spread_high=28, unit="d")
 MONTH = Kind("month", 1, 12, MONTHS)
 DAY_OF_WEEK = Kind("day of week", 0, 7, WEEKDAYS, spread_high=6)
 KINDS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
+YEAR = Kind("year", 1970, 2399)
 
 
 class Field(msgspec.Struct, gc=False):
@@ -78,11 +81,16 @@ class Field(msgspec.Struct, gc=False):
     bits: int = 0
     from_last: tuple[int, ...] = ()  # L, L-3
     near: tuple[int, ...] = ()  # 15W; LW is 0
-    nth: tuple[tuple[int, int], ...] = ()  # MON#3; 5L is the 0th
+    nth: tuple[tuple[int, int], ...] = ()  # MON#3; 5L and FRI#L are the 0th
+    wide: str = ""  # an item whose step is beyond its range, which matches one value only
 
     @property
     def is_open(self) -> bool:
         return self.text[0] in "*?"
+
+    @property
+    def is_every(self) -> bool:
+        return self.text == "*"
 
     @property
     def values(self) -> list[int]:
@@ -99,6 +107,7 @@ class Expression(msgspec.Struct, frozen=True, gc=False):
     month: Field
     weekday: Field
     has_hash: bool
+    year: Field | None = None  # None: every year
 
     @property
     def is_fixed(self) -> bool:
@@ -107,8 +116,10 @@ class Expression(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def either_day(self) -> bool:
-        """Return whether day of month and day of week are alternatives: they are when both are restricted."""
-        return not (self.day.is_open or self.weekday.is_open)
+        """Return whether day of month and day of week are alternatives: they are when both are restricted, unless a +
+        before the day of week asks for both.
+        """
+        return not (self.day.is_open or self.weekday.is_open or self.weekday.text[0] == "+")
 
 
 def read(text: str, salt: str = "") -> Expression:
@@ -125,9 +136,28 @@ def _read(text: str, salt: str) -> Expression:
     words = _words(text)
     if len(words) == 5:
         words.insert(0, "0")
+    year = _field(YEAR, words.pop(), salt) if len(words) == 7 else None
     second, minute, hour, day, month, weekday = map(_field, KINDS, words, [salt] * len(KINDS))
     has_hash = any(_has_hash(word) for word in words)
-    return Expression(second, minute, hour, day, month, weekday, has_hash)
+    return Expression(second, minute, hour, day, month, weekday, has_hash, None if year and year.is_every else year)
+
+
+def require_steps(expression: Expression) -> None:
+    """Refuse a step beyond the range of its field. Schedules that are stored already may have one, and keep it."""
+    fields = (
+        expression.second, expression.minute, expression.hour, expression.day, expression.month, expression.weekday,
+        expression.year,
+    )  # fmt: skip
+    for kind, field in zip((*KINDS, YEAR), fields, strict=True):
+        if field is not None and field.wide:
+            problem = f"{field.wide!a} has a step beyond its range, so that it matches one value only"
+            raise BadTrigger(problem, field=kind.name, hint=_interval_hint(kind, field.wide.rpartition("/")[2]))
+
+
+def _interval_hint(kind: Kind, step: str) -> str:
+    if kind.unit:
+        return f'for an interval of {step}{kind.unit} use every("{step}{kind.unit}"), --every {step}{kind.unit}'
+    return f"{kind.values}: name the one that you mean"
 
 
 def _words(text: str) -> list[str]:
@@ -141,9 +171,8 @@ def _words(text: str) -> list[str]:
         if known is None:
             raise BadTrigger(f"there is no {text.strip()!a}", field="expression", hint=_nickname_hint(words[0]))
         words = known.split()
-    if len(words) not in (5, 6):
-        hint = "minute hour day-of-month month day-of-week, or the same with seconds first"
-        raise BadTrigger(f"{text!a} has {len(words)} fields instead of 5 or 6", field="expression", hint=hint)
+    if len(words) not in (5, 6, 7):
+        raise BadTrigger(f"{text!a} has {len(words)} fields instead of 5, 6 or 7", field="expression", hint=_FIELDS)
     return words
 
 
@@ -159,8 +188,9 @@ def _has_hash(word: str) -> bool:
 
 def _field(kind: Kind, word: str, salt: str) -> Field:
     field = Field(word)
-    position = 0
-    for item in word.split(","):
+    both = kind is DAY_OF_WEEK and word.startswith("+")
+    position = int(both)
+    for item in word[position:].split(","):
         try:
             _add(kind, item, field, salt)
         except _Wrong as wrong:
@@ -181,15 +211,15 @@ class _Wrong(Exception):
 
 def _add(kind: Kind, item: str, field: Field, salt: str) -> None:
     if not item:
-        raise _Wrong("is an empty item of a list", "remove the extra comma")
+        raise _Wrong("is an empty item of a list", "remove the extra comma, or write a value")
     if item == "?":
         _add_any(kind, field)
-    elif item.startswith("h"):
-        field.bits |= _spread(kind, item, salt)
+    elif item.startswith("h") and kind is not YEAR:
+        field.bits |= _spread(kind, item, field, salt)
     elif not (_add_special_day(item, field) if kind is DAY_OF_MONTH else False) and not (
         _add_special_weekday(item, field) if kind is DAY_OF_WEEK else False
     ):
-        field.bits |= _plain(kind, item)
+        field.bits |= _plain(kind, item, field)
 
 
 def _add_any(kind: Kind, field: Field) -> None:
@@ -200,11 +230,13 @@ def _add_any(kind: Kind, field: Field) -> None:
     field.bits = _run(kind.low, kind.high, 1)
 
 
-def _plain(kind: Kind, item: str) -> int:
+def _plain(kind: Kind, item: str, field: Field) -> int:
     """Parse `*`, `5` or `1-5`, each with or without `/step`."""
     span, slash, step_text = item.partition("/")
     step = _step(step_text) if slash else 1
     top = 6 if kind is DAY_OF_WEEK else kind.high
+    if step > top - kind.low + 1:
+        field.wide = item
     if span == "*":
         return _run(kind.low, top, step)
     first, dash, last = span.partition("-")
@@ -214,12 +246,16 @@ def _plain(kind: Kind, item: str) -> int:
     high = 7 if kind is DAY_OF_WEEK and last == "sun" and low > 0 else _number(kind, last)
     if high < low:
         raise _Wrong("is a reversed range", _unrolled(kind, first, last))
+    if slash and step > high - low + 1:
+        field.wide = item
     return _run(low, high, step)
 
 
 def _unrolled(kind: Kind, first: str, last: str) -> str:
     if kind is DAY_OF_WEEK and last == "0":
         return f"write {first}-7: Sunday is 0 and 7"
+    if kind is DAY_OF_WEEK and first == "7":
+        return f"write 0-{last}: Sunday is 0 and 7"
     return f"write two ranges: {first}-{6 if kind is DAY_OF_WEEK else kind.high},{kind.low}-{last}"
 
 
@@ -248,7 +284,7 @@ def _run(low: int, high: int, step: int) -> int:
     return bits
 
 
-def _spread(kind: Kind, item: str, salt: str) -> int:
+def _spread(kind: Kind, item: str, field: Field, salt: str) -> int:
     """Parse `H`, `H/15`, `H(0-29)`, `H(0-29)/10`: a value, or a phase, that differs from salt to salt."""
     shape = _HASHED.fullmatch(item)
     if shape is None:
@@ -264,6 +300,8 @@ def _spread(kind: Kind, item: str, salt: str) -> int:
     if shape[2] is None:
         return 1 << low + drawn % (high - low + 1)
     step = _step(shape[2])
+    if step > high - low + 1:
+        field.wide = item
     return _run(low + drawn % min(step, high - low + 1), high, step)
 
 
@@ -287,9 +325,9 @@ def _add_special_weekday(item: str, field: Field) -> bool:
     if item == "l":
         raise _Wrong("needs a day of the week", "5L is the last Friday of the month")
     if shape := _NTH.fullmatch(item):
-        if shape[2] not in ("1", "2", "3", "4", "5"):
-            raise _Wrong("is out of range", "MON#1 to MON#5 are the Mondays of a month")
-        field.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, int(shape[2])),)
+        if shape[2] not in ("1", "2", "3", "4", "5", "l"):
+            raise _Wrong("is out of range", "MON#1 to MON#5 are the Mondays of a month, MON#L is the last")
+        field.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, int(shape[2].replace("l", "0"))),)
     elif (shape := _LAST_WEEKDAY.fullmatch(item)) and DAY_OF_WEEK.number_of(shape[1]) is not None:
         field.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, 0),)
     else:

@@ -26,6 +26,8 @@ def cron_words(expression: str, timezone: str, gap: GapMode, fold: FoldMode, sal
     """Describe the times of a cron expression; without `salt` the values of `H` are not known, and called its own."""
     parsed = read(expression, salt or "")
     words = _unsalted(expression, parsed) if parsed.has_hash and salt is None else _times(parsed)
+    if parsed.year is not None:
+        words += f" in {_years(parsed.year)}"
     if words in _ANYWHERE:
         return words
     laws = "" if timezone == "UTC" or not parsed.is_fixed else _laws(gap, fold)
@@ -169,6 +171,10 @@ def _months(values: Sequence[int]) -> str:
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
         return f"{MONTH_NAMES[values[0] - 1]} to {MONTH_NAMES[values[-1] - 1]}"
     return listed(MONTH_NAMES[value - 1] for value in values)
+
+
+def _years(field: Field) -> str:
+    return _numbers("year", field.values).removeprefix("years ").removeprefix("year ")
 
 
 def _numbers(unit: str, values: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
 from rota.core.calendar.cron_matcher import require_days
-from rota.core.calendar.cron_parser import read
+from rota.core.calendar.cron_parser import read, require_steps
 from rota.core.calendar.cron_times import FoldMode, GapMode, cron_times
 from rota.core.calendar.cron_words import cron_words
 from rota.core.calendar.notation import text_of
@@ -28,7 +28,7 @@ class Cron(TriggerKind, frozen=True, tag="cron"):
     key: ClassVar[str] = "cron"
     details: ClassVar[tuple[str, ...]] = ("gap", "fold")
     options: ClassVar[tuple[Option, ...]] = (
-        Option("cron", "EXPR", 'Five fields, or six with seconds first: "0 9 * * MON-FRI".'),
+        Option("cron", "EXPR", 'Five fields, six with seconds first, seven with a year: "0 9 * * MON-FRI".'),
     )
     has_zone: ClassVar[bool] = True
 
@@ -76,6 +76,7 @@ class Cron(TriggerKind, frozen=True, tag="cron"):
             mode_of(FoldMode, "fold", values.get("fold", FoldMode.FIRST)),
         )
         trigger.validate()
+        require_steps(read(trigger.expression))
         trigger.require_times_of_day(values)
         return trigger
 
@@ -116,7 +117,7 @@ class Cron(TriggerKind, frozen=True, tag="cron"):
 
 
 def cron(expression: str, tz: str = "UTC", *, gap: str | None = None, fold: str | None = None) -> Cron:
-    """Fire at the times of a cron expression of five fields, or six with seconds first.
+    """Fire at the times of a cron expression of five fields, six with seconds first, or seven with the year last.
 
     If it names times of the day, `gap` is after (the default) or skip, and `fold` is first (the default), last or both.
     """
@@ -127,6 +128,7 @@ def cron(expression: str, tz: str = "UTC", *, gap: str | None = None, fold: str 
         FoldMode.FIRST if fold is None else mode_of(FoldMode, "fold", fold),
     )
     trigger.validate()
+    require_steps(read(expression))
     trigger.require_times_of_day([field for field, mode in (("gap", gap), ("fold", fold)) if mode is not None])
     if not read(expression).has_hash:  # else the schedule's name decides on which days
         trigger.require_days("")
