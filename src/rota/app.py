@@ -38,7 +38,7 @@ from rota.engine.handlers.context import Context, RunContext, SyncContext
 from rota.engine.jobs.data_jobs import handler_of
 from rota.engine.observability.meters import Meters
 from rota.errors import Conflict, Invalid
-from rota.job import Job, JobDecorator
+from rota.job import Job, JobDecorator, job_name
 from rota.observability import tracing
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
@@ -181,7 +181,7 @@ class Rota(ScriptRunner):
 
         It is validated here, and stored when an engine starts: once, however many processes declare it.
         """
-        handler = self.registry.newest[job if isinstance(job, str) else job.name]
+        handler = self.registry.newest[job_name(job, f"schedule {name!r}")]
         own = {option: value for option, value in options.items() if option != "notify"}
         self.registry.schedules.declare(name, handler, trigger, own)
         if (notify := options.get("notify")) is not None:
@@ -200,7 +200,10 @@ class Rota(ScriptRunner):
         return around
 
     def scopes(self, name: str) -> Callable[[F], F]:
-        """Register a provider of scopes: `@app.scopes("tenants")` above a function that returns pairs (kind, id)."""
+        """Register a provider of scopes: `@app.scopes("tenants")` above a function that returns pairs (kind, id).
+
+        A provider with a parameter `now` gets the time of the database.
+        """
 
         def decorate(provider: F) -> F:
             self.registry.schedules.provide(name, provider)

@@ -9,7 +9,7 @@ from rota.client.client import Order
 from rota.core.runs.options import RUN_OPTIONS, RunOptions
 from rota.core.runs.run import Enqueued
 from rota.engine.handlers.context import Context, SyncContext
-from rota.errors import UnknownOption
+from rota.errors import Invalid, UnknownOption
 from rota.registry.jobs import Handler
 from rota.store.databases.foreign_connection import aexecute_in, execute_in
 
@@ -104,3 +104,13 @@ class JobDecorator(Protocol):
     def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
+
+
+def job_name(job: object, where: str) -> str:
+    """Return the name of a job that is given by itself or by its name; refuse anything else."""
+    if isinstance(job, Job):
+        return job.name
+    if isinstance(job, str):
+        return job
+    hint = "pass a function that @app.job declares, or the name of a job"
+    raise Invalid(f"{where}: {job!r:.80} is no job", hint=hint)

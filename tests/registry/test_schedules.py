@@ -36,6 +36,24 @@ def test_a_mistake_names_its_schedule() -> None:
         app_with_job().schedule("typed", "work", every("1m"), payload={"n": "x"})
 
 
+@pytest.mark.parametrize("job", [None, 7, print])
+def test_what_is_no_job_is_refused(job: Any) -> None:
+    with pytest.raises(Invalid, match=r"schedule 's': .* is no job \(pass a function that @app.job declares"):
+        app_with_job().schedule("s", job, every("1m"))
+
+
+def test_an_empty_list_of_scopes_is_refused() -> None:
+    """A provider that returns none makes no run; a list without any would make a global one."""
+    with pytest.raises(Invalid, match=r"schedule 's': scopes is an empty list \(leave it out"):
+        app_with_job().schedule("s", "work", every("1m"), scopes=[])
+
+
+@pytest.mark.parametrize("provider", [lambda now, other: [], lambda other: [], lambda now, /: []])
+def test_a_provider_that_cannot_be_called_is_refused(provider: Any) -> None:
+    with pytest.raises(Invalid, match=r"scope provider 'tenants' cannot be called: .* \(it takes nothing, or `now`"):
+        app_with_job().scopes("tenants")(provider)
+
+
 def test_an_unknown_job_is_refused() -> None:
     with pytest.raises(UnknownJob, match="'wrok'"):
         app_with_job().schedule("s", "wrok", every("1m"))

@@ -154,6 +154,19 @@ def test_a_worker_works_until_it_is_told_to_stop() -> None:
         assert child.wait(PATIENCE) == 0
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_worker_without_an_app_runs_jobs_that_need_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_HTTP_ALLOW", "127.0.0.1")
+    with started("worker", "--name", "w", "--json", "--metrics-port", "0") as child:
+        ready = json.loads(line_of(child))
+        assert (ready["worker"], ready["jobs"]) == ("w", [])
+        assert rota("job", "create", "ping", "--url", ready["metrics"].replace("metrics", "healthz")).returncode == 0
+        done = json.loads(rota("run", "enqueue", "ping", "--wait", "--json").stdout)
+        assert (done["state"], done["result"]["status"]) == ("succeeded", 200)
+        child.terminate()
+        assert child.wait(PATIENCE) == 0
+
+
 def test_two_processes_stop_together(folder: Path) -> None:
     with started("worker", "shop_jobs:app", "--processes", "2", "--name", "w", "--json") as child:
         names = sorted(json.loads(line_of(child))["worker"] for _ in range(2))

@@ -14,7 +14,7 @@ from rota.core.limits.quotas import Quota
 from rota.core.progress.steps import StepOption, steps_of
 from rota.core.runs.options import UniqueOption, check_limits, checked_priority, checked_unique, unique_of
 from rota.core.runs.outcome import ON_LOST
-from rota.core.workers.replicas import ReplicasOption, replicas_of
+from rota.core.workers.replicas import ReplicasOption, replicas_of, require_workers
 from rota.core.workers.requirements import requirements_of
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
 from rota.registry.middleware import Middleware
@@ -158,6 +158,7 @@ def defined(
     check_limits(definition)
     if definition.replicas is not None and definition.limits:
         raise Invalid(f"job {definition.name!r} cannot have both replicas and limits", hint="leave one of them out")
+    require_workers(definition.replicas, definition.requirements.only_workers)
     return definition
 
 

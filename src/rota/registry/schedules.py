@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from rota.core.calendar.triggers import Trigger
 from rota.core.schedules.job_triggers import ring
 from rota.core.schedules.policies import CatchUp, Failure, Overlap
 from rota.core.schedules.schedule import ScheduleDefinition, ScheduleOptions, define, sample
-from rota.errors import Conflict, FollowingRing, RotaError
+from rota.errors import Conflict, FollowingRing, Invalid, RotaError
 from rota.values.clock import HostClock
 from rota.values.json import Limits
 from rota.values.names import checked_name
@@ -21,8 +22,21 @@ from rota.values.names import checked_name
 if TYPE_CHECKING:
     from rota.registry.jobs import Handler
 
-ScopeProvider = Callable[[], Iterable[Any] | Awaitable[Iterable[Any]]]
-"""Callback that returns the current scopes of a schedule, as pairs (kind, id)."""
+ScopeProvider = Callable[..., Iterable[Any] | Awaitable[Iterable[Any]]]
+"""Callback that returns the current scopes of a schedule, as pairs (kind, id); it may take `now`."""
+
+
+def takes_now(provider: ScopeProvider) -> bool:
+    return "now" in inspect.signature(provider).parameters
+
+
+def require_callable(name: str, provider: ScopeProvider) -> None:
+    """Refuse a provider that could not be called, before planning does."""
+    try:
+        inspect.signature(provider).bind(**({"now": None} if takes_now(provider) else {}))
+    except TypeError as error:
+        hint = "it takes nothing, or `now`"
+        raise Invalid(f"scope provider {name!r} cannot be called: {error}", hint=hint) from None
 
 
 class DeclaredOptions(ScheduleOptions, total=False):
@@ -111,4 +125,5 @@ class Schedules:
         name = checked_name(name, "scope provider")
         if name in self.providers:
             raise Conflict(f"scope provider {name!r} is registered twice")
+        require_callable(name, provider)
         self.providers[name] = provider

@@ -27,6 +27,14 @@ async def beat(url: str, id: str, **facts: Any) -> OperatorRequest:
     return read_asked(asked)
 
 
+async def silence(url: str, id: str) -> None:
+    """Let the last heartbeat of a worker be longer ago than its lease."""
+    database = open_database(url)
+    later = "update rota_worker set seen_at = seen_at - 60000000 where id"
+    await database.transact(lambda tx: tx.script(f"{later} = '{id}'"))
+    await database.close()
+
+
 async def hold_a_run(url: str, worker: str) -> str:
     store = Store(open_database(url))
     run = await put(store)
@@ -75,6 +83,15 @@ def test_drain_resume_and_set(url: str) -> None:
     answer("workers", "resume", "web")
     assert asyncio.run(beat(url, "web@aa11")).state is WorkerState.WORKING
     assert asyncio.run(beat(url, "mail@bb22")) == OperatorRequest()
+
+
+def test_the_dead_are_not_counted(url: str) -> None:
+    """One that died stays listed for a day: it is not one more worker to stop."""
+    asyncio.run(silence(url, "web@aa11"))
+    asyncio.run(beat(url, "web@cc33"))
+    assert rota("workers", "stop", "web").exit_code == 0
+    asyncio.run(beat(url, "web@dd44"))
+    assert "stop 2 workers named web, which" in rota("workers", "stop", "web").stderr
 
 
 def test_several_are_stopped_with_consent_only(url: str) -> None:

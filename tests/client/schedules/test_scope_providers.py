@@ -1,6 +1,7 @@
 """Scope providers are asked before a schedule with one is stored, and when it is triggered."""
 
 import logging
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from rota.app import Rota
 from rota.core.calendar.triggers import every
 from rota.errors import Invalid, UnknownSchedule
 from rota.testing import Harness
+from rota.values.instants import instant
 
 BAD_ANSWERS: dict[str, Any] = {"raises": RuntimeError("no connection"), "no list": 7, "no pairs": ["tenant", 3]}
 
@@ -90,3 +92,28 @@ async def test_a_trigger_says_that_the_provider_failed(database_url: str) -> Non
         with pytest.raises(Invalid, match=r"no scopes yet .name one: scope provider 'tenants': "):
             await schedules.trigger("s")
         assert "scope provider 'tenants'" in ((await schedules.get("s")).trouble or "")
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_one_may_take_the_time_of_the_database(is_async: bool, database_url: str) -> None:
+    app, asked = app_with([]), list[datetime]()
+
+    def shards(now: datetime) -> list[tuple[str, str]]:
+        asked.append(now)
+        return [("hour", f"{now:%H}")]
+
+    async def coroutine(*, now: datetime) -> list[tuple[str, str]]:
+        return shards(now)
+
+    app.scopes("shards")(coroutine if is_async else shards)
+    async with Harness(app, database_url) as harness:
+        await harness.client.schedules.create("s", "work", every("1h"), scopes="shards")
+        runs = await harness.client.schedules.trigger("s")
+        now = await harness.client.store.now()
+        harness.clock.advance("1h")
+        await harness.planner.step()
+        await harness.drain()
+    assert [run.scope.id for run in runs if run.scope] == [f"{instant(now):%H}"]
+    assert len(asked) == 3
+    assert all(at.utcoffset() == timedelta(0) for at in asked)
+    assert asked == sorted(asked)

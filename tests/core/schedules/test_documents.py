@@ -145,7 +145,7 @@ def definition_at_zero(document: dict[str, Any]) -> ScheduleDefinition:
 def test_defaults_are_left_out() -> None:
     assert document_of("nightly", read(every="60m")) == {"name": "nightly", "job": "report", "every": "1h"}
     full = read(
-        cron="0 9 * * *", gap="after", fold="first", timezone="UTC", delay="0s", scopes=[], enabled=True,
+        cron="0 9 * * *", gap="after", fold="first", timezone="UTC", delay="0s", enabled=True,
         catch_up="latest", overlap={"mode": "skip"}, failure="run_new", max_concurrency=2, when_full="queue",
     )  # fmt: skip
     written = {"name": "nightly", "job": "report", "cron": "0 9 * * *", "max_concurrency": 2}

@@ -20,6 +20,7 @@ from rota.core.workers.replicas import (
     decide,
     done_share,
     replicas_of,
+    require_workers,
     result_of,
 )
 from rota.errors import Invalid
@@ -145,3 +146,17 @@ def test_the_result_says_what_each_of_them_said() -> None:
 def test_a_result_that_is_too_long_is_left_out() -> None:
     told = msgspec.json.decode(result_of(those("sss", result="x" * 40_000)))
     assert (list(told["replicas"]), told["left_out"]) == (["w0"], 2)
+
+
+@pytest.mark.parametrize(("replicas", "named"), [(Replicas(count=3), 2), (Replicas(count=2), 1)])
+def test_more_replicas_than_named_workers_are_refused(replicas: Replicas, named: int) -> None:
+    with pytest.raises(
+        Invalid, match=f"replicas={replicas.count} need as many workers, and only_workers names {named}"
+    ):
+        require_workers(replicas, [f"web-{number}" for number in range(named)])
+
+
+@pytest.mark.parametrize("replicas", [None, Replicas(count=2), Replicas(all=True)])
+def test_enough_workers_are_named(replicas: Replicas | None) -> None:
+    require_workers(replicas, ["web-1", "web-2"])
+    require_workers(replicas, [])

@@ -829,3 +829,11 @@ async def test_failures_and_cancels_at_once_leave_nothing_behind(postgres_url: s
             await conduct(harness)
         assert {await harness.state(run) for run in runs} <= {S.FAILED, S.CANCELLED}
         assert await harness.client.list(RunFilter(states=(S.QUEUED, S.RUNNING, S.WAITING))) == []
+
+
+async def test_more_replicas_than_named_workers_are_refused(either: Harness) -> None:
+    with pytest.raises(Invalid, match=r"replicas=3 need as many workers, and only_workers names 2: a, b"):
+        await begun(either, replicas=3, only_workers=["a", "b"])
+    either.app.job(name="pair", replicas=2)(lambda: None)
+    with pytest.raises(Invalid, match=r"replicas=2 need as many workers, and only_workers names 1: a"):
+        await either.client.enqueue(Order("pair", {}, {"only_workers": ["a"]}))

@@ -28,7 +28,7 @@ log = logging.getLogger("rota.worker")
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of one worker process. The supervisor passes them to its children as flags."""
 
-    target: str
+    target: str | None
     name: str | None
     queues: dict[str, int] | None
     concurrency: int | None
@@ -53,8 +53,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             "--metrics-port": self._port(number),
         }
         set_flags = [f"{flag}={value}" for flag, value in flags.items() if value]
-        more = ["--json"] if self.as_json else []
-        return [sys.executable, "-m", "rota", "worker", "--with-parent", *set_flags, *more, self.target]
+        more = (["--json"] if self.as_json else []) + ([self.target] if self.target else [])
+        return [sys.executable, "-m", "rota", "worker", "--with-parent", *set_flags, *more]
 
     def _port(self, number: int) -> str | None:
         """Return the port of the Nth process: consecutive from the given one; 0 means any free port."""
@@ -87,9 +87,10 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
         "rota worker jobs:app --processes 4 --name crawler",
         "rota worker jobs:app --label gpu --label zone=eu --app-version 1.4",
         "rota worker jobs:app --metrics-port 9200 --log-format json",
+        "rota worker --database postgresql://rota@db/rota",
     ),
 )
-@click.argument("target", metavar="MODULE[:APP]")
+@click.argument("target", metavar="[MODULE[:APP]]", required=False)
 @click.option(
     "--queues",
     type=queues_of,
@@ -126,6 +127,9 @@ def worker(processes: int, with_parent: bool, **values: Any) -> int:
 
     MODULE is a Python module, APP a variable in it, by default `app`. SIGTERM, Ctrl-C and `rota workers stop` stop the
     worker after its current runs; a second signal stops it at once.
+
+    Without MODULE, it runs jobs that need no code, from the queue `default` or those of --queues: HTTP requests, and
+    commands if ROTA_ENABLE_COMMAND=1.
     """
     options = WorkerOptions(**values)
     require_database(options.database)
@@ -141,17 +145,22 @@ def worker(processes: int, with_parent: bool, **values: Any) -> int:
     return work(options)
 
 
+def _what(target: str | None) -> str:
+    return "jobs without code" if target is None else full_name(target)
+
+
 def work(options: WorkerOptions) -> int:
+    from rota.app import Rota
     from rota.server import serve
 
-    app = load_app(options.target)
+    app = load_app(options.target) if options.target else Rota()
     labels = ",".join(options.labels) or None
     settings = {"concurrency": options.concurrency, "worker_labels": labels, "worker_version": options.app_version}
     app.configure(database_url=options.database, **settings)
 
     def ready(url: str) -> None:
         name, jobs = options.name or socket.gethostname(), sorted(app.registry.known())
-        log.info("worker %s runs %s: %s", name, full_name(options.target), ", ".join(jobs) or "no jobs are declared")
+        log.info("worker %s runs %s: %s", name, _what(options.target), ", ".join(jobs) or "no jobs are declared")
         if url:
             log.info("metrics are at %s/metrics", url)
         if options.as_json:

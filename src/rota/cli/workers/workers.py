@@ -107,11 +107,12 @@ def _show(reply: Reply) -> None:
 
 
 def _question(named: Sequence[Worker], arguments: Mapping[str, Any]) -> str | None:
-    held = sum(worker.held for worker in named)
+    """Count the living: one that died, or was silent for longer than its lease, stays listed for a day."""
+    living = [worker for worker in named if worker.state is not WorkerState.GONE]
+    held = sum(worker.held for worker in living)
     runs = f"{held} run{'' if held == 1 else 's'}"
-    return (
-        f"stop {len(named)} workers named {arguments['id_or_name']}, which execute {runs}?" if len(named) > 1 else None
-    )
+    who = f"{len(living)} workers named {arguments['id_or_name']}"
+    return f"stop {who}, which execute {runs}?" if len(living) > 1 else None
 
 
 _stop = Consent(lambda client, arguments: client.workers.find(arguments["id_or_name"]), _question)

@@ -116,7 +116,8 @@ class DataJobsClient:
         parsed = parse({"name": job.name, "job": job.name, **document})
         definition = await self._schedules.define(*parsed, new_job=job)
         if definition.provider is not None:
-            await require_answer(parsed.name, definition.provider, self._registry.schedules.providers)
+            providers = self._registry.schedules.providers
+            await require_answer(parsed.name, definition.provider, providers, self._store.now)
         return NewSchedule(parsed.name, definition)
 
     def _first_run(self, payload: dict[str, Any], id: str, job: JobDefinition) -> NewRun:

@@ -130,7 +130,7 @@ class ControlVerbs(ABC):
         if provider is None or provider not in providers:
             return ()
         try:
-            return await ask(providers[provider])
+            return await ask(providers[provider], self._store.now)
         except Exception as error:
             await self._store.planning.note_provider_trouble(provider, trouble_with(provider, error))
             return ()

@@ -319,4 +319,4 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
 
     async def _require_provider(self, name: str, definition: ScheduleDefinition) -> None:
         if definition.provider is not None:
-            await require_answer(name, definition.provider, self._registry.schedules.providers)
+            await require_answer(name, definition.provider, self._registry.schedules.providers, self._store.now)

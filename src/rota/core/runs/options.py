@@ -27,6 +27,7 @@ from rota.core.jobs.unique import (
 from rota.core.limits.limits import Gate, gate_of, narrowest_first, rate_prefixes
 from rota.core.runs.dependencies import AfterOption, Dependency, checked_ref, followed_by
 from rota.core.runs.run import NewRun, Overrides
+from rota.core.workers.replicas import require_workers
 from rota.core.workers.requirements import Eligibility, Requirements, merged, requirements_of
 from rota.errors import Invalid, JobDisabled, UnknownOption, did_you_mean
 from rota.values import json
@@ -122,6 +123,7 @@ def eligibility_of(definition: JobDefinition, own: Requirements) -> Eligibility 
     """Merge the requirements given for this run (`own`) with those of its job; None if any worker may have it."""
     requirements = merged(own, definition.requirements) if own else definition.requirements
     conducts = definition.replicas is not None
+    require_workers(definition.replicas, own.only_workers)
     return Eligibility(requirements, conducts) if requirements or conducts else None
 
 

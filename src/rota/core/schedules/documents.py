@@ -37,7 +37,7 @@ _KNOWN = (*KEYS, *OTHER_KEYS)
 _BELONGS = {key: kind.key for kind in KINDS for key in kind.details}
 _TEXTS = ("timezone", "description", "when_full", "queue")
 _DEFAULTS: dict[str, object] = {
-    "payload": {}, "scopes": [], "delay": "0s", "jitter": "0s", "windows": [], "exclude": [], "enabled": True,
+    "payload": {}, "delay": "0s", "jitter": "0s", "windows": [], "exclude": [], "enabled": True,
     "description": "", "when_full": "queue",
 }  # fmt: skip
 

@@ -294,6 +294,10 @@ def _scopes(value: object) -> tuple[Scope, ...]:
         return ()
     if not isinstance(value, list | tuple) or len(value) > _MOST_SCOPES:
         raise Invalid(f"scopes must be a provider's name, or at most {_MOST_SCOPES} pairs (kind, id)")
+    if isinstance(value, list) and not value:  # "none" to some readers, "the global one" to others
+        raise Invalid(
+            "scopes is an empty list", hint="leave it out for one run without a scope; a provider may have none"
+        )
     return checked_scopes(value)
 
 
@@ -383,7 +387,7 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
     usual = _overlap(None, definition.catch_up, rule.trigger)
     options: dict[str, Any] = {
         "payload": definition.payload,
-        "scopes": definition.provider or list(definition.scopes),
+        "scopes": definition.provider or list(definition.scopes) or None,
         "delay": definition.delay,
         "jitter": definition.jitter,
         "catch_up": None if definition.catch_up == CatchUp() else definition.catch_up,

@@ -44,6 +44,14 @@ class Replicas(msgspec.Struct, frozen=True, omit_defaults=True):
             raise Invalid("replicas.absent_after must be longer than zero")
 
 
+def require_workers(replicas: Replicas | None, only_workers: Sequence[str]) -> None:
+    """Refuse more replicas than workers are named: a name gets one replica of a run, so it could never end."""
+    if replicas is not None and only_workers and (replicas.count or 0) > len(only_workers):
+        named = ", ".join(only_workers)
+        problem = f"replicas={replicas.count} need as many workers, and only_workers names {len(only_workers)}: {named}"
+        raise Invalid(problem, hint="name more workers, or ask for fewer replicas")
+
+
 ReplicasOption = int | str | dict[str, Any] | Replicas | None
 
 

@@ -158,7 +158,7 @@ class Planner:
 
     async def _ask(self, name: str) -> tuple[Scope, ...] | None:
         try:
-            return await ask(self._providers[name])
+            return await ask(self._providers[name], self._store.now)
         except Exception as error:
             trouble = trouble_with(name, error)
             log.warning("%s; its schedules wait", trouble)
