@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rota.app import Rota
     from rota.client.blocking import BlockingClient
     from rota.client.client import Client, Order
+    from rota.client.handle import Handle
     from rota.config import Config
     from rota.core.calendar.triggers import after, cron, every, following, once
     from rota.core.jobs.job import JobDefinition
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from rota.core.states import Outcome, RunState
     from rota.core.workers.replicas import Replica, Replicas
     from rota.engine.handlers.context import Context, SyncContext
-    from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
-    from rota.job import Job
+    from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, RunFailed, Unavailable
+    from rota.job import AsyncJob, Job
     from rota.values.scope import Scope
 
 __all__ = [
+    "AsyncJob",
     "Attempt",
     "BadPayload",
     "BlockingClient",
@@ -40,6 +42,7 @@ __all__ = [
     "Exponential",
     "Fail",
     "Follows",
+    "Handle",
     "Invalid",
     "Job",
     "JobDefinition",
@@ -57,6 +60,7 @@ __all__ = [
     "RotaError",
     "Run",
     "RunError",
+    "RunFailed",
     "RunFilter",
     "RunState",
     "Schedule",
@@ -78,6 +82,7 @@ _HOMES = {
     "rota.app": ("Rota",),
     "rota.client.blocking": ("BlockingClient",),
     "rota.client.client": ("Client", "Order"),
+    "rota.client.handle": ("Handle",),
     "rota.config": ("Config",),
     "rota.core.runs.dependencies": ("Follows",),
     "rota.core.jobs.status": ("JobState", "JobStatus"),
@@ -93,8 +98,17 @@ _HOMES = {
     "rota.core.calendar.triggers": ("after", "cron", "every", "following", "once"),
     "rota.core.jobs.unique": ("Unique",),
     "rota.engine.handlers.context": ("Context", "SyncContext"),
-    "rota.errors": ("BadPayload", "Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),
-    "rota.job": ("Job",),
+    "rota.errors": (
+        "BadPayload",
+        "Conflict",
+        "Invalid",
+        "LeaseLost",
+        "NotFound",
+        "RotaError",
+        "RunFailed",
+        "Unavailable",
+    ),
+    "rota.job": ("AsyncJob", "Job"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import pickle
+import sys
 import threading
 import weakref
 from collections.abc import (
@@ -26,19 +28,20 @@ import msgspec
 
 from rota.client.blocking import BlockingClient
 from rota.client.client import Client, Order
+from rota.client.handle import Handle
 from rota.config import Config, changed, load_config
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobKind
 from rota.core.limits.quotas import RateOption, checked_place, quota_of
 from rota.core.runs.options import carrying, new_run
-from rota.core.runs.run import Enqueued, NewRun
+from rota.core.runs.run import NewRun
 from rota.core.workers.worker import Queues
 from rota.engine.engine import Engine
 from rota.engine.handlers.context import Context, RunContext, SyncContext
 from rota.engine.jobs.data_jobs import handler_of
 from rota.engine.observability.meters import Meters
 from rota.errors import Conflict, Invalid
-from rota.job import Job, JobDecorator, job_name
+from rota.job import AsyncJob, Job, JobDecorator, job_name
 from rota.observability import tracing
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
@@ -108,7 +111,9 @@ class Rota(ScriptRunner):
         self._configure(changed(self.config, settings))
 
     @overload
-    def job(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
+    def job(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncJob[P, R]: ...
+    @overload
+    def job(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJob[P, R]: ...
     @overload
     def job(self, fn: Callable[Concatenate[SyncContext, P], R], /) -> Job[P, R]: ...
     @overload
@@ -168,7 +173,7 @@ class Rota(ScriptRunner):
         self.registry.add(handler)
         if options.get("notify") is not None:
             self.registry.notifications.of_job(handler.definition.name, options["notify"])
-        return Job(self, handler)
+        return (AsyncJob if handler.is_async else Job)(self, handler)
 
     def schedule(
         self,
@@ -259,9 +264,12 @@ class Rota(ScriptRunner):
     async def open_client(self) -> Client:
         """Open a client that the caller must close."""
         if self._opener is not None:
-            return await self._opener()
-        store = await open_store(self._database_url, deadline=self.config.deadline)
-        return Client(store, self.registry, self.config, self.meters)
+            client = await self._opener()
+        else:
+            store = await open_store(self._database_url, deadline=self.config.deadline)
+            client = Client(store, self.registry, self.config, self.meters)
+        client.door = self
+        return client
 
     @contextmanager
     def diverted(
@@ -291,11 +299,27 @@ class Rota(ScriptRunner):
         run = self._under_quota(new_run(handler.definition, new_id(), payload, order.options))
         return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
 
-    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+    def handle(self, run_id: str) -> Handle[Any]:
+        """Return the handle of a run that was enqueued before, here or elsewhere. Nothing is looked up."""
+        return Handle(run_id, False, door=self)
+
+    def _wait_for(self, verb: Callable[[Client], Coroutine[Any, Any, R]]) -> R:
+        """Run a verb of the client and wait for its result, for handles."""
+        return self.blocking._wait_for(verb)
+
+    async def _await(self, verb: Callable[[Client], Coroutine[Any, Any, R]]) -> R:
+        """Run a verb of the running loop's client, for handles."""
+        return await verb(await self.connect())
+
+    def __reduce__(self) -> tuple[Callable[..., Rota], tuple[str, str]]:
+        """Pickle the app by its name, as functions are: the process that reads it must be able to import it."""
+        return _app_named, _name_of(self)
+
+    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
         """Enqueue runs of any jobs, all or none: `app.enqueue_many([fetch.options(ref="a").order(url), …])`."""
         return self.blocking.enqueue_many(orders)
 
-    async def aenqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+    async def aenqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
         """Enqueue runs of any jobs, all or none, in async code."""
         return await (await self.connect()).enqueue_many(orders)
 
@@ -374,6 +398,22 @@ class Rota(ScriptRunner):
     def close(self) -> None:
         """Close the blocking client."""
         self.blocking.close()
+
+
+def _name_of(app: Rota) -> tuple[str, str]:
+    """Return the module and the name under which an app can be imported."""
+    for module, names in [(module, vars(loaded)) for module, loaded in [*sys.modules.items()] if loaded is not None]:
+        for name, value in [*names.items()]:
+            if value is app:
+                return module, name
+    raise pickle.PicklingError(
+        "this app is not a global variable of a module: keep the id of its handle, and call `app.handle(id)` there"
+    )
+
+
+def _app_named(module: str, name: str) -> Rota:
+    app: Rota = getattr(importlib.import_module(module), name)
+    return app
 
 
 _all_apps: weakref.WeakSet[Rota] = weakref.WeakSet()

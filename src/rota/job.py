@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 from rota.client.client import Order
+from rota.client.handle import Handle
 from rota.core.runs.options import RUN_OPTIONS, RunOptions
-from rota.core.runs.run import Enqueued
 from rota.engine.handlers.context import Context, SyncContext
 from rota.errors import Invalid, UnknownOption
 from rota.registry.jobs import Handler
@@ -44,30 +44,34 @@ class Job(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<rota job {self.name!r} version {self.handler.definition.version}>"
 
-    def options(self, **options: Unpack[RunOptions]) -> Job[P, R]:
+    def options(self, **options: Unpack[RunOptions]) -> Self:
         """Return the same job with options for the runs enqueued through it."""
         for option in options:
             if option not in RUN_OPTIONS:
                 raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {self.name!r}")
-        return Job(self.app, self.handler, {**self.given, **options})
+        return type(self)(self.app, self.handler, {**self.given, **options})
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
-        """Enqueue a run with these arguments."""
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Enqueue a run with these arguments; its handle waits for its result."""
         return self.app.blocking.enqueue(self._order(args, kwargs))
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Enqueue a run with these arguments, in async code."""
         return await (await self.app.connect()).enqueue(self._order(args, kwargs))
 
-    def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+    def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Handle[R]]:
         """Enqueue several runs in one transaction; each payload holds one run's arguments by name."""
         return self.app.blocking.enqueue_many([Order(self.name, dict(payload), self.given) for payload in payloads])
 
-    async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+    async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Handle[R]]:
         """Enqueue several runs in one transaction, in async code."""
         return await (await self.app.connect()).enqueue_many(
             [Order(self.name, dict(payload), self.given) for payload in payloads]
         )
+
+    def handle(self, run_id: str) -> Handle[R]:
+        """Return the handle of a run of this job that was enqueued before, here or elsewhere. Nothing is looked up."""
+        return Handle(run_id, False, door=self.app)
 
     def order(self, *args: P.args, **kwargs: P.kwargs) -> Order:
         """Return a run that is not enqueued yet, for `app.enqueue_many([...])` with several jobs or dependencies."""
@@ -93,11 +97,20 @@ class Job(Generic[P, R]):
         return Order(self.name, arguments, self.given)
 
 
+class AsyncJob(Job[P, R]):
+    """A job whose function is a coroutine function: a call returns a coroutine, a handle its result."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, R]:  # type: ignore[override]
+        return cast("Coroutine[Any, Any, R]", self.fn(*args, **kwargs))
+
+
 class JobDecorator(Protocol):
     """Type of `@app.job(...)` with options, for type checkers."""
 
     @overload
-    def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
+    def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncJob[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJob[P, R]: ...
     @overload
     def __call__(self, fn: Callable[Concatenate[SyncContext, P], R], /) -> Job[P, R]: ...
     @overload

@@ -3,10 +3,10 @@
 An expected error is ignored by its code, and an ignore that nothing needs is an error itself.
 """
 
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, assert_type
 
-from rota import Context, Enqueued, Job, Rota
+from rota import AsyncJob, Context, Enqueued, Handle, Rota, Run, RunState
 
 app = Rota("sqlite:///never-opened.db")
 
@@ -32,16 +32,32 @@ async def idle() -> None:
 
 
 def kinds() -> None:
-    assert_type(crawl.enqueue("a"), Enqueued)
-    assert_type(fetch(None, "a"), Awaitable[bytes])
-    assert_type(idle, Job[[], Coroutine[Any, Any, None]])
+    assert_type(crawl.enqueue("a"), Handle[str])
+    assert_type(fetch.enqueue("a"), Handle[bytes])
+    assert_type(idle, AsyncJob[[], None])
     assert_type(add(1, 2), int)
-    assert_type(add.options(priority=5).enqueue(1, b=2), Enqueued)
+    assert_type(add.options(priority=5).enqueue(1, b=2), Handle[int])
+    assert_type(fetch.options(priority=5).enqueue("a"), Handle[bytes])
+    assert_type(add.enqueue_many([{"a": 1, "b": 2}]), Sequence[Handle[int]])
+
+
+def handles() -> None:
+    handle = add.enqueue(1, 2)
+    assert_type(handle.result(timeout="5s"), int)
+    assert_type(handle.wait(), Run)
+    assert_type(handle.status(), RunState)
+    assert_type(fetch.handle(handle.id).result(), bytes)
+    enqueued: Enqueued = handle
+    numbers: Handle[float] = handle  # a result is only read
+    assert enqueued == numbers
 
 
 async def awaited() -> None:
-    assert_type(await fetch.aenqueue(url="a"), Enqueued)
-    assert_type(await idle.aenqueue(), Enqueued)
+    assert_type(fetch(None, "a"), Coroutine[Any, Any, bytes])  # type: ignore[unused-coroutine]
+    assert_type(await fetch.aenqueue(url="a"), Handle[bytes])
+    assert_type(await idle.aenqueue(), Handle[None])
+    assert_type(await (await fetch.aenqueue(url="a")), bytes)
+    assert_type(await (await add.aenqueue(1, 2)).aresult(timeout="5s"), int)
 
 
 def refused() -> None:
@@ -52,6 +68,9 @@ def refused() -> None:
     crawl.enqueue("a", deepth=2)  # type: ignore[call-arg]
     add.enqueue(1, "b")  # type: ignore[arg-type]
     idle.enqueue(1)  # type: ignore[call-arg]
+    text: str = add.enqueue(1, 2).result()  # type: ignore[assignment]
+    add.enqueue(1, 2).reslt()  # type: ignore[attr-defined]
+    assert text
     add.options(priority="high")  # type: ignore[arg-type]
     add.options(prioritty=1)  # type: ignore[call-arg]
     app.job(timeot="1s")  # type: ignore[call-overload]

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from rota.client.handle import Handle
+from rota.core.runs.run import Enqueued
 from rota.errors import RotaError
 from rota.values.durations import worded
 from rota.verbs.parameters import item_of, request_of
@@ -48,7 +50,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def plain_answer(routes: Sequence[Declared], result: Any) -> Any:
     """Return what a client's method returned as JSON, as the verb's declaration writes it; the items of a list."""
     if not routes:
-        return msgspec.to_builtins(worded(result))
+        return msgspec.to_builtins(worded(_told(result)))
     declared = routes[0]
     returns = request_of(declared).returns
     if request_of(declared).lists:
@@ -61,9 +63,22 @@ def _plain(declared: Declared, value: Any, kind: Any) -> Any:
     return msgspec.to_builtins(written_answer(value, kind) if form is None else form.encode(value))
 
 
+def _told(answer: Any) -> Any:
+    """Return what handles tell of their runs, without the client that they ask: each door has its own."""
+    match answer:
+        case Handle():
+            return Enqueued(answer.id, answer.created, answer.created_micros, answer.run_micros)
+        case list():
+            return [_told(item) for item in answer]
+        case _:
+            return answer
+
+
 def types_of(value: Any) -> Any:
     """Return the types of a value and of all in it; lists and tuples are the same."""
     match value:
+        case Handle():
+            return {"type": "Handle", "told": types_of(_told(value))}
         case msgspec.Struct():
             fields = {name: types_of(getattr(value, name)) for name in value.__struct_fields__}
             return {"type": type(value).__name__, **fields}

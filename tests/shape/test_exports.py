@@ -13,11 +13,13 @@ import rota
 ROOT = Path(__file__).parents[2]
 
 PUBLIC = {
+    "AsyncJob",
     "Attempt", "BadPayload", "BlockingClient", "Cancelled", "Client", "Config", "Conflict", "Context", "Enqueued",
     "Exponential",
-    "Fail", "Follows", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost", "NotFound",
+    "Fail", "Follows", "Handle", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost",
+    "NotFound",
     "Order", "Outcome", "Replica", "Replicas", "Retry", "Rota",
-    "RotaError", "Run", "RunError", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "SyncContext",
+    "RotaError", "Run", "RunError", "RunFailed", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "SyncContext",
     "Unavailable", "Unique",
     "__version__", "after", "cron", "every", "following", "once",
 }  # fmt: skip

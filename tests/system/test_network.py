@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from rota import Order, Outcome, RunState, Unavailable
+from rota import Enqueued, Order, Outcome, RunState, Unavailable
 from tests.support.databases.network_proxy import Loss, Proxy, proxy_to
 from tests.support.wait import until
 from tests.system.site import HEARTBEAT, LEASE, Producer, Site, connected, opened
@@ -43,7 +43,7 @@ async def test_an_enqueue_whose_answer_is_lost_is_there_once(site: Site, proxy: 
         proxy.lose_answer(ENQUEUE, loss)
         order = Order("quick", {"number": 1})
         if loss == "broken":
-            answer = await client.enqueue(order)
+            answer: Enqueued = await client.enqueue(order)
         else:
             prepared = await client.prepare(order)
             with pytest.raises(Unavailable, match="within 3s"):

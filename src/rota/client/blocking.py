@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,13 +22,15 @@ from rota.client.blocking_parts import (
     BlockingVerbs,
     BlockingWorkers,
 )
+from rota.client.handle import Handle
 from rota.core.runs.options import Order
-from rota.core.runs.run import Enqueued
+from rota.errors import BlocksEventLoop
 
 if TYPE_CHECKING:  # clients of a server must not import the store
     from rota.client.client import Client
 
 T = TypeVar("T")
+_running_loop = asyncio._get_running_loop  # unlike the public one, it needs no exception to say that there is none
 
 
 class LoopThread:
@@ -42,6 +44,10 @@ class LoopThread:
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine on the loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def acall(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine on the loop, awaited on another one."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def see_through(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Like `call`, but defer SIGINT until the coroutine is done, so that it is not abandoned half-way."""
@@ -67,17 +73,20 @@ class LoopThread:
 class _Connection:
     """Thread and client of a `BlockingClient`, from its first call until it is closed."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Client]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Client]], door: BlockingClient) -> None:
         self.thread = LoopThread()
         self.client: Client | None = None
         self._connect = connect
+        self._door = door
         # Calls from several threads share one client: the first connects, the others wait.
         self._connecting = asyncio.Lock()
 
     async def connected(self) -> Client:
         async with self._connecting:
             if self.client is None:
-                self.client = await self._connect()
+                client = await self._connect()
+                client.door = client.door or self._door
+                self.client = client
             return self.client
 
     def close(self) -> None:
@@ -116,16 +125,39 @@ class BlockingClient(BlockingVerbs):
     def _start(self) -> _Connection:
         with self._lock:
             # Looked at again under the lock: another thread may have come first.
-            self._connection = self._connection or _Connection(self._connect)
+            self._connection = self._connection or _Connection(self._connect, self)
             self.is_open = True
             return self._connection
 
-    def enqueue(self, order: Order) -> Enqueued:
+    def enqueue(self, order: Order) -> Handle[Any]:
         """Enqueue a run.
 
         Written out, unlike the other verbs: every synchronous enqueue comes here, and a made verb takes more calls.
         """
+        if _running_loop() is not None:
+            raise BlocksEventLoop("enqueue", "`await job.aenqueue(…)`")
         return self._call(lambda client: client.enqueue(order))
+
+    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
+        """Enqueue several runs, all or nothing."""
+        if _running_loop() is not None:
+            raise BlocksEventLoop("enqueue_many", "`await job.aenqueue_many(…)`")
+        return self._call(lambda client: client.enqueue_many(orders))
+
+    def _wait_for(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """Run a verb for a handle and wait for its result."""
+        if _running_loop() is not None:
+            raise BlocksEventLoop("waiting for a run", "`await handle`, or one of its verbs with an `a`")
+        return self._call(verb)
+
+    async def _await(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """Run a verb for a handle in async code, on this client's own event loop."""
+        connection = self._connection or self._start()
+
+        async def answer() -> T:
+            return await verb(connection.client or await connection.connected())
+
+        return await connection.thread.acall(answer())
 
     def close(self) -> None:
         with self._lock:

@@ -76,6 +76,7 @@ class Client(OwnVerbs):
         """
         scoped = copy(self)
         scoped.scope = scope_of(scope)
+        scoped.door = None  # its handles stay within the scope
         scoped.error_groups = ErrorGroupsClient(self.store, scoped.scope)
         scoped._bulk = Bulk(self.store, scoped._again, self.meters.runs[RunState.CANCELLED])
         return scoped

@@ -7,7 +7,7 @@
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
     │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
-    │                                    NotHandedOver, NotAsked, JobInUse
+    │                                    NotHandedOver, NotAsked, JobInUse, RunFailed, BlocksEventLoop
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    MaskedSecret, StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
@@ -44,6 +44,7 @@ from rota.errors.runs import (
     AlreadyReported,
     AlreadyRetried,
     AmbiguousRun,
+    BlocksEventLoop,
     BulkMismatch,
     DuplicateRun,
     KeyReused,
@@ -55,6 +56,7 @@ from rota.errors.runs import (
     NothingToRetry,
     NotRepeatable,
     QuotaExceeded,
+    RunFailed,
     RunIsFinal,
     RunNotFinal,
     StepTwice,
@@ -85,6 +87,7 @@ __all__ = [
     "BadDuration",
     "BadPayload",
     "BadTrigger",
+    "BlocksEventLoop",
     "BulkMismatch",
     "ChangedMeanwhile",
     "Conflict",
@@ -117,6 +120,7 @@ __all__ = [
     "PromotionUnfinished",
     "QuotaExceeded",
     "RotaError",
+    "RunFailed",
     "RunIsFinal",
     "RunNotFinal",
     "SchemaOutdated",

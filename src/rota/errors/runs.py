@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from rota.errors.families import Conflict, Invalid, NotFound, Unavailable, did_you_mean
@@ -188,6 +189,57 @@ class StillRunning(Unavailable):
         super().__init__(f"run {run_id} is still {state}")
         self.run_id = run_id
         self.state = state
+
+
+class RunFailed(Conflict):
+    """The run whose result was asked for did not succeed.
+
+    `type`, `message` and `traceback` are those of its handler's error; `state` and `reason` tell how the run ended.
+    """
+
+    code = "run-failed"
+
+    def __init__(
+        self,
+        run_id: str,
+        job: str,
+        state: str,
+        *,
+        type: str | None = None,  # noqa: A002 - the word that people look for
+        message: str | None = None,
+        traceback: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        super().__init__(message or reason or "it has no result")
+        self.run_id = run_id
+        self.job = job
+        self.state = state
+        self.type = type
+        self.traceback = traceback
+        self.reason = reason
+        if traceback is not None:
+            self.add_note(traceback)
+
+    def __str__(self) -> str:
+        cause = self.message if self.type is None else f"{self.type}: {self.message}"
+        return f"run {self.run_id} of job {self.job!r} is {self.state}: {cause}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the facts, so that another process may raise it again."""
+        again = partial(RunFailed, type=self.type, message=self.message, traceback=self.traceback, reason=self.reason)
+        return again, (self.run_id, self.job, self.state)
+
+
+class BlocksEventLoop(Conflict):
+    """A synchronous call was made in a thread whose event loop is running, and would stop everything on it."""
+
+    code = "blocks-event-loop"
+
+    def __init__(self, call: str, instead: str) -> None:
+        super().__init__(
+            f"{call} would block the event loop that runs in this thread",
+            hint=f"use {instead}, or call it in a thread: `await asyncio.to_thread(…)`",
+        )
 
 
 class UnknownStep(Invalid):

@@ -20,6 +20,7 @@ from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_me
 from rota.registry.middleware import Middleware
 from rota.registry.notifications import Notifications
 from rota.registry.process_limits import cpu_limit, local_retries, memory_limit
+from rota.registry.result_type import ResultType
 from rota.registry.schedules import Schedules
 from rota.registry.signature import PayloadType
 from rota.values.durations import Duration, parse_duration
@@ -77,7 +78,7 @@ JOB_OPTIONS = tuple(JobOptions.__annotations__)
 class Handler:
     """Job that this process knows. `has_code`: its workers may run it; else it is external, or a pipeline."""
 
-    __slots__ = ("call", "definition", "fn", "has_code", "is_async", "isolation", "kind", "payload")
+    __slots__ = ("call", "definition", "fn", "has_code", "is_async", "isolation", "kind", "payload", "returns")
 
     def __init__(self, definition: JobDefinition, fn: Callable[..., Any], payload: PayloadType) -> None:
         self.definition = definition
@@ -85,6 +86,7 @@ class Handler:
         self.call = fn
         """Function wrapped in the app's middleware."""
         self.payload = payload
+        self.returns = ResultType(fn)
         self.kind = kind_of(definition.kind)
         self.has_code = _has_code(self.kind)
         self.isolation = isolation_of(definition.isolation)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, get_type_hints
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
 from rota.errors import BadPayload, Invalid, did_you_mean
+from rota.registry.annotations import namespace_of, resolved
 from rota.values import json
 from rota.values.json import UNREADABLE, Limits, step, unreadable
 
@@ -53,7 +53,7 @@ class PayloadType:
 
     @classmethod
     def of(cls, fn: Callable[..., object], context_type: type) -> PayloadType:
-        namespace = _namespace(fn)
+        namespace = namespace_of(fn)
         fields: list[_Field] = []
         contexts: list[inspect.Parameter] = []
         rest: _Rest | None = None
@@ -218,20 +218,11 @@ def _parameters(fn: Callable[..., object]) -> list[inspect.Parameter]:
     return parameters
 
 
-def _namespace(fn: Callable[..., object]) -> dict[str, Any]:
-    """Return the globals in which the names of annotations are resolved."""
-    while isinstance(fn, partial):
-        fn = fn.func
-    fn = inspect.unwrap(fn)
-    held: dict[str, Any] | None = getattr(fn, "__globals__", None)
-    return held if held is not None else getattr(type(fn).__call__, "__globals__", {})
-
-
 def _is_context(parameter: inspect.Parameter, context_type: type, namespace: dict[str, Any]) -> bool:
     if parameter.annotation is parameter.empty:
         return parameter.name == "ctx"
     try:
-        annotation = _resolve(parameter.annotation, namespace)
+        annotation = resolved(parameter.annotation, namespace)
         return isinstance(annotation, type) and issubclass(annotation, context_type)
     except Exception:  # resolving evaluates any text; a Context imported under TYPE_CHECKING is matched by name
         return str(parameter.annotation).rpartition(".")[2] in {
@@ -249,7 +240,7 @@ def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
     if parameter.annotation is parameter.empty:
         return Any
     try:
-        annotation = _resolve(parameter.annotation, namespace)
+        annotation = resolved(parameter.annotation, namespace)
     except Exception as failure:
         problem = f"the annotation {parameter.annotation!r} of parameter {parameter.name!r} cannot be resolved"
         raise Invalid(f"{problem}: {failure}", hint="import it outside `if TYPE_CHECKING`") from failure
@@ -260,12 +251,6 @@ def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
         shown = inspect.formatannotation(annotation)
         raise Invalid(f"parameter {parameter.name!r}: {shown} cannot be read from JSON", hint=_HINT) from failure
     return annotation
-
-
-def _resolve(annotation: object, namespace: dict[str, Any]) -> Any:
-    """Resolve one annotation on its own: a name missing at run time must not hide the others."""
-    holder: Any = SimpleNamespace(__annotations__={"it": annotation})
-    return get_type_hints(holder, globalns=namespace, include_extras=True)["it"]
 
 
 def _struct(fields: Sequence[_Field], *, closed: bool) -> type[msgspec.Struct]:

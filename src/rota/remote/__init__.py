@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import os
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
 from rota.client.blocking import BlockingClient
@@ -22,4 +25,20 @@ def connect(url: str, token: str | None = None, timeout: Duration = "15s") -> Bl
     async def ready() -> Client:
         return cast("Client", client)  # tests/shape/test_remote.py compares their verbs
 
-    return BlockingClient(ready)
+    return _Connected(ready, url)
+
+
+class _Connected(BlockingClient):
+    def __init__(self, ready: Callable[[], Awaitable[Client]], url: str) -> None:
+        super().__init__(ready)
+        self._url = url
+
+    def __reduce__(self) -> tuple[Callable[..., BlockingClient], tuple[str]]:
+        """Pickle the server's address only: a token is a secret, and the process that reads it has its own."""
+        return _connected_again, (self._url,)
+
+
+@functools.cache
+def _connected_again(url: str) -> BlockingClient:
+    """Connect once in a process, with its ROTA_TOKEN, for handles that came from another one."""
+    return connect(url, os.environ.get("ROTA_TOKEN"))

@@ -10,18 +10,19 @@ from typing import Any
 
 import msgspec
 
+from rota.client.handle import Handle
 from rota.client.own_verbs import OwnVerbs
 from rota.client.subscription import Subscription
 from rota.config import Config
 from rota.core.runs.bulk import BulkResult, SoFar
 from rota.core.runs.options import Order
-from rota.core.runs.run import Enqueued, Run, RunFilter
+from rota.core.runs.run import Run, RunFilter
 from rota.errors import Invalid, StillRunning, UnknownRun
 from rota.remote.access.tokens import RemoteTokens
 from rota.remote.alerts.expectations import RemoteExpectations
 from rota.remote.alerts.notifications import RemoteNotifications
 from rota.remote.changes import RemoteHints
-from rota.remote.decode import enqueued_of, read
+from rota.remote.decode import handle_of, read
 from rota.remote.encode import body_of, key_of
 from rota.remote.external.external import RemoteExternal
 from rota.remote.jobs.data_jobs import RemoteDataJobs
@@ -108,14 +109,14 @@ class RemoteClient(Remote, OwnVerbs):
         """Raise unless the server and its database answer and the schema fits the server's version."""
         await self._transport.ask("GET", "/readyz")
 
-    async def enqueue(self, order: Order) -> Enqueued:
+    async def enqueue(self, order: Order) -> Handle[Any]:
         """Enqueue a run. If the response is lost, the request is repeated under the same idempotency key, so that there
         is one run."""
         body = body_of(order, self._limits)
         answer = await self._transport.ask("POST", path_of("runs"), body=body, headers=once(key_of(order)))
-        return enqueued_of(read(answer.body, Run), created=answer.status == 201)
+        return handle_of(read(answer.body, Run), self.door or self, created=answer.status == 201)
 
-    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
         """Enqueue up to 500 runs, all or nothing. Runs of the same call may depend on each other: `after` names the
         `ref` of another."""
         order_list = list(orders)
@@ -125,7 +126,8 @@ class RemoteClient(Remote, OwnVerbs):
             raise Invalid("a run in a batch cannot have its own idempotency_key", hint="enqueue it separately")
         body = {"runs": [body_of(order, self._limits) for order in order_list]}
         enqueued = read(await self._post(path_of("runs"), body, once()), _Enqueued)
-        return [enqueued_of(run, created=new) for run, new in zip(enqueued.items, enqueued.created, strict=True)]
+        door = self.door or self
+        return [handle_of(run, door, created=new) for run, new in zip(enqueued.items, enqueued.created, strict=True)]
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
         """Return runs by whole ids, in the order given. A missing run raises `UnknownRun`, or is left out with
@@ -211,4 +213,9 @@ class RemoteClient(Remote, OwnVerbs):
         """Yield the run now, and again whenever its state, progress or log changes, until it is final."""
         return self._changes.follow(partial(self.get, steps=False), run_id)
 
+    def _typed_result(self, run: Run) -> Any:
+        """Return the JSON: this process does not have the function, whose annotation would tell the type."""
+        return run.result
+
     list = local(OwnVerbs.list)
+    result = local(OwnVerbs.result)

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rota.client.handle import Door, Handle
 from rota.core.ledger.audit import Event, event_in
-from rota.core.runs.run import Enqueued, Run
+from rota.core.runs.run import Run
 from rota.errors import RotaError
 from rota.remote.problems import ServerTrouble
 from rota.values.instants import micros_at
@@ -51,7 +52,8 @@ def event_of(plain: dict[str, Any]) -> Event:
         raise undecodable(error) from None
 
 
-def enqueued_of(run: Run, *, created: bool) -> Enqueued:
+def handle_of(run: Run, door: Door, *, created: bool) -> Handle[Any]:
+    """Return the handle of a run that the server enqueued or found."""
     if not created:
-        return Enqueued(run.id, created)
-    return Enqueued(run.id, created, micros_at(run.created_at), micros_at(run.run_at))
+        return Handle(run.id, created, door=door)
+    return Handle(run.id, created, micros_at(run.created_at), micros_at(run.run_at), door)

@@ -157,7 +157,7 @@ async def test_a_database_that_is_away_comes_back() -> None:
             with pytest.raises(Unavailable, match="away"):
                 await charge.aenqueue(order=1)
             with pytest.raises(Unavailable, match="away"):
-                charge.enqueue(order=1)
+                await asyncio.to_thread(charge.enqueue, order=1)
             with pytest.raises(Unavailable, match="away"):
                 await harness.drain()
         await charge.aenqueue(order=2)

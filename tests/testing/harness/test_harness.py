@@ -45,7 +45,7 @@ async def test_an_app_uses_the_harness_inside_and_its_own_database_outside(tmp_p
     async with Harness(app) as harness:
         run = await greet.aenqueue(name="Ada")
         assert await harness.state(run) is RunState.QUEUED
-        blocking = greet.enqueue(name="Bob")
+        blocking = await asyncio.to_thread(greet.enqueue, name="Bob")
         assert {ran.result for ran in await adrain(app)} == {"hello Ada", "hello Bob"}
         assert await harness.state(blocking) is RunState.SUCCEEDED
     assert not (tmp_path / "own.db").exists()

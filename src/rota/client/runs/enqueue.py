@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from rota.client.handle import Door, Handle
 from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.dependencies import Dependency, link, parts_of, places_of
@@ -91,6 +92,11 @@ def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
         return None
     if run.gates or run.after or run.eligibility or run.pipeline or run.retry_of:
         return None
+    return built(run, created_at, run_at)
+
+
+def built(run: NewRun, created_at: int, run_at: int) -> Run:
+    """Return the run as it is read once it is stored and nothing has happened to it; times are in µs."""
     at = instant(created_at)
     return replace(
         _UNTOUCHED,
@@ -138,12 +144,15 @@ class EnqueueVerbs(JobVerbs):
     _limits: Limits
     _traced: bool
     _gatherer: Batcher[NewRun, Enqueued]
+    door: Door | None = None
+    """The app or blocking client that this client serves: handles ask through it."""
     _models: dict[str, tuple[JobDefinition, NewRun]]
     """The last run without options of each job: a model for the next, which differs in id and payload only."""
 
-    async def enqueue(self, order: Order) -> Enqueued:
-        """Enqueue a run and return its id once it is committed. Concurrent calls share a transaction."""
-        return (await self._traced_enqueue(order))[1]
+    async def enqueue(self, order: Order) -> Handle[Any]:
+        """Enqueue a run and return its handle once it is committed. Concurrent calls share a transaction."""
+        answer = (await self._traced_enqueue(order))[1]
+        return Handle(answer.id, answer.created, answer.created_micros, answer.run_micros, self.door or self)
 
     async def _traced_enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         if self._traced:
@@ -174,10 +183,14 @@ class EnqueueVerbs(JobVerbs):
         stored = iter(await self.store.get_runs(unknown) if unknown else ())
         return [(run or next(stored), answer.created) for run, (_, answer) in zip(runs, pairs, strict=True)]
 
-    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
         """Enqueue several runs, all or nothing. Runs of the same call may depend on each other: `after` names the `ref`
         of another."""
-        return [answer for _, answer in await self._traced_enqueue_many(list(orders))]
+        door = self.door or self
+        return [
+            Handle(answer.id, answer.created, answer.created_micros, answer.run_micros, door)
+            for _, answer in await self._traced_enqueue_many(list(orders))
+        ]
 
     async def _traced_enqueue_many(self, orders: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
         """Enqueue orders that the caller keeps alive: models are cached by the `id()` of their options."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -39,7 +39,16 @@ from rota.core.runs.run import Attempt, EnqueuedRun, NewRun, Run, RunFilter, enq
 from rota.core.runs.search import RunPage
 from rota.core.states import RunState
 from rota.core.workers.requirements import NOTHING
-from rota.errors import Conflict, Forbidden, NothingToRetry, RunNotFinal, StillRunning, Unavailable
+from rota.errors import (
+    Conflict,
+    Forbidden,
+    NothingToRetry,
+    RotaError,
+    RunFailed,
+    RunNotFinal,
+    StillRunning,
+    Unavailable,
+)
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.scope import scope_text
@@ -53,12 +62,28 @@ if TYPE_CHECKING:
     from rota.config import Config
     from rota.store.runs.enqueue import RetryFacts
 
+T = TypeVar("T")
 MOST_LISTED = 500
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
 _PATIENCE = 0.25
 _TRIES = 5
 _about_run = partial(verb, "GET", role=Role.VIEWER, scoped=True, about_run=True)
+
+
+def _failed(run: Run) -> RunFailed:
+    error = run.error
+    if error is None:
+        return RunFailed(run.id, run.job, run.state, reason=run.reason)
+    return RunFailed(
+        run.id,
+        run.job,
+        run.state,
+        type=error.type,
+        message=error.message,
+        traceback=error.traceback,
+        reason=run.reason,
+    )
 
 
 class RunVerbs(EnqueueVerbs, AssignmentVerbs):
@@ -190,6 +215,33 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
             pause = min(_LONGEST_LOOK, pause * 1.5)
             run = await self.store.get_run(run.id)
         return run
+
+    async def result(self, run_id: str, timeout: Duration | None = None) -> Any:
+        """Wait until a run is final and return its result, in the type that its function is annotated to return.
+
+        Raise `RunFailed` if it did not succeed, and `StillRunning` after `timeout`.
+        """
+        run = await self.wait(run_id, timeout)
+        if run.state is not RunState.SUCCEEDED:
+            raise _failed(run)
+        try:
+            return self._typed_result(run)
+        except RotaError as error:
+            raise error.within(f"run {run.id}") from None
+
+    def _typed_result(self, run: Run) -> Any:
+        handler = self.registry.for_run(run.job, run.job_version)
+        return run.result if handler is None else handler.returns.read(run.result)
+
+    def _wait_for(self, verb: Callable[[Self], Coroutine[Any, Any, T]]) -> NoReturn:
+        """Refuse to wait: handles of an asynchronous client have no other thread to ask in."""
+        raise Conflict(
+            "this handle belongs to an asynchronous client", hint="`await handle`, or one of its verbs with an `a`"
+        )
+
+    async def _await(self, verb: Callable[[Self], Coroutine[Any, Any, T]]) -> T:
+        """Run a verb for a handle."""
+        return await verb(self)
 
     @verb(
         "POST",

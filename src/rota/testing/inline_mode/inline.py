@@ -17,15 +17,17 @@ import msgspec
 from rota.app import Rota
 from rota.client.blocking import BlockingClient
 from rota.client.client import Client, Order
-from rota.client.runs.enqueue import linked
+from rota.client.handle import Handle
+from rota.client.runs.enqueue import built, linked
 from rota.core.progress.control_flow import Cancelled, HandedOver
 from rota.core.runs.claim import Claim
 from rota.core.runs.dependencies import Dependency, RelatedRun, in_vain, is_met, written
 from rota.core.runs.options import new_run
-from rota.core.runs.run import Enqueued, NewRun
+from rota.core.runs.run import NewRun, Run
 from rota.core.states import RunState
 from rota.engine.handlers.context import Standing, context_for
 from rota.engine.handlers.current_run import current_run
+from rota.engine.handlers.describe_error import error_of
 from rota.errors import Unavailable, UnknownRun
 from rota.registry.jobs import Handler
 from rota.store import Store, new_id
@@ -33,6 +35,8 @@ from rota.store.databases.database import drive
 from rota.testing.inline_mode.inline_backend import InlineBackend
 from rota.testing.inline_mode.no_database import NoDatabase
 from rota.values import json
+from rota.values.clock import HostClock
+from rota.values.durations import Duration
 from rota.values.json import Limits
 
 T = TypeVar("T")
@@ -71,22 +75,37 @@ class Inlined:
         self._app = app
         self._limits = Limits(app.config.max_payload)
 
-    def run(self, orders: Sequence[Order]) -> list[Enqueued]:
+    def run(self, orders: Sequence[Order]) -> list[Handle[Any]]:
         """Run `orders` for sync callers. A coroutine gets an event loop of its own."""
         prepared = self._prepared(orders)
         for run, call in self._calls(prepared):
             with self._recording(run):
                 value = call()
                 self._keep(run, _complete(value) if inspect.iscoroutine(value) else value)
-        return [Enqueued(item.new.id, True) for item in prepared]
+        return [Handle(item.new.id, True, door=self._app) for item in prepared]
 
-    async def arun(self, orders: Sequence[Order]) -> list[Enqueued]:
+    async def arun(self, orders: Sequence[Order]) -> list[Handle[Any]]:
         prepared = self._prepared(orders)
         for run, call in self._calls(prepared):
             with self._recording(run):
                 value = call()
                 self._keep(run, await value if inspect.iscoroutine(value) else value)
-        return [Enqueued(item.new.id, True) for item in prepared]
+        return [Handle(item.new.id, True, door=self._app) for item in prepared]
+
+    def as_stored(self, run_id: str) -> Run:
+        """Return a run as a client would read it."""
+        run = next((run for run in self.runs if run.id == run_id), None)
+        if run is None:
+            raise Unavailable("there is no database inside inline()")
+        now = HostClock().micros()
+        return msgspec.structs.replace(
+            built(run.made, now, now),
+            state=run.state,
+            reason=run.skipped,
+            attempt=0 if run.skipped else 1,
+            result=run.result,
+            error=None if run.error is None else error_of(run.error),
+        )
 
     def _prepared(self, orders: Sequence[Order]) -> list[_Prepared]:
         """Validate the orders as the real enqueue does."""
@@ -202,28 +221,40 @@ class _InlineClient(Client):
         super().__init__(Store(NoDatabase()), app.registry, app.config)
         self._inlined = inlined
 
-    async def enqueue(self, order: Order) -> Enqueued:
+    async def enqueue(self, order: Order) -> Handle[Any]:
         return (await self._inlined.arun([order]))[0]
 
-    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
         return await self._inlined.arun(list(orders))
+
+    async def get(self, run_id: str, *, steps: bool = True) -> Run:
+        return self._inlined.as_stored(run_id)
+
+    async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
+        """Return the run: its handler has returned already."""
+        return self._inlined.as_stored(run_id)
 
 
 class _InlineBlockingClient(BlockingClient):
-    def __init__(self, inlined: Inlined) -> None:
+    def __init__(self, client: _InlineClient, inlined: Inlined) -> None:
         self.is_open = True
+        self._client = client
         self._inlined = inlined
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        raise Unavailable("there is no database inside inline()")
+        answer: T = drive(verb(self._client))
+        return answer
+
+    def _wait_for(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        return self._call(verb)
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    def enqueue(self, order: Order) -> Enqueued:
+    def enqueue(self, order: Order) -> Handle[Any]:
         return self._inlined.run([order])[0]
 
-    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
         return self._inlined.run(list(orders))
 
 
@@ -254,7 +285,7 @@ def inline(app: Rota) -> Iterator[Inlined]:
     outer = _active.get(app)
     _active[app] = inlined
     try:
-        with app.diverted(opener, blocking=_InlineBlockingClient(inlined)):
+        with app.diverted(opener, blocking=_InlineBlockingClient(_InlineClient(app, inlined), inlined)):
             yield inlined
     finally:
         if outer is None:

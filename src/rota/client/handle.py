@@ -1,0 +1,120 @@
+"""`Handle`: an enqueued run, and the client's verbs about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from rota.core.progress.notes import LogLine, Progress
+from rota.core.runs.run import Enqueued, Run
+from rota.core.states import RunState
+from rota.values.durations import Duration
+
+if TYPE_CHECKING:
+    from rota.client.own_verbs import OwnVerbs
+
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Door(Protocol):
+    """Way to a client: an app, or a client itself."""
+
+    def _wait_for(self, verb: Callable[[Any], Coroutine[Any, Any, T]], /) -> T:
+        """Run a verb of the client and wait for its result."""
+        ...
+
+    async def _await(self, verb: Callable[[Any], Coroutine[Any, Any, T]], /) -> T:
+        """Run a verb of the client, in async code."""
+        ...
+
+
+class Handle(Enqueued, Generic[R_co], frozen=True, gc=False, eq=False, repr_omit_defaults=True):
+    """An enqueued run: its id, and the client's verbs about it.
+
+    `await handle` waits for the result in async code; the verbs with an `a` in front are those for async code.
+    """
+
+    door: Any = None
+    """The app or the client that enqueued it: a `Door`."""
+
+    def __repr__(self) -> str:
+        return f"<rota run {self.id}>"
+
+    def __eq__(self, other: object) -> bool:
+        return self.id == other.id if isinstance(other, Handle) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __await__(self) -> Generator[Any, None, R_co]:
+        return self.aresult().__await__()
+
+    def result(self, timeout: Duration | None = None) -> R_co:
+        """Wait for the run and return its result, as the job's function returned it.
+
+        Raise `RunFailed` if it did not succeed, and `StillRunning` after `timeout`.
+        """
+        result: R_co = self._call(lambda client: client.result(self.id, timeout))
+        return result
+
+    async def aresult(self, timeout: Duration | None = None) -> R_co:
+        """Wait for the run and return its result, in async code."""
+        result: R_co = await self._ask(lambda client: client.result(self.id, timeout))
+        return result
+
+    def wait(self, timeout: Duration | None = None) -> Run:
+        """Wait until the run is final and return it, however it ended; raise `StillRunning` after `timeout`."""
+        return self._call(lambda client: client.wait(self.id, timeout))
+
+    async def await_(self, timeout: Duration | None = None) -> Run:
+        """Wait until the run is final and return it, in async code."""
+        return await self._ask(lambda client: client.wait(self.id, timeout))
+
+    def run(self) -> Run:
+        """Return the run as it is now."""
+        return self._call(lambda client: client.get(self.id))
+
+    async def arun(self) -> Run:
+        """Return the run as it is now, in async code."""
+        return await self._ask(lambda client: client.get(self.id))
+
+    def status(self) -> RunState:
+        """Return the run's state now."""
+        return self._call(lambda client: client.get(self.id, steps=False)).state
+
+    async def astatus(self) -> RunState:
+        """Return the run's state now, in async code."""
+        return (await self._ask(lambda client: client.get(self.id, steps=False))).state
+
+    def progress(self) -> Progress:
+        """Return the progress that the run has reported."""
+        return self._call(lambda client: client.progress(self.id))
+
+    async def aprogress(self) -> Progress:
+        """Return the progress that the run has reported, in async code."""
+        return await self._ask(lambda client: client.progress(self.id))
+
+    def logs(self, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
+        """List its log lines, oldest first, one page at a time; `last`: so many from the end."""
+        return self._call(lambda client: client.logs(self.id, after=after, last=last))
+
+    async def alogs(self, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
+        """List its log lines, in async code."""
+        return await self._ask(lambda client: client.logs(self.id, after=after, last=last))
+
+    def cancel(self, *, reason: str | None = None, actor: str | None = None) -> Run:
+        """Cancel the run, and return it: `cancelled`, or `cancelling` while its worker has its grace period."""
+        return self._call(lambda client: client.cancel(self.id, reason=reason, actor=actor))
+
+    async def acancel(self, *, reason: str | None = None, actor: str | None = None) -> Run:
+        """Cancel the run, in async code."""
+        return await self._ask(lambda client: client.cancel(self.id, reason=reason, actor=actor))
+
+    def _call(self, verb: Callable[[OwnVerbs], Coroutine[Any, Any, T]]) -> T:
+        door: Door = self.door
+        return door._wait_for(verb)
+
+    async def _ask(self, verb: Callable[[OwnVerbs], Coroutine[Any, Any, T]]) -> T:
+        door: Door = self.door
+        return await door._await(verb)
