@@ -3,9 +3,9 @@
 PostgreSQL's planner guesses how many rows a condition leaves. If it expects one, to gather and sort all runs that wait
 looks cheap: then each claim reads the whole queue. So it is given no choice, with what begins a transaction:
 
-    UNCOMPILED      every transaction
+    WALKING         every transaction
     PINNED          every transaction that writes
-    walk_indexes    from there on: questions that are asked again and again, or whose answer is short
+    walk_indexes    from there on: questions that have an index in the order they ask for
 
 What stays the planner's choice is which index, and which table first. So where it may know nothing of a table:
 
@@ -13,6 +13,7 @@ What stays the planner's choice is which index, and which table first. So where 
                                 table, which no setting forbids
     hold + 0 = {blocked}        of rows that are given by their ids: without the sum, an index on it looks short as
                                 long as nobody has counted what is in it
+    {then rota_run r | …}       instead of `join`: while a table looks empty, beginning with all of it looks cheap
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from rota.store.databases.statements import POSTGRES
 
 # Compiling takes longer than any statement of ours should, and is begun because of a guess, too.
 UNCOMPILED = "set local jit = off"
-_WALKING = "; ".join(
+WALKING = "; ".join(
     [UNCOMPILED, *(f"set local enable_{way} = off" for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"))]
 )
 # Generic: planning each execution anew costs more than the statement, and no value may lead to another plan.
-PINNED = f"{_WALKING}; set local plan_cache_mode = force_generic_plan"
+PINNED = f"{WALKING}; set local plan_cache_mode = force_generic_plan"
 
 
 async def walk_indexes(tx: Tx, *, in_order: bool = False) -> None:
@@ -41,7 +42,7 @@ async def walk_indexes(tx: Tx, *, in_order: bool = False) -> None:
     whole index that has its order than sort a few rows.
     """
     if tx.dialect is POSTGRES:
-        await tx.script(f"{_WALKING}; set local enable_sort = off" if in_order else _WALKING)
+        await tx.script(f"{WALKING}; set local enable_sort = off" if in_order else WALKING)
 
 
 class Turn(msgspec.Struct, frozen=True):

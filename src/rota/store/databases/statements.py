@@ -6,6 +6,7 @@ The files are shared; what differs between the databases is a handful of tokens:
     {rows id id, no int}     a set of bound rows, named `rows`, with these columns
     {many id id, no int}     the same for thousands of them, in a statement that has no other bound value
     {for_update t}           row locks, where the database has them
+    {then t a | a.id = b.id} `join t a on a.id = b.id`, and never the other way round: what stands before it comes first
     {keyed} {hot_ready} ...  how a table is stored
     {open} {limited_later}   what keeps a run, as a number of `rota_ready.hold` (`rota.core.runs.admission`)
     {later}                  the numbers of runs that are not due yet
@@ -53,6 +54,7 @@ _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _ROWS = re.compile(r"\{(rows|many) ([^}]+)\}")
 _HOLD = re.compile(r"\{hold_of ([^|]+) \| ([^|]+) \|\s+((?:[^{}]|\{\w+\})+)\}")
+_THEN = re.compile(r"\{then (\w+) (\w+) \|\s+([^{}]+)\}")
 _TOKEN = re.compile(r"\{(\w+)(?: (\w+))?\}")
 
 
@@ -80,6 +82,8 @@ class Dialect(msgspec.Struct, frozen=True, eq=False):
     name: str
     tokens: dict[str, str]
     rows: Callable[[list[tuple[str, str]]], str]
+    then: str
+    """A join that the planner must not turn round, of `{table}`, `{alias}` and `{condition}`."""
     many: Callable[[list[tuple[str, str]]], str] | None = None
     words: dict[str, str] = {}
     numbered: bool = False
@@ -150,6 +154,8 @@ POSTGRES = Dialect(
         **HOLD_TOKENS,
     },
     rows=_rows_from_arrays,
+    # Of a subquery with an offset PostgreSQL makes no join, so it has no order to choose.
+    then="cross join lateral (select * from {table} {alias} where {condition} offset 0) as {alias}",
     numbered=True,
     # As a subquery it is asked once for a statement, and an index may be searched with the answer.
     now="(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)",
@@ -192,6 +198,7 @@ SQLITE = Dialect(
         **HOLD_TOKENS,
     },
     rows=_rows_from_json,
+    then="cross join {table} {alias} on {condition}",
     many=_rows_from_values,
     words={"bigint": "integer", "smallint": "integer", "strpos": "instr", "json_typeof": "json_type"},
 )
@@ -285,7 +292,11 @@ def translate(text: str, dialect: Dialect) -> str:
         of = f" of {match.group(2)}" if match.group(2) else ""
         return dialect.tokens[match.group(1)].format(of)
 
-    text = _TOKEN.sub(token, _HOLD.sub(_hold_of, text))
+    def then(match: re.Match[str]) -> str:
+        table, alias, condition = match.groups()
+        return dialect.then.format(table=table, alias=alias, condition=condition)
+
+    text = _TOKEN.sub(token, _THEN.sub(then, _HOLD.sub(_hold_of, text)))
     for word, own in dialect.words.items():
         text = re.sub(rf"\b{word}\b", own, text)
     return text

@@ -365,3 +365,34 @@ def test_who_finds_the_file_locked_looks_often_and_gives_up_at_last(monkeypatch:
             tries += 1
         assert tries > 1_000, "the gaps that others leave are short"
         assert now - began == pytest.approx(10, abs=0.1)
+
+
+async def test_a_slow_question_does_not_hold_up_others(sqlite_store: Store) -> None:
+    """Also if whoever asked it gave up: its thread is still at it."""
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    async def slow(tx: Tx) -> None:
+        await tx.fetch_sql("select 1")
+        begun.release()
+        assert go.wait(60)
+
+    await put(sqlite_store)
+    questions = [asyncio.create_task(sqlite_store.database.read(slow)) for _ in range(sqlite._READERS - 1)]
+    for _ in questions:
+        assert await asyncio.to_thread(begun.acquire, timeout=60)
+    questions[0].cancel()
+    for _ in range(10):
+        assert await sqlite_store.queue_counts() == [("default", 0, 1, 0)]
+        await put(sqlite_store)
+        (one,) = await claim(sqlite_store, 1)
+        await finish(sqlite_store, one)
+    go.set()
+    await asyncio.gather(*questions, return_exceptions=True)
+
+
+async def test_one_reader_serves_as_long_as_it_is_enough(sqlite_store: Store) -> None:
+    database = sqlite_store.database
+    assert isinstance(database, SqliteDatabase)
+    for _ in range(10):
+        await sqlite_store.queue_counts()
+    assert [reader._thread is not None for reader in database._connected().readers] == [True, False, False, False]

@@ -14,7 +14,7 @@ import asyncpg
 from rota.errors import BadConfig, Conflict, DeadlineExceeded, Invalid, RotaError, Unavailable
 from rota.store.databases.columns import Column, Columns
 from rota.store.databases.database import Hint, HotForms, Row, Work
-from rota.store.databases.pinned_plans import PINNED, UNCOMPILED
+from rota.store.databases.pinned_plans import PINNED, WALKING
 from rota.store.databases.postgres.notify import Listener, Notifier
 from rota.store.databases.postgres.postgres_hot import PostgresHotForms
 from rota.store.databases.postgres.stuck_connections import StuckConnections
@@ -36,7 +36,7 @@ _SESSIONS = 16
 _NOTIFY = """
 select set_config('synchronous_commit', 'off', true), pg_notify('rota', queue) from unnest($1::text[]) as queue
 """
-_READING = f"set transaction read only; {UNCOMPILED}"
+_READING = f"set transaction read only; {WALKING}"
 _BROKEN = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,

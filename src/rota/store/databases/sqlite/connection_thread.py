@@ -54,6 +54,8 @@ class ServingThread:
         self._inbox: queue.SimpleQueue[Job | _Drop | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self.unanswered: set[Future[Any]] = set()
+        """Of jobs that wait here or are being served. Any thread may add or discard: each is one step of Python."""
         fork.close_at_forks(self)
 
     async def submit(
@@ -66,6 +68,8 @@ class ServingThread:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
                 self._thread.start()
+            self.unanswered.add(job.future)
+            job.future.add_done_callback(self.unanswered.discard)  # before the caller learns of its end
             self._inbox.put(job)
         try:
             result: T = await asyncio.wrap_future(job.future)
@@ -207,6 +211,9 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
 def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
     tx.require_same_file()
     for job in jobs:
+        # From here on it counts as unanswered even if the caller gives up; a question nobody waits for is not asked.
+        if not job.future.set_running_or_notify_cancel():
+            continue
         tx.control("begin")
         try:
             _settle(job.future, result=drive(job.work(tx)))
@@ -232,7 +239,7 @@ def _close(tx: SqliteTx) -> None:
 
 
 def _settle(future: Future[Any], *, result: Any = None, error: BaseException | None = None) -> None:
-    if future.done() or not future.set_running_or_notify_cancel():
+    if future.done() or not (future.running() or future.set_running_or_notify_cancel()):
         return  # cancelled, or failed alone before the group it was in failed as a whole
     if error is not None:
         future.set_exception(error)

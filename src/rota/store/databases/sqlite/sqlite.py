@@ -30,6 +30,8 @@ from rota.values.clock import Clock, HostClock
 
 T = TypeVar("T")
 
+# A page of the dashboard asks several questions at once, of which some go through more than others.
+_READERS = 4
 _BUSY_MS = 10_000
 _BUSY_REST_MS, _BUSY_LOOK_MS = 10, 1
 # Full: a commit is on the disk before anybody is answered. With `normal`, a write-ahead log is synced at checkpoints
@@ -216,7 +218,7 @@ class SqliteDatabase:
         return await self.read(work)
 
     async def read(self, work: Work[T]) -> T:
-        return await self._connected().reader.submit(work, self.path)
+        return await self._connected().free_reader().submit(work, self.path)
 
     async def foresee(self, work: Work[Any]) -> None:
         """Each connection has a memory of its own, which is empty after any other process has written."""
@@ -255,14 +257,15 @@ class SqliteDatabase:
 
 
 class _Connections:
-    """One file's writer and reader, for everybody in this process who brings no clock of his own."""
+    """One file's writer and readers, for everybody in this process who brings no clock of his own."""
 
     def __init__(self, path: str, clock: Clock) -> None:
         self._path = path
         self._clock = clock
         self._opened: Identity | None = None
         self.writer = ServingThread("rota-sqlite-writer", lambda: self._open_writer(self.writer.drop), write_group)
-        self.reader = ServingThread("rota-sqlite-reader", self._open_reader, read_each)
+        self.readers = [self._reader() for _ in range(_READERS)]
+        self._unanswered = [reader.unanswered for reader in self.readers]
         self.version = FileVersion(path)
         # Weak: who is forgotten instead of closed, as by a forked child, no longer counts.
         self.users: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
@@ -274,8 +277,16 @@ class _Connections:
         self._opened = identity(self._path)
         return tx
 
-    def _open_reader(self) -> SqliteTx:
-        return self._open(0, "pragma query_only = on", self.reader.drop)
+    def _reader(self) -> ServingThread:
+        reader = ServingThread(
+            "rota-sqlite-reader", lambda: self._open(0, "pragma query_only = on", reader.drop), read_each
+        )
+        return reader
+
+    def free_reader(self) -> ServingThread:
+        """Return the first reader with the fewest jobs: a slow question does not hold up others, and as long as one
+        reader is enough, only one connection is open, whose cache has what was asked for last."""
+        return self.readers[self._unanswered.index(min(self._unanswered, key=len))]
 
     def _open(self, flags: int, pragmas: str, drop: Callable[[], None]) -> SqliteTx:
         def connect() -> apsw.Connection:
@@ -305,7 +316,8 @@ class _Connections:
     def stop(self) -> None:
         """Stop the threads. Whoever comes meanwhile opens the file again."""
         self.version.close()
-        self.reader.stop()
+        for reader in self.readers:
+            reader.stop()
         self.writer.stop()
         self._opened = None
 

@@ -97,9 +97,10 @@ select job, run_id, run_at, (
 from (
     select asked.job, w.run_id, r.run_at,
         row_number() over (partition by asked.job order by r.run_at, w.run_id) as place
-    from rota_ready w left join rota_stage s on s.run_id = w.run_id cross join asked cross join rota_run r
+    from rota_ready w left join rota_stage s on s.run_id = w.run_id cross join asked
+    {then rota_run r | r.id = w.run_id}
     where asked.job = coalesce(s.pipeline, w.job) and (w.run_at < asked.before or w.fence > 0) and w.hold <> {blocked}
-        and r.id = w.run_id and r.run_at < asked.before) as late
+        and r.run_at < asked.before) as late
 where place <= :most;
 
 -- name: held_of_jobs
@@ -115,9 +116,9 @@ from (
     select run_id, coalesce(began_at, claimed_at) from rota_outside
     union all
     select run_id, since from rota_conduct) as h
-cross join rota_run r
+{then rota_run r | r.id = h.run_id}
 cross join asked
-where r.id = h.run_id and asked.job = r.job and (h.began < asked.began or r.run_at < asked.before);
+where asked.job = r.job and (h.began < asked.began or r.run_at < asked.before);
 
 -- name: open_of_schedules
 -- The runs that planning last saw open, in whichever table they are now. The columns of `_OpenRun`, in their order.
@@ -126,13 +127,13 @@ open as (
     select m.schedule_id, m.run_id from asked join rota_lane_run m on m.schedule_id = asked.id
     union
     select s.id, p.id from asked join rota_schedule s on s.id = asked.id join rota_cursor c on c.no = s.cursor_no
-    join rota_run p on p.schedule_id = s.id and p.scope_kind = asked.kind and p.scope_id = asked.name
-        and p.plan_time = c.open_plan and p.retry_of is null)
+    {then rota_run p | p.schedule_id = s.id and p.scope_kind = asked.kind and p.scope_id = asked.name
+        and p.plan_time = c.open_plan and p.retry_of is null})
 select open.schedule_id, r.id, r.run_at, w.run_at, w.hold, coalesce(l.claimed_at, x.began_at, x.claimed_at, k.since), (
     select max(e.at) from rota_event e
     where e.kind = 'run' and e.subject = cast(r.id as text) and e.type = 'released')
 from open
-join rota_run r on r.id = open.run_id and r.state is null
+{then rota_run r | r.id = open.run_id and r.state is null}
 left join rota_ready w on w.run_id = r.id
 left join rota_lease l on l.run_id = r.id
 left join rota_outside x on x.run_id = r.id

@@ -48,8 +48,8 @@ update rota_job set dropped_at = :now where name = :job and dropped_at is null;
 -- A run of a pipeline uses the job of the part that it is at.
 select (select count(*) from rota_schedule where job = :job and deleted_at is null),
     (select count(*) from rota_ready where job = :job)
-    + (select count(*) from rota_lease l cross join rota_run r left join rota_stage s on s.run_id = r.id
-        where r.id = l.run_id and coalesce(s.job, r.job) = :job)
-    + (select count(*) from rota_outside o cross join rota_run r left join rota_stage s on s.run_id = r.id
-        where r.id = o.run_id and coalesce(s.job, r.job) = :job)
-    + (select count(*) from rota_conduct c cross join rota_run r where r.id = c.run_id and r.job = :job);
+    + (select count(*) from rota_lease l {then rota_run r | r.id = l.run_id} left join rota_stage s on s.run_id = r.id
+        where coalesce(s.job, r.job) = :job)
+    + (select count(*) from rota_outside o {then rota_run r | r.id = o.run_id} left join rota_stage s on s.run_id = r.id
+        where coalesce(s.job, r.job) = :job)
+    + (select count(*) from rota_conduct c {then rota_run r | r.id = c.run_id} where r.job = :job);

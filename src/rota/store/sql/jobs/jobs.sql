@@ -16,10 +16,10 @@ with live(job, running, since, waiting, due) as (
     from rota_ready w left join rota_stage s on s.run_id = w.run_id group by coalesce(s.pipeline, w.job)
     union all
     select r.job, count(*), max(l.claimed_at), 0, null
-    from rota_lease l cross join rota_run r where r.id = l.run_id group by r.job
+    from rota_lease l {then rota_run r | r.id = l.run_id} group by r.job
     union all
     select r.job, count(*), max(o.claimed_at), 0, null
-    from rota_outside o cross join rota_run r where r.id = o.run_id group by r.job),
+    from rota_outside o {then rota_run r | r.id = o.run_id} group by r.job),
 counted as (
     select job, sum(running) as running, max(since) as since, sum(waiting) as waiting, min(due) as due
     from live group by job)
@@ -74,27 +74,27 @@ where coalesce(s.pipeline, w.job) = :job and w.run_id > :after and w.run_id <= :
 
 -- name: running_of
 -- Crossed: SQLite would otherwise begin with all runs that the job ever had, here and below.
-select l.run_id from rota_lease l cross join rota_run r
-where r.id = l.run_id and r.job = :job and l.cancel_at is null
+select l.run_id from rota_lease l {then rota_run r | r.id = l.run_id}
+where r.job = :job and l.cancel_at is null
 union all
-select o.run_id from rota_outside o cross join rota_run r
-where r.id = o.run_id and r.job = :job and o.cancel_at is null
+select o.run_id from rota_outside o {then rota_run r | r.id = o.run_id}
+where r.job = :job and o.cancel_at is null
 union all
-select c.run_id from rota_conduct c cross join rota_run r
-where r.id = c.run_id and r.job = :job and c.cancel_at is null
+select c.run_id from rota_conduct c {then rota_run r | r.id = c.run_id}
+where r.job = :job and c.cancel_at is null
 order by 1;
 
 -- name: live_of
 -- Runs of the job that nobody has asked to stop, claimed ones first. One statement, and so one snapshot.
 select run_id, claimed from (
-    select l.run_id, 1 as claimed from rota_lease l cross join rota_run r
-    where r.id = l.run_id and r.job = :job and l.cancel_at is null
+    select l.run_id, 1 as claimed from rota_lease l {then rota_run r | r.id = l.run_id}
+    where r.job = :job and l.cancel_at is null
     union all
-    select o.run_id, 1 from rota_outside o cross join rota_run r
-    where r.id = o.run_id and r.job = :job and o.cancel_at is null
+    select o.run_id, 1 from rota_outside o {then rota_run r | r.id = o.run_id}
+    where r.job = :job and o.cancel_at is null
     union all
-    select c.run_id, 1 from rota_conduct c cross join rota_run r
-    where r.id = c.run_id and r.job = :job and c.cancel_at is null
+    select c.run_id, 1 from rota_conduct c {then rota_run r | r.id = c.run_id}
+    where r.job = :job and c.cancel_at is null
     union all
     select w.run_id, 0 from rota_ready w left join rota_stage s on s.run_id = w.run_id
     where coalesce(s.pipeline, w.job) = :job) as live

@@ -60,9 +60,9 @@ delete from rota_scope_span where (schedule_id, scope_kind, scope_id) in (
     where not exists (
         select 1 from rota_scope_span o where o.schedule_id = rows.id and o.scope_kind = rows.kind
             and o.scope_id = rows.name and o.until is null)
-    and not exists (
+    and (
         select 1 from rota_run r where r.schedule_id = rows.id and r.scope_kind = rows.kind
-            and r.scope_id = rows.name and r.retry_of is null))
+            and r.scope_id = rows.name and r.retry_of is null limit 1) is null)
 returning schedule_id, scope_kind, scope_id;
 
 -- name: drop_ranges_of_scopes
@@ -85,7 +85,7 @@ select job from names where job is not null;
 -- name: long_deleted
 select s.id from rota_schedule s
 where s.deleted_at < :now - :deleted_for
-    and not exists (select 1 from rota_run r where r.schedule_id = s.id and r.retry_of is null)
+    and (select 1 from rota_run r where r.schedule_id = s.id and r.retry_of is null limit 1) is null
 limit :limit;
 
 -- name: drop_schedules

@@ -71,7 +71,7 @@ counted as (
     union all
     select given.id, given.unlimited, c.run_id from given join rota_replica c on c.parent_id = given.id)
 select counted.id, g.key from counted
-join rota_gate g on g.run_id = counted.run_id join rota_run r on r.id = g.run_id and r.state is null
+join rota_gate g on g.run_id = counted.run_id {then rota_run r | r.id = g.run_id and r.state is null}
 left join rota_lease l on l.run_id = g.run_id
 left join rota_outside o on o.run_id = g.run_id
 where l.cancel_at is null and o.cancel_at is null

@@ -65,7 +65,7 @@ select r.id, r.job, r.scope_kind, r.scope_id from (
     select run_id from rota_ready where run_id > :after
     union all select run_id from rota_lease where run_id > :after
     union all select run_id from rota_outside where run_id > :after) as live
-join rota_run r on r.id = live.run_id
+{then rota_run r | r.id = live.run_id}
 where r.scope_kind = :kind and (:id = '' or r.scope_id = :id)
 order by live.run_id limit :limit;
 

@@ -9,13 +9,13 @@ from (
     ) as waiting
     union all
     select r.queue, case when l.cancel_at is null then 'running' else 'cancelling' end, l.claimed_at
-    from rota_lease l cross join rota_run r where r.id = l.run_id
+    from rota_lease l {then rota_run r | r.id = l.run_id}
     union all
     select r.queue, case when o.cancel_at is null then 'waiting' else 'cancelling' end, o.since
-    from rota_outside o cross join rota_run r where r.id = o.run_id
+    from rota_outside o {then rota_run r | r.id = o.run_id}
     union all
     select r.queue, case when c.cancel_at is null then 'waiting' else 'cancelling' end, c.since
-    from rota_conduct c cross join rota_run r where r.id = c.run_id
+    from rota_conduct c {then rota_run r | r.id = c.run_id}
 ) as live
 group by queue, state order by queue, state;
 

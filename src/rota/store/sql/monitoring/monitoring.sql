@@ -93,11 +93,11 @@ select queue, 'queued', count(*) from rota_ready where hold = {limited} group by
 union all
 select queue, 'queued', count(*) from rota_ready where hold = {restricted} group by queue
 union all
-select r.queue, 'running', count(*) from rota_lease l cross join rota_run r where r.id = l.run_id group by r.queue
+select r.queue, 'running', count(*) from rota_lease l {then rota_run r | r.id = l.run_id} group by r.queue
 union all
-select r.queue, 'waiting', count(*) from rota_outside o cross join rota_run r where r.id = o.run_id group by r.queue
+select r.queue, 'waiting', count(*) from rota_outside o {then rota_run r | r.id = o.run_id} group by r.queue
 union all
-select r.queue, 'waiting', count(*) from rota_conduct c cross join rota_run r where r.id = c.run_id group by r.queue;
+select r.queue, 'waiting', count(*) from rota_conduct c {then rota_run r | r.id = c.run_id} group by r.queue;
 
 -- name: oldest_queued
 -- One branch per hold, each in its own index, as in measure_queues.
@@ -145,7 +145,7 @@ from (
         case when cancel_at is null then 'waiting' else 'cancelling' end
     from rota_outside
 ) as l
-join rota_run r on r.id = l.run_id left join rota_schedule s on s.id = r.schedule_id
+{then rota_run r | r.id = l.run_id} left join rota_schedule s on s.id = r.schedule_id
 where l.began <= :to_at and (:scheduled = 0 or r.schedule_id is not null)
 order by l.began desc limit :limit;
 

@@ -74,9 +74,9 @@ select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, 
         select case when a.left_as in ('scheduled', 'queued') then a.outcome end
         from rota_attempt a where a.run_id = r.id order by a.fence desc limit 1) end
 from {many id id, kind text, name text, plan_time bigint, well int}
-join rota_run r on r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name
+{then rota_run r | r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name
     and r.plan_time = rows.plan_time and r.retry_of is null
-    and (rows.well = 0 or r.state is null or r.state <> 'succeeded')
+    and (rows.well = 0 or r.state is null or r.state <> 'succeeded')}
 left join rota_lease l on l.run_id = case when r.state is null then r.id end
 left join rota_conduct c on c.run_id = case when r.state is null then r.id end
 left join rota_ready w on w.run_id = case when r.state is null then r.id end;

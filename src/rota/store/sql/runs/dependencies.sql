@@ -63,5 +63,5 @@ order by no;
 
 -- name: children
 select f.run_id, n.job, n.state, n.result, f.kind
-from rota_followed f join rota_run_now n on n.id = f.run_id
+from rota_followed f {then rota_run_now n | n.id = f.run_id}
 where f.after_id = :id order by f.run_id limit :limit;

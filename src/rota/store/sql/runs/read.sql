@@ -72,8 +72,8 @@ from (
         sum(case when hold in ({open_later}, {blocked}, {limited_later}, {parent}, {restricted_later}) then 1 else 0 end) as scheduled
     from rota_ready group by queue
     union all
-    select r.queue, count(*), 0, 0 from rota_lease l cross join rota_run r where r.id = l.run_id group by r.queue
+    select r.queue, count(*), 0, 0 from rota_lease l {then rota_run r | r.id = l.run_id} group by r.queue
     union all
-    select r.queue, count(*), 0, 0 from rota_outside o cross join rota_run r where r.id = o.run_id group by r.queue
+    select r.queue, count(*), 0, 0 from rota_outside o {then rota_run r | r.id = o.run_id} group by r.queue
 ) as counts
 group by queue order by queue;

@@ -75,7 +75,7 @@ with taken as materialized (
     where l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0)
     order by l.expires_at limit :limit {for_update_skip l})
 select t.run_id, t.fence, t.attempt, t.worker_id, t.claimed_at, t.cancel_at, r.max_attempts, r.on_lost, r.queue, r.need
-from taken t cross join rota_run r where r.id = t.run_id
+from taken t {then rota_run r | r.id = t.run_id}
 order by t.expires_at;
 
 -- name: drop_leases

@@ -138,7 +138,7 @@ where w.run_id = :id and p.worker = :worker {for_update w};
 -- name: live_replicas
 select p.run_id, p.parent_id, p.worker, p.bound, r.queue
 from {rows id id} join rota_replica p on p.parent_id = rows.id
-join rota_run r on r.id = p.run_id and r.state is null
+{then rota_run r | r.id = p.run_id and r.state is null}
 order by p.run_id;
 
 -- name: disown_replica

@@ -18,10 +18,11 @@ select n.id from rota_need n
 where (select count(*) from rota_need) > :many and n.id <> '*' and n.id not in (
     select ltrim(w.need, '+*') from rota_ready w where w.need is not null
     union
-    select ltrim(r.need, '+*') from rota_run r
-    where r.need is not null and r.id in (
+    select ltrim(r.need, '+*') from (
         select run_id from rota_lease union all select run_id from rota_outside union all
-        select run_id from rota_conduct))
+        select run_id from rota_conduct) as held
+    {then rota_run r | r.id = held.run_id}
+    where r.need is not null)
 order by n.id limit :limit;
 
 -- name: lock_needs
@@ -52,15 +53,15 @@ returning run_id, queue, limit_key;
 -- name: live_with_needs
 -- Of a job: those that have needs now, and all of them if they come to have some. Crossed: SQLite would otherwise begin
 -- with all runs that the job ever had.
-select r.id, r.overrides, r.need, r.queue from rota_ready w cross join rota_run r
-where r.id = w.run_id and (w.job = :job or exists (select 1 from rota_stage s where s.run_id = w.run_id)) and r.job = :job
+select r.id, r.overrides, r.need, r.queue from rota_ready w {then rota_run r | r.id = w.run_id}
+where (w.job = :job or exists (select 1 from rota_stage s where s.run_id = w.run_id)) and r.job = :job
     and (r.need is not null or cast(:need as text) is not null)
 union all
-select r.id, r.overrides, r.need, r.queue from rota_lease l cross join rota_run r
-where r.id = l.run_id and r.job = :job and (r.need is not null or cast(:need as text) is not null)
+select r.id, r.overrides, r.need, r.queue from rota_lease l {then rota_run r | r.id = l.run_id}
+where r.job = :job and (r.need is not null or cast(:need as text) is not null)
 union all
-select r.id, r.overrides, r.need, r.queue from rota_conduct c cross join rota_run r
-where r.id = c.run_id and r.job = :job;
+select r.id, r.overrides, r.need, r.queue from rota_conduct c {then rota_run r | r.id = c.run_id}
+where r.job = :job;
 
 -- name: lock_leases_to_restrict
 -- Leases first, then what is ready, then runs: the order of reports and cancels.

@@ -30,8 +30,8 @@ from (
         row_number() over (partition by l.worker_id order by l.claimed_at, l.run_id) as place
     from {rows id text} join rota_lease l on l.worker_id = rows.id
 ) as held
-cross join rota_run r
-where r.id = held.run_id and held.place <= :most
+{then rota_run r | r.id = held.run_id}
+where held.place <= :most
 order by held.worker_id, held.place;
 
 -- name: lock_workers
