@@ -41,8 +41,8 @@ from rota.core.alerts.expectations import EXPECTED, OPTIONS, Breached, Expected
 from rota.core.alerts.notifications import ON
 from rota.core.alerts.notifications import OPTIONS as NOTIFICATION_OPTIONS
 from rota.core.external.external import Assignment, Heartbeat
-from rota.core.jobs.command import COMMAND_OPTIONS
 from rota.core.jobs.http import HTTP_OPTIONS
+from rota.core.jobs.job import JobKind
 from rota.core.limits.limits import WHEN_FULL
 from rota.core.monitoring.charts import Bucket
 from rota.core.monitoring.overview import Attention, NextRun, Overview
@@ -58,6 +58,7 @@ from rota.core.schedules.schedule import SCHEDULE_OPTIONS
 from rota.core.states import Outcome
 from rota.core.workers.worker import Worker, WorkerState
 from rota.engine.handlers.context import RunContext
+from rota.registry.data_jobs import kind_options
 from rota.registry.jobs import JOB_OPTIONS
 from tests.support.documents.pages import ROOT, pages
 
@@ -218,7 +219,7 @@ def test_jobs_that_are_data_are_documented() -> None:
     codes = {"http_status", "connection_failed", "timed_out", "address_refused"}
     codes |= {"bad_request", "bad_redirect", "too_many_redirects"}
     assert named_in_first_column(page, "## HTTP jobs") == {*HTTP_OPTIONS, *codes}
-    assert named_in_first_column(page, "## Command jobs") == set(COMMAND_OPTIONS)
+    assert named_in_first_column(page, "## Command jobs") == set(kind_options(JobKind.COMMAND))
     assert unnamed("python.md", (f"`{verb}(" for verb in public(DataJobsClient))) == []
     assert set(public(DataJobsClient)) == set(public(BlockingDataJobs))
 

@@ -11,23 +11,30 @@ import msgspec
 from rota.core.jobs import http
 from rota.core.jobs.command import COMMAND_OPTIONS, command_of
 from rota.core.jobs.http import HTTP_OPTIONS, StatusOption, request_of
-from rota.core.jobs.job import DataKind, JobDefinition, JobKind, data_kind, kind_of
+from rota.core.jobs.job import DataKind, Isolation, JobDefinition, JobKind, data_kind, kind_of
+from rota.core.jobs.pipelines import PLACE, Part, parts_of
 from rota.core.jobs.placeholders import payload_names
+from rota.core.jobs.unique import on_conflict_of, replaces
+from rota.core.progress.steps import StepDefinition, StepOption
 from rota.core.workers.requirements import REQUIREMENT_OPTIONS
 from rota.errors import BadPayload, Invalid, RotaError, UnknownOption, did_you_mean
 from rota.registry.jobs import JOB_OPTIONS, JobOptions, SharedOptions, defined
+from rota.registry.process_limits import cpu_limit, memory_limit
 from rota.registry.signature import PayloadType, check_schema
+from rota.values.durations import Duration
 from rota.values.json import Limits
 from rota.values.json import encode as encode_json
 from rota.values.sizes import Size
 
+_PROCESS_LIMITS = ("cpu_limit", "memory_limit")
+_OF_ITS_PARTS = ("isolation", *_PROCESS_LIMITS, "local_retries", "steps", "replicas")
 DATA_KINDS = tuple(kind for kind in map(data_kind, JobKind) if kind is not None)
 KINDS = tuple(kind.value for kind in DATA_KINDS)
 _OF_FUNCTIONS = ("name", "isolation", "cpu_limit", "memory_limit", "local_retries")
-_ONLY_IN_CODE = ("version", "steps", "notify")
+_ONLY_IN_CODE = ("version", "notify")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DATA_OPTIONS = (
-    *(option for option in JOB_OPTIONS if option not in (*_OF_FUNCTIONS, *_ONLY_IN_CODE)),
+    *(option for option in JOB_OPTIONS if option not in ("steps", *_OF_FUNCTIONS, *_ONLY_IN_CODE)),
     "payload_schema",
 )
 
@@ -63,6 +70,8 @@ class CommandSettings(TypedDict, total=False):
     cwd: str
     stdin: str
     retry_exit_codes: list[int]
+    cpu_limit: Duration
+    memory_limit: Size
 
 
 class CommandOptions(DataOptions, CommandSettings, total=False):
@@ -73,6 +82,8 @@ class JobChanges(SharedOptions, HttpSettings, CommandSettings, total=False):
     """Options of data jobs of any kind."""
 
     argv: list[str]
+    steps: list[StepOption]
+    pipeline: list[dict[str, Any]]
     payload_schema: dict[str, Any]
 
 
@@ -117,19 +128,11 @@ def kind_options(kind: DataKind) -> tuple[str, ...]:
         case JobKind.HTTP:
             return HTTP_OPTIONS
         case JobKind.COMMAND:
-            return COMMAND_OPTIONS
+            return (*COMMAND_OPTIONS, *_PROCESS_LIMITS)
         case JobKind.EXTERNAL:
-            return ()
-        case _:
-            assert_never(kind)
-
-
-def _only_in_code(kind: DataKind) -> tuple[str, ...]:
-    match kind:
-        case JobKind.HTTP | JobKind.COMMAND:
-            return ("version",)
-        case JobKind.EXTERNAL:
-            return ("version", "steps")
+            return ("steps",)
+        case JobKind.PIPELINE:
+            return ("pipeline",)
         case _:
             assert_never(kind)
 
@@ -140,7 +143,7 @@ def define_data_job(
     """Validate a data job; None counts as not given. `in_code`: options that only code may declare are accepted."""
     checked = checked_kind(kind)
     values = {option: value for option, value in options.items() if value is not None}
-    more = _only_in_code(checked) if in_code else ()
+    more = ("version",) if in_code else ()
     allowed = (*kind_options(checked), *DATA_OPTIONS, *more)
     for option in values:
         if option not in allowed:
@@ -152,13 +155,13 @@ def define_data_job(
             values.setdefault("timeout", http.TIMEOUT)
         case JobKind.COMMAND:
             command = command_of(values)
-        case JobKind.EXTERNAL:
+        case JobKind.EXTERNAL | JobKind.PIPELINE:
             pass
         case _:
             assert_never(checked)
-    own: dict[str, Any] = {option: values[option] for option in (*DATA_OPTIONS, *more) if option in values}
+    own: dict[str, Any] = {option: values[option] for option in ("steps", *DATA_OPTIONS, *more) if option in values}
     schema = own.pop("payload_schema", None)
-    return defined(
+    definition = defined(
         {"version": version, **own, "name": name},
         description=own.get("description", ""),
         payload_schema=_schema(request, command) if schema is None else _checked_schema(schema),
@@ -166,6 +169,52 @@ def define_data_job(
         http=request,
         command=command,
     )
+    match checked:
+        case JobKind.COMMAND:  # a program is a process of its own
+            limits = {**values, "isolation": Isolation.PROCESS.value}
+            return msgspec.structs.replace(definition, cpu_limit=cpu_limit(limits), memory_limit=memory_limit(limits))
+        case JobKind.PIPELINE:
+            return as_pipeline(definition, values.get("pipeline"), values)
+        case JobKind.HTTP | JobKind.EXTERNAL:
+            return definition
+        case _:
+            assert_never(checked)
+
+
+def as_pipeline(definition: JobDefinition, items: object, options: Mapping[str, Any]) -> JobDefinition:
+    """Return the definition as that of a pipeline: its payload must have the fields that the parts use."""
+    name = definition.name
+    for option in ("name", *_OF_ITS_PARTS):
+        if option in options:
+            raise Invalid(f"pipeline {name!r:.80} cannot have {option}", hint="declare it on the jobs of its parts")
+    parts = parts_of(name, items)
+    if definition.unique is not None and replaces(on_conflict_of(definition.unique.on_conflict)):
+        raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
+    schema = definition.payload_schema if options.get("payload_schema") is not None else _schema_of_parts(parts)
+    return msgspec.structs.replace(
+        definition,
+        kind=JobKind.PIPELINE.value,
+        pipeline=parts,
+        steps=tuple(StepDefinition(part.step, part.job) for part in parts),
+        payload_schema=schema,
+    )
+
+
+def _schema_of_parts(parts: tuple[Part, ...]) -> dict[str, Any]:
+    names = payload_names(*(part.payload for part in parts), place=PLACE)
+    schema: dict[str, Any] = {"type": "object", "properties": {field: {} for field in names}}
+    return schema | {"required": names} if names else schema
+
+
+def may_be_part(kind: JobKind | None) -> bool:
+    """Return whether a job of that kind may be a part of a pipeline."""
+    match kind:
+        case JobKind.PYTHON | JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL:
+            return True
+        case JobKind.PIPELINE | None:
+            return False
+        case _:
+            assert_never(kind)
 
 
 def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
@@ -225,6 +274,14 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
     options |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
     options |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
     options |= {name: getattr(definition.requirements, name) or None for name in REQUIREMENT_OPTIONS}
+    if definition.pipeline:
+        derived = definition.payload_schema == _schema_of_parts(definition.pipeline)
+        own = {} if derived else {"payload_schema": definition.payload_schema}
+        return {**options, "replicas": None, "pipeline": list(definition.pipeline), **own}
+    if definition.steps:
+        options["steps"] = list(definition.steps)
+    if definition.command is not None:
+        options |= {name: getattr(definition, name) for name in _PROCESS_LIMITS}
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
         options |= {name: getattr(part, name) for name in part.__struct_fields__}

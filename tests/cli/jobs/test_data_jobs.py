@@ -125,7 +125,7 @@ def test_dropping() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "give one of --url, --command and --external"),
+        ([], "give one of --url, --command, --external and --pipeline"),
         (["--url", "https://example.com", "--external"], "give one of"),
         (["--url", "file:///etc/passwd"], "not an absolute http or https url"),
         (["--url", "https://example.com", "--header", "X"], "'X' has no :"),

@@ -34,6 +34,9 @@ async def waiting(world: World) -> None:
     await world.client.schedules.create("news", "crawl", every("30m"), payload={"url": "u"}, actor="ann")
 
 
+_TELL = {"step": "tell", "job": "rest"}
+
+
 async def ping(world: World) -> None:
     """Create a data job."""
     await world.client.data_jobs.create(
@@ -193,6 +196,21 @@ _CREATED = [
     _created("of a command", {"argv": ["pg_dump"], "env": {"PGPASSWORD": "hunter2"}}, {"kind": "command"}),
     _created("of work outside", {"kind": "external", "payload_schema": {"type": "object"}}, {"kind": "external"}),
     _created(
+        "of work outside, with steps",
+        {"kind": "external", "steps": ["look", {"id": "tell", "timeout": "1m", "cancelable": False}], "timeout": "1h"},
+        {"steps": [{"id": "look"}, {"id": "tell", "timeout": "1m", "cancelable": False}], "timeout": "1h"},
+    ),
+    _created(
+        "of a command with limits",
+        {"argv": ["pg_dump"], "cpu_limit": "30s", "memory_limit": "64MB"},
+        {"cpu_limit": "30s", "memory_limit": 64 << 20},
+    ),
+    _created(
+        "of a pipeline",
+        {"pipeline": [{"step": "fetch", "job": "crawl", "payload": {"url": "{payload.url}"}}, _TELL]},
+        {"kind": "pipeline", "steps": [{"id": "fetch", "name": "crawl"}, {"id": "tell", "name": "rest"}]},
+    ),
+    _created(
         "with a schedule",
         {"url": _URL, "schedule": {"every": "30m"}},
         {"schedule": {"name": "ping", "rule": "every 30 minutes"}},
@@ -254,6 +272,19 @@ _CREATED = [
         "data_jobs.create",
         ("of an unknown kind", ("x", "htpt"), {"url": _URL}, Refusal("invalid", "htpt", "'http'")),
         ("of no kind", ("x",), {}, Refusal("invalid", "kind", "url")),
+        ("of an empty part", ("x",), {"pipeline": [{"step": "a"}]}, Refusal("invalid", "step and a job", "fetch")),
+        (
+            "of a pipeline within itself",
+            ("x",),
+            {"pipeline": [{"step": "a", "job": "x"}]},
+            Refusal("invalid", "part of itself"),
+        ),
+        (
+            "of a request with steps",
+            ("x",),
+            {"url": _URL, "steps": ["a"]},
+            Refusal("unknown-option", "steps", ""),
+        ),
         (
             "that code declares",
             ("crawl", "http"),

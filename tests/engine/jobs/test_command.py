@@ -220,3 +220,31 @@ async def test_a_worker_that_may_not_leaves_them_alone(sqlite_url: str) -> None:
     async with Harness(url=sqlite_url) as harness:
         run = await ran(harness, ["true"])
         assert (run.state, run.attempt) == (RunState.QUEUED, 0)
+
+
+async def test_a_program_is_killed_when_its_cpu_time_is_over(harness: Harness) -> None:
+    run = await ran(harness, python("while True: pass"), cpu_limit="1s", max_attempts=1)
+    assert run.error is not None
+    assert (run.state, run.error.code) == (RunState.FAILED, "cpu_limit")
+    assert run.error.message == "more CPU time than its limit of 1s"
+
+
+async def test_a_program_gets_no_more_memory_than_its_limit(harness: Harness) -> None:
+    limits: dict[str, Any] = {"memory_limit": "64MB", "max_attempts": 1}
+    run = await ran(harness, python("x = bytearray(200_000_000)"), **limits)
+    assert run.error is not None
+    assert run.state is RunState.FAILED
+    assert "MemoryError" in run.error.message
+    assert "its memory limit is 64MB" in run.error.message
+
+
+async def test_its_children_have_the_same_limits(harness: Harness) -> None:
+    limits: dict[str, Any] = {"cpu_limit": "7s", "memory_limit": "64MB"}
+    run = await ran(harness, shell("sh -c 'ulimit -S -t; ulimit -d'"), **limits)
+    assert run.result == {"exit_code": 0, "output": f"7\n{64 * 1024}"}
+
+
+async def test_a_program_that_does_not_exist_is_told_with_limits_too(harness: Harness) -> None:
+    run = await ran(harness, ["no-such-program"], cpu_limit="1s", max_attempts=1)
+    assert run.error is not None
+    assert run.error.code == "no_command"

@@ -28,7 +28,18 @@ from rota.store.limits import strays
 from rota.store.runs import enqueue as enqueues
 from rota.store.schedules import change, trigger_now
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import (
+    LEASE_MICROS,
+    claim,
+    claim_limited,
+    finish,
+    ids,
+    make,
+    put,
+    put_and_claim,
+    state_of,
+    tell,
+)
 from tests.support.schedules.schedules import definition_of, make_schedule, minutes, plan, runs_of, told
 from tests.support.wait import until
 
@@ -312,7 +323,7 @@ async def test_it_is_handed_over_as_somebody_quick_ends_the_step(postgres_store:
     word = StepReport("approval", StepState.SUCCEEDED, "1")
     await meet(
         ("lock_leases", lambda: tell(postgres_store, held, Outcome.SNOOZED, wait=Wait(HOUR, "approval"))),
-        ("lock_held", lambda: answer_of(postgres_store.external.step(held.run_id, held.fence, word))),
+        ("lock_held", lambda: answer_of(postgres_store.external.step(held.run_id, held.fence, LEASE_MICROS, word))),
     )
     assert await state_of(postgres_store, held.run_id) is RunState.QUEUED
 

@@ -131,7 +131,7 @@ class Lives:
         for held in self.held and self.chance.sample(self.held, 1):
             with contextlib.suppress(Conflict):
                 await self.store.external.progress(held.run_id, held.fence, 30_000_000, 50, "half")
-                await self.store.external.step(held.run_id, held.fence, word)
+                await self.store.external.step(held.run_id, held.fence, 30_000_000, word)
 
     async def cancel(self) -> None:
         run_id = self.chance.choice([*self.trails] or [""])

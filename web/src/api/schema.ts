@@ -891,10 +891,10 @@ export interface IssuedToken {
   secret: string;
 }
 
-/** `kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default. Words of other schedulers are translated: `max_retries`, `retry_backoff_seconds`, `timeout_seconds`. */
+/** `kind` may be omitted if there is a `url`, an `argv` or a `pipeline`. `null` resets an option to its default. Words of other schedulers are translated: `max_retries`, `retry_backoff_seconds`, `timeout_seconds`. */
 export interface JobBody {
   /** What kind of thing it is, or is about */
-  kind?: "http" | "command" | "external";
+  kind?: "http" | "command" | "external" | "pipeline";
   /** Address of the HTTP request */
   url?: string | null;
   /** Method of the HTTP request */
@@ -923,6 +923,12 @@ export interface JobBody {
   stdin?: string | null;
   /** Exit codes that are retried; every other failure is final */
   retry_exit_codes?: number[] | null;
+  cpu_limit?: string | null;
+  memory_limit?: number | string | null;
+  /** Steps of the run */
+  steps?: (string | Record<string, unknown>)[] | null;
+  /** Parts of a pipeline: a `step` and a `job` each, and the `payload` of that job */
+  pipeline?: Record<string, unknown>[] | null;
   /** JSON Schema of the payload */
   payload_schema?: Record<string, unknown> | null;
   /** Name of the queue in which runs wait */
@@ -1237,7 +1243,7 @@ export interface ManyRunsBody {
 /** `schedule` is a schedule's document without its job; it has the job's name unless it names its own. Words of other schedulers are translated: `interval_minutes` with `interval_type`, `cron_expr` and others become a schedule, with `schedule_enabled` and its `payload`; `schedule_enabled: false` alone means one run, now. */
 export interface NewJobBody {
   /** What kind of thing it is, or is about */
-  kind?: "http" | "command" | "external";
+  kind?: "http" | "command" | "external" | "pipeline";
   /** Address of the HTTP request */
   url?: string | null;
   /** Method of the HTTP request */
@@ -1266,6 +1272,12 @@ export interface NewJobBody {
   stdin?: string | null;
   /** Exit codes that are retried; every other failure is final */
   retry_exit_codes?: number[] | null;
+  cpu_limit?: string | null;
+  memory_limit?: number | string | null;
+  /** Steps of the run */
+  steps?: (string | Record<string, unknown>)[] | null;
+  /** Parts of a pipeline: a `step` and a `job` each, and the `payload` of that job */
+  pipeline?: Record<string, unknown>[] | null;
   /** JSON Schema of the payload */
   payload_schema?: Record<string, unknown> | null;
   /** Name of the queue in which runs wait */

@@ -45,6 +45,10 @@ _OPTIONS = (
     click.option("--cwd", metavar="FOLDER", help="Working directory of the program."),
     click.option("--stdin", type=click.Choice(["payload"]), help="What the program reads from stdin."),
     click.option("--retry-exit-code", "retry_exit_codes", type=int, multiple=True, metavar="N", help="Retry after it."),
+    click.option("--cpu-limit", metavar="DURATION", help="CPU time of each process of the program."),
+    click.option("--memory-limit", metavar="SIZE", help="Memory of each process of the program."),
+    click.option("--steps", metavar="JSON | @FILE", help="Steps of an external job: a list of ids or objects."),
+    click.option("--pipeline", metavar="JSON | @FILE", help="Make it a pipeline: a list of parts with step and job."),
     click.option("--queue", metavar="NAME", help="Queue of its runs.  [default: default]"),
     click.option("--timeout", metavar="DURATION", help="Limit for each attempt.  [default: 10s for an HTTP job]"),
     click.option("--max-attempts", type=int, metavar="N", help="Attempts of a run; 1 means no retry."),
@@ -65,14 +69,15 @@ def _definition_options(command: F) -> F:
         "rota job create ping --url https://example.com/health",
         "rota job create tell --url 'https://example.com/orders/{payload.id}' --method POST",
         "rota job create backup --command --timeout 1h -- pg_dump -Fc -f '/backup/{payload.name}' shop",
-        "rota job create review --external --payload-schema @review.json",
+        'rota job create review --external --payload-schema @review.json --steps \'["look", "decide"]\'',
+        'rota job create publish --pipeline \'[{"step": "look", "job": "review"}]\'',
     )
 )
 @click.argument("name")
 @click.option("--external", is_flag=True, help="Make it an external job, whose runs other systems claim.")
 @_definition_options
 def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **options: Any) -> None:
-    """Create a data job: an HTTP request, a command, or external work.
+    """Create a data job: an HTTP request, a command, external work, or a pipeline of other jobs.
 
     Its texts may contain {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
     {idempotency_key}. Commands run only on workers with ROTA_ENABLE_COMMAND=1.
@@ -87,12 +92,16 @@ def create(name: str, external: bool, command: bool, database: str | None, as_js
                 return command
             case JobKind.EXTERNAL:
                 return external
+            case JobKind.PIPELINE:
+                return "pipeline" in settings
             case _:
                 assert_never(kind)
 
     kinds = [kind.value for kind in DATA_KINDS if is_chosen(kind)]
     if len(kinds) != 1:
-        raise Invalid("give one of --url, --command and --external", hint="rota job create ping --url https://…")
+        raise Invalid(
+            "give one of --url, --command, --external and --pipeline", hint="rota job create ping --url https://…"
+        )
     definition = ask(
         database, lambda client: client.data_jobs.create(name, kinds[0], owner="cli", actor=actor(), **settings)
     )
@@ -160,11 +169,14 @@ def _body(text: str) -> Any:
     return value if isinstance(value, dict | list) else content
 
 
-def _schema(text: str) -> Any:
-    try:
-        return msgspec.json.decode(_content(text))
-    except msgspec.DecodeError as error:
-        raise Invalid(f"--payload-schema is not JSON: {error}") from None
+def _json(option: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return msgspec.json.decode(_content(text))
+        except msgspec.DecodeError as error:
+            raise Invalid(f"{option} is not JSON: {error}") from None
+
+    return read
 
 
 def _value(text: str) -> Any:
@@ -180,7 +192,9 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "env": _pairs("="),
     "body": _body,
     "secret": lambda text: _content(text).strip(),
-    "payload_schema": _schema,
+    "payload_schema": _json("--payload-schema"),
+    "steps": _json("--steps"),
+    "pipeline": _json("--pipeline"),
     "expect_status": list,
     "retry_on": list,
     "retry_exit_codes": list,
@@ -201,6 +215,8 @@ def facts(definition: JobDefinition) -> list[tuple[str, str | None]]:
 def _does(definition: JobDefinition) -> str:
     if definition.http is not None:
         return f"{definition.http.method} {definition.http.url}"
+    if definition.pipeline:
+        return " → ".join(part.job for part in definition.pipeline)
     return " ".join(definition.command.argv) if definition.command is not None else ""
 
 

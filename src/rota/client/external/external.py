@@ -251,7 +251,7 @@ class ExternalClient:
     async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:
         if not claims:
             return []
-        until, steps = await self._store.external.assigned([(claim.run_id, claim.fence) for claim in claims])
+        until, steps = await self._store.external.assigned(claims)
         return [
             _assignment(claim, until[claim.run_id], steps_within(claim.part, steps.get(claim.run_id, {})))
             for claim in claims
@@ -328,13 +328,17 @@ class ExternalClient:
             ErrorOption | None, Wired(str | ErrorReport | None, written_error), Meta(description="Why it failed")
         ] = None,
     ) -> StepState:
-        """Record the state of a step and return the state stored. A step recorded as done stays done."""
+        """Record the state of a step and return the state stored. A step recorded as done stays done.
+
+        While a step is `running`, its declared timeout is kept: the lease ends with it, whatever heartbeats come. While
+        one that is not `cancelable` is, heartbeats do not mention a cancel.
+        """
         if state not in RECORDED:
             raise Invalid(f"the state of a step must be {', '.join(sorted(RECORDED))}, not {state!r:.40}")
         run, step_state = checked_run(run_id, fence), StepState(state)
         text = result_text(result, self._limits) if step_state is StepState.SUCCEEDED else None
         report = StepReport(id, step_state, text, None if error is None else checked_error(error))
-        return await self._fenced(self._store.external.step(*run, report))
+        return await self._fenced(self._store.external.step(*run, in_micros(self._config.lease), report))
 
     @verb(
         "POST",

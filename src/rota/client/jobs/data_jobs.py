@@ -29,6 +29,7 @@ from rota.registry.data_jobs import (
     checked_data_job,
     checked_kind,
     kind_options,
+    may_be_part,
 )
 from rota.registry.jobs import Registry
 from rota.registry.scope_providers import require_answer
@@ -88,11 +89,12 @@ class DataJobsClient:
         actor: str | None = None,
         **options: Unpack[JobChanges],
     ) -> CreatedJob:
-        """Create a data job: an HTTP request, a command, or an external job; optionally with a schedule.
+        """Create a data job: an HTTP request, a command, an external job or a pipeline; optionally with a schedule.
 
-        `kind` is `http`, `command` or `external`; a `url` or an `argv` imply it. `schedule` is the document of the
-        job's own schedule, which is deleted with the job. `run` is the payload of a run that is enqueued with it. All
-        or nothing. An identical call creates nothing: there is one such run per version of the job.
+        `kind` is `http`, `command`, `external` or `pipeline`; a `url`, an `argv` or a `pipeline` imply it. `schedule`
+        is the document of the job's own schedule, which is deleted with the job. `run` is the payload of a run that is
+        enqueued with it. All or nothing. An identical call creates nothing: there is one such run per version of the
+        job.
         """
         document = translated_job({**options, "schedule": schedule, "run": run})
         schedule, run = document.pop("schedule"), document.pop("run")
@@ -100,6 +102,7 @@ class DataJobsClient:
         definition = checked_data_job(name, implied_kind(document) if kind is None else kind, document)
         if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="choose another name")
+        await self._require_parts(definition)
         checked_name(owner, "owner")
         new_schedule = None if schedule is None else await self._new_schedule(schedule, definition)
         build_run = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
@@ -109,6 +112,14 @@ class DataJobsClient:
         if made.enqueued is not None:
             self._meters.enqueued.add(made.enqueued.created)
         return _created(made)
+
+    async def _require_parts(self, definition: JobDefinition) -> None:
+        """Raise `Invalid` if a part of a pipeline is a pipeline itself. A job that does not exist yet may come."""
+        for part in definition.pipeline:
+            code = self._registry.newest.get(part.job)
+            known = await self._store.job(part.job) if code is None else code.definition
+            if known is not None and not may_be_part(kind_of(known.kind)):
+                raise Invalid(f"job {part.job!r} is a pipeline, and cannot be a part of {definition.name!r}")
 
     async def _new_schedule(self, document: Mapping[str, Any], job: JobDefinition) -> NewSchedule:
         if document.get("job", job.name) != job.name:

@@ -52,7 +52,7 @@ class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential")
 
 
 class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`kind` may be omitted if there is a `url` or an `argv`. `null` resets an option to its default.
+    """`kind` may be omitted if there is a `url`, an `argv` or a `pipeline`. `null` resets an option to its default.
 
     Words of other schedulers are translated: `max_retries`, `retry_backoff_seconds`, `timeout_seconds`.
     """
@@ -72,6 +72,11 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     cwd: Text = UNSET
     stdin: Text = UNSET
     retry_exit_codes: Annotated[list[int], Meta(max_length=256)] | UnsetType | None = UNSET
+    cpu_limit: Text = UNSET
+    memory_limit: int | str | UnsetType | None = UNSET
+    steps: Annotated[list[str | dict[str, Any]], Meta(max_length=1_000)] | UnsetType | None = UNSET
+    pipeline: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=100)] | UnsetType | None = UNSET
+    """Parts of a pipeline: a `step` and a `job` each, and the `payload` of that job."""
     payload_schema: Facts = UNSET
     queue: Text = UNSET
     priority: Number = UNSET
@@ -120,7 +125,7 @@ def implied_kind(options: Mapping[str, Any]) -> str:
     """Return the kind of a job that the options imply."""
     kinds = [kind.value for kind in DATA_KINDS if _is_implied(kind, options)]
     if len(kinds) != 1:
-        raise Invalid("the kind of the job is missing", hint="give a url, an argv, or kind: external")
+        raise Invalid("the kind of the job is missing", hint="give a url, an argv, a pipeline, or kind: external")
     return kinds[0]
 
 
@@ -130,6 +135,8 @@ def _is_implied(kind: DataKind, options: Mapping[str, Any]) -> bool:
             return options.get("url") is not None
         case JobKind.COMMAND:
             return options.get("argv") is not None
+        case JobKind.PIPELINE:
+            return options.get("pipeline") is not None
         case JobKind.EXTERNAL:
             return False
         case _:

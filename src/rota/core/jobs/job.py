@@ -33,7 +33,7 @@ class JobKind(StrEnum):
     PIPELINE = "pipeline"
 
 
-DataKind = Literal[JobKind.HTTP, JobKind.COMMAND, JobKind.EXTERNAL]
+DataKind = Literal[JobKind.HTTP, JobKind.COMMAND, JobKind.EXTERNAL, JobKind.PIPELINE]
 """Kind of a data job, which is declared by its options alone."""
 
 
@@ -65,9 +65,9 @@ def isolation_of(word: str) -> Isolation:
 def data_kind(kind: JobKind) -> DataKind | None:
     """Return the kind as that of a data job; None if it is declared in code only."""
     match kind:
-        case JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL:
+        case JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL | JobKind.PIPELINE:
             return kind
-        case JobKind.PYTHON | JobKind.PIPELINE:
+        case JobKind.PYTHON:
             return None
         case _:
             assert_never(kind)

@@ -38,7 +38,7 @@ compare with the same words (tests/shape/test_modes.py).
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Held run as the database has it while its row is locked."""
+    """Held run as the database has it while its row is locked. `overdue`: an external worker's time for it is over."""
 
     run_id: str
     fence: int
@@ -50,6 +50,7 @@ class Lease(msgspec.Struct, frozen=True):
     on_lost: str
     queue: str
     need: str | None = None
+    overdue: int = 0
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):

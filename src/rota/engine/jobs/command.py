@@ -16,11 +16,13 @@ from rota.core.jobs.command import CommandLine, filled, is_retried
 from rota.core.progress.control_flow import Fail, Retry
 from rota.core.runs.claim import Claim
 from rota.engine.handlers.current_run import claimed_run
+from rota.engine.jobs.command_limits import ProcessLimits
 from rota.engine.jobs.command_output import Output
 from rota.engine.jobs.http import facts_of
 from rota.engine.observability.log_capture import speaker
 from rota.errors import Invalid
 
+UNLIMITED = ProcessLimits()
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _LARGEST_VARIABLE = 100_000  # the kernel takes no more than 128 kB
 _CHUNK = 65_536
@@ -33,9 +35,10 @@ _DEATH = 2.0
 class CommandJob:
     """Handler of one command job. `grace` is the time in seconds that a run has to end when it is cancelled."""
 
-    def __init__(self, command: CommandLine, grace: float) -> None:
+    def __init__(self, command: CommandLine, grace: float, limits: ProcessLimits = UNLIMITED) -> None:
         self._command = command
         self._grace = grace
+        self._limits = limits
 
     async def execute(self, payload: str) -> dict[str, Any]:
         """Run the program of a command job."""
@@ -67,14 +70,16 @@ class CommandJob:
     async def _start(
         self, command: CommandLine, claim: Claim, payload: str, outputs: list[IO[bytes]], files: contextlib.ExitStack
     ) -> asyncio.subprocess.Process:
+        environment = _environment(command, claim, payload)
+        argv = self._limits.argv(command.argv, environment)
         try:
             return await asyncio.create_subprocess_exec(
-                *command.argv,
+                *argv,
                 stdin=_stdin(payload, files) if command.stdin else asyncio.subprocess.DEVNULL,
                 stdout=outputs[0],
                 stderr=outputs[1],
                 cwd=command.cwd,
-                env=_environment(command, claim, payload),
+                env=environment,
                 start_new_session=True,
             )
         except OSError as error:
@@ -93,8 +98,10 @@ class CommandJob:
     def _ended(self, exit_code: int, output: str, errors: str) -> dict[str, Any]:
         if exit_code == 0:
             return {"exit_code": 0, "output": output}
+        if exceeded := self._limits.exceeded(exit_code):
+            raise exceeded
         how = f"exit status {exit_code}" if exit_code > 0 else f"killed by {_name(-exit_code)}"
-        message = f"{self._command.argv[0]}: {how}"
+        message = f"{self._command.argv[0]}: {how}{self._limits.remark(exit_code)}"
         if text := errors or output:
             message += f": {text[-1_000:]}"
         if is_retried(self._command, exit_code):

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from rota.core.jobs.job import JobDefinition, JobKind, kind_of
 from rota.engine.jobs.command import CommandJob
+from rota.engine.jobs.command_limits import ProcessLimits
 from rota.engine.jobs.http import HttpJob
 from rota.errors import Invalid
 from rota.registry.data_jobs import SchemaPayload
@@ -25,7 +26,8 @@ def _call_of(definition: JobDefinition) -> Callable[..., Any]:
                 return HttpJob(definition.http).send
         case JobKind.COMMAND:
             if definition.command is not None:
-                return CommandJob(definition.command, definition.cancel.grace.total_seconds()).execute
+                limits = ProcessLimits(definition.cpu_limit, definition.memory_limit)
+                return CommandJob(definition.command, definition.cancel.grace.total_seconds(), limits).execute
         case JobKind.EXTERNAL:
             return _done_outside
         case JobKind.PYTHON | JobKind.PIPELINE | None:

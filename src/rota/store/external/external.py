@@ -11,6 +11,7 @@ from rota.core.jobs.job import is_external
 from rota.core.jobs.pipelines import within
 from rota.core.progress.notes import LogNote, Notes, ProgressNote, StepNote
 from rota.core.progress.steps import MOST_STEPS, StepState, definition_of, number_of
+from rota.core.runs.claim import Claim
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.outcome import Report
 from rota.core.runs.redaction import without_secrets
@@ -19,7 +20,7 @@ from rota.core.states import Outcome, RunState
 from rota.core.workers.worker import Pace, WorkerInfo, WorkerState, read_asked
 from rota.errors import AlreadyReported, Invalid, LeaseLost, NotAsked, NotHandedOver, UnknownRun
 from rota.store.databases.database import Database, Tx
-from rota.store.external import handover
+from rota.store.external import deadlines, handover
 from rota.store.external.handover import HeldRun
 from rota.store.progress import notes
 from rota.store.runs import report as reports
@@ -72,17 +73,22 @@ class ExternalStore:
 
         return await self._database.transact(body)
 
-    async def assigned(self, held: Sequence[tuple[str, int]]) -> tuple[dict[str, int], dict[str, Results]]:
-        """Return of leases just taken: until when each lasts, and what the steps gave that were done before."""
+    async def assigned(self, claims: Sequence[Claim]) -> tuple[dict[str, int], dict[str, Results]]:
+        """Give leases just taken their deadlines. Return until when each lasts, and results of steps done before.
+
+        If this fails, nobody learns of the claims, and no heartbeat extends a lease without its deadline.
+        """
+        held = [(claim.run_id, claim.fence) for claim in claims]
 
         async def body(tx: Tx) -> tuple[dict[str, int], dict[str, Results]]:
+            await deadlines.begin(tx, claims)
             until = {str(id): at for id, at in await tx.fetch("leases_until", held)}
             steps: dict[str, Results] = {}
             for run_id, id, result in await tx.fetch("done_steps", [(id,) for id, _ in held]):
                 steps.setdefault(str(run_id), {})[id] = result
             return until, steps
 
-        return await self._database.read(body)
+        return await self._database.transact(body)
 
     async def beat(self, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
         """`lease` (µs) for those that did not say how long theirs is. A deadline stays where it is."""
@@ -105,8 +111,12 @@ class ExternalStore:
 
         return await self._database.transact(body)
 
-    async def step(self, run_id: str, fence: int, report: StepReport) -> StepState:
-        """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
+    async def step(self, run_id: str, fence: int, lease: int, report: StepReport) -> StepState:
+        """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait.
+
+        A report on a step is a heartbeat if the steps of the job have timeouts: one that has ended in time must not
+        leave a lease that is as short as its own.
+        """
 
         async def body(tx: Tx) -> StepState:
             # Fenced and locked until the commit: of two requests for one step, the second sees what the first recorded.
@@ -128,6 +138,8 @@ class ExternalStore:
                 return StepState.SUCCEEDED
             note = _step_note(held, qualified, opened, await _stored(tx, run_id, qualified.error))
             await notes.write(tx, Notes(steps=(note,)))
+            if await deadlines.follow_steps(tx, held):
+                await _beat(tx, run_id, fence, lease)
             return qualified.state
 
         return await self._database.transact(body)
@@ -162,7 +174,9 @@ class ExternalStore:
                 return Ended(await _first_answer(tx, run_id, fence, ending.outcome))
             if not held.waits and not is_external(held.definition.kind):
                 raise NotHandedOver(run_id, held.lease.worker_id)
-            if ending.outcome is Outcome.CANCELLED and held.lease.cancel_at is None:
+            if ending.outcome is Outcome.CANCELLED and (
+                held.lease.cancel_at is None or await deadlines.is_shielded(tx, held)
+            ):
                 raise NotAsked(run_id)
             report, reported = await _end(tx, held, ending)
             return Ended(_state_after(report, reported), report, reported)

@@ -209,6 +209,8 @@ class DataJobStore:
             await schedules_of_job.drop_schedules_of(tx, name, actor, self._new_id, disable=force)
             # Counted under the locks of the job and its cursors: nobody makes a schedule or a run of it meanwhile.
             ((schedules, runs),) = await tx.fetch("job_uses", job=name)
+            if newest.definition.pipeline:
+                ((runs,),) = await tx.fetch("pipeline_uses", job=name)
             if (schedules or runs) and not force:
                 raise JobInUse(name, schedules, runs)
             await tx.fetch("drop_data_job", job=name)

@@ -12,7 +12,7 @@ from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import REPLICA
 from rota.store.databases.database import Completed, Row, Tx
-from rota.store.external import handover
+from rota.store.external import deadlines, handover
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
 from rota.store.runs.end import EndedRuns, EndEffects, end
@@ -114,8 +114,8 @@ async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
 async def reap(tx: Tx, limit: int) -> Reaped:
     """Take expired leases, and those whose cancel grace is over, away from their holders; and from those outside."""
     # Skips locked rows: a report that is under way counts, however late. Leases before external runs, as a cancel.
-    leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
-    endings = [_ending(lease, _lost_report(lease)) for lease in leases]
+    leases = [_lease(row) for row in await tx.fetch("lock_expired", limit=limit)]
+    endings = [_ending(lease, await deadlines.overdue_report(tx, lease) or _lost_report(lease)) for lease in leases]
     endings += [_ending(lease, report) for lease, report in await handover.take_overdue(tx, limit)]
     aftermath = await _apply(tx, endings)
     await slots.open_limits(tx, aftermath.freed)

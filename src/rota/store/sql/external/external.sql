@@ -88,10 +88,37 @@ select l.worker_id, w.settings from rota_lease l left join rota_worker w on w.id
 where l.run_id = :id and l.fence = :fence;
 
 -- name: beat
--- One that was asked for longer keeps what it has.
-update rota_lease set expires_at = case when expires_at > :now + :lease then expires_at else :now + :lease end
+-- One that was asked for longer keeps what it has, but none goes beyond its deadline. A step that must not be cancelled hides
+-- a cancel until it has ended.
+update rota_lease set expires_at = case when deadline < :now + :lease then deadline
+    when expires_at > :now + :lease then expires_at else :now + :lease end
 where run_id = :id and fence = :fence
-returning expires_at, case when cancel_at is null then 0 else 1 end;
+returning expires_at, case when cancel_at is null or shielded > 0 then 0 else 1 end;
+
+-- name: definitions_of
+select j.name, j.version, j.definition
+from {rows name text, version int} join rota_job j on j.name = rows.name and j.version = rows.version;
+
+-- name: limit_leases
+-- Fenced: a lease that was lost since it was claimed is another's.
+update rota_lease set deadline = claimed_at + rows.timeout,
+    expires_at = case when expires_at < claimed_at + rows.timeout then expires_at else claimed_at + rows.timeout end
+from {rows id id, fence int, timeout bigint}
+where rota_lease.run_id = rows.id and rota_lease.fence = rows.fence;
+
+-- name: guard_lease
+-- The row is locked. Refused (no shield) if the run was asked to stop before; when the last shield goes, the grace of a cancel
+-- that came meanwhile begins. Numbered like those of our own workers, see `shield`.
+update rota_lease set deadline = :now + cast(:left as bigint),
+    cancel_at = case when cancel_at is null then null
+        when cast(:shield as int) = 0 and shielded > 0 then :now + :grace else cancel_at end,
+    shielded = case when cast(:shield as int) = 1 and shielded <= 0 and cancel_at is null then 1 - shielded
+        when cast(:shield as int) = 0 and shielded > 0 then -shielded else shielded end
+where run_id = :id and fence = :fence
+returning shielded;
+
+-- name: shield_of
+select shielded from rota_lease where run_id = :id and fence = :fence;
 
 -- name: seen_worker
 update rota_worker set seen_at = :now where id = :id;

@@ -53,3 +53,8 @@ select (select count(*) from rota_schedule where job = :job and deleted_at is nu
     + (select count(*) from rota_outside o {then rota_run r | r.id = o.run_id} left join rota_stage s on s.run_id = r.id
         where coalesce(s.job, r.job) = :job)
     + (select count(*) from rota_conduct c {then rota_run r | r.id = c.run_id} where r.job = :job);
+
+-- name: pipeline_uses
+-- And the pipeline, which is not the job that its ready row or its lease is of.
+select count(*) from rota_stage s {then rota_run r | r.id = s.run_id}
+where s.pipeline = :job and r.state is null;

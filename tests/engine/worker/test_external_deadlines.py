@@ -1,0 +1,163 @@
+"""Test that timeouts and steps that must not be cancelled are kept, whatever an external worker does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rota import LeaseLost, Outcome, RunState
+from rota.client.client import Order
+from rota.core.external.external import Assignment
+from rota.core.progress.steps import StepState
+from rota.errors import Conflict, Invalid, NotAsked, UnknownOption
+from rota.testing import Harness
+
+SECOND = timedelta(seconds=1)
+STEPS = [{"id": "prepare", "timeout": "5s"}, {"id": "execute"}, {"id": "finalize", "cancelable": False}]
+
+
+async def taken(harness: Harness, *, overrides: dict[str, Any] | None = None, **options: Any) -> Assignment:
+    harness.app.external("label", **options)
+    await harness.store.save_jobs(harness.app.registry.definitions())
+    await harness.client.enqueue(Order("label", {}, overrides or {}))
+    (held,) = await harness.client.external.claim("scanner")
+    return held
+
+
+async def beats(harness: Harness, held: Assignment, seconds: int) -> None:
+    """Let the worker say every second that it is alive, while the reaper looks on."""
+    for _ in range(seconds):
+        await harness.client.external.heartbeat(held.run_id, held.fence)
+        harness.clock.advance(SECOND)
+        await harness.reaper.step()
+
+
+async def test_heartbeats_do_not_extend_a_run_beyond_its_timeout(either: Harness) -> None:
+    held = await taken(either, timeout="2s", max_attempts=1)
+    assert held.lease_until == either.clock.now() + 2 * SECOND
+    beat = await either.client.external.heartbeat(held.run_id, held.fence)
+    assert beat.lease_until == held.lease_until
+    with pytest.raises(LeaseLost):
+        await beats(either, held, 9)
+    run = await either.run(held.run_id)
+    assert run.error is not None
+    assert (run.state, run.error.message, run.error.code) == (RunState.TIMED_OUT, "longer than 2s", "timed_out")
+    assert either.clock.now() - held.lease_until <= 2 * SECOND
+
+
+async def test_a_timeout_is_retried_by_the_policy_of_the_job(either: Harness) -> None:
+    held = await taken(either, timeout="2s", max_attempts=2, backoff="10s")
+    either.clock.advance(3 * SECOND)
+    await either.reaper.step()
+    run = await either.run(held.run_id)
+    assert (run.state, run.attempt) == (RunState.SCHEDULED, 1)
+    assert [attempt.outcome for attempt in await either.attempts(held.run_id)] == [Outcome.TIMED_OUT]
+    with pytest.raises(LeaseLost):
+        await either.client.external.complete(held.run_id, held.fence)
+    assert await either.client.external.claim("scanner") == []
+    either.clock.advance(11 * SECOND)
+    await either.store.promote(10)
+    (again,) = await either.client.external.claim("scanner")
+    assert (again.run_id, again.attempt, again.fence) == (held.run_id, 2, 2)
+
+
+async def test_the_timeout_of_the_run_counts_before_that_of_the_job(either: Harness) -> None:
+    held = await taken(either, timeout="1h", overrides={"timeout": "3s"})
+    assert held.lease_until == either.clock.now() + 3 * SECOND
+
+
+async def test_a_lost_worker_is_not_a_timeout(either: Harness) -> None:
+    held = await taken(either, timeout="1h", max_attempts=1)
+    either.clock.advance(either.lease + SECOND)
+    await either.reaper.step()
+    assert await either.state(held.run_id) is RunState.EXPIRED
+
+
+async def test_heartbeats_do_not_extend_a_step_beyond_its_timeout(either: Harness) -> None:
+    held = await taken(either, steps=STEPS, max_attempts=1)
+    await beats(either, held, 3)
+    await either.client.external.step(held.run_id, held.fence, "prepare", "running")
+    await beats(either, held, 4)
+    with pytest.raises(LeaseLost):
+        await beats(either, held, 5)
+    run = await either.run(held.run_id)
+    assert run.error is not None
+    assert (run.state, run.error.message) == (RunState.TIMED_OUT, "step 'prepare' took longer than 5s")
+
+
+async def test_a_step_that_ends_in_time_gives_the_lease_its_length_again(either: Harness) -> None:
+    held = await taken(either, steps=STEPS)
+    external = either.client.external
+    await external.step(held.run_id, held.fence, "prepare", "running")
+    either.clock.advance(4 * SECOND)
+    await external.step(held.run_id, held.fence, "prepare", "succeeded")
+    either.clock.advance(either.lease - SECOND)
+    await either.reaper.step()
+    assert (await external.heartbeat(held.run_id, held.fence)).lease_until == either.clock.now() + either.lease
+
+
+async def test_the_earlier_of_two_timeouts_counts(either: Harness) -> None:
+    held = await taken(either, steps=STEPS, timeout="3s", max_attempts=1)
+    await either.client.external.step(held.run_id, held.fence, "prepare", "running")
+    either.clock.advance(4 * SECOND)
+    await either.reaper.step()
+    run = await either.run(held.run_id)
+    assert run.error is not None
+    assert run.error.message == "longer than 3s"
+
+
+async def test_a_step_that_must_not_be_cancelled_is_finished_first(either: Harness) -> None:
+    held = await taken(either, steps=STEPS, cancel_grace="5s")
+    external, run = either.client.external, (held.run_id, held.fence)
+    await external.step(*run, "finalize", "running")
+    await either.cancel(held.run_id)
+    await beats(either, held, 20)
+    assert not (await external.heartbeat(*run)).cancelling
+    with pytest.raises(NotAsked):
+        await external.cancelled(*run)
+    assert await external.step(*run, "finalize", "succeeded", result=1) is StepState.SUCCEEDED
+    assert (await external.heartbeat(*run)).cancelling
+    await beats(either, held, 4)
+    assert await external.cancelled(*run) is RunState.CANCELLED
+
+
+async def test_the_grace_begins_when_that_step_has_ended(either: Harness) -> None:
+    held = await taken(either, steps=STEPS, cancel_grace="5s")
+    external, run = either.client.external, (held.run_id, held.fence)
+    await external.step(*run, "finalize", "running")
+    await either.cancel(held.run_id)
+    await beats(either, held, 20)
+    await external.step(*run, "finalize", "succeeded")
+    with pytest.raises(LeaseLost):
+        await beats(either, held, 7)
+    assert await either.state(held.run_id) is RunState.CANCELLED
+
+
+async def test_such_a_step_does_not_begin_after_a_cancel(either: Harness) -> None:
+    held = await taken(either, steps=STEPS)
+    await either.cancel(held.run_id)
+    with pytest.raises(Conflict, match="asked to stop before step 'finalize'"):
+        await either.client.external.step(held.run_id, held.fence, "finalize", "running")
+    (*_, finalize) = await either.client.steps(held.run_id)
+    assert finalize.state is StepState.PENDING
+    assert (await either.client.external.heartbeat(held.run_id, held.fence)).cancelling
+
+
+async def test_a_repeated_report_of_a_step_changes_nothing(either: Harness) -> None:
+    held = await taken(either, steps=STEPS)
+    external, run = either.client.external, (held.run_id, held.fence)
+    for _ in range(3):
+        await external.step(*run, "finalize", "running")
+    await either.cancel(held.run_id)
+    await external.step(*run, "finalize", "running")
+    for _ in range(3):
+        await external.step(*run, "finalize", "succeeded")
+    assert (await external.heartbeat(*run)).cancelling
+
+
+@pytest.mark.parametrize("option", ["isolation", "cpu_limit", "memory_limit", "local_retries"])
+async def test_what_nobody_could_enforce_is_refused(harness: Harness, option: str) -> None:
+    with pytest.raises((UnknownOption, Invalid), match=option):
+        harness.app.external("label", **{option: "process"})  # type: ignore[arg-type]
