@@ -25,13 +25,15 @@ class Refusal(msgspec.Struct, frozen=True):
     """Error that a verb is refused with. `words` are in its message, `hint` in its hint; None: it has none.
 
     `shape`: the value breaks the declared type, so REST and the command line say it in their own words, before the
-    client's method is called. They still name `words`.
+    client's method is called. They still name `words`. `usage`: only the command line does, whose options are spelled
+    otherwise.
     """
 
     code: str
     words: str = ""
     hint: str | None = None
     shape: bool = False
+    usage: bool = False
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack, get_args, get_origin, get_type_hints
 
 import rota
 from rota.api.http import guard
@@ -25,9 +25,9 @@ from rota.api.operations import query, request, routing, verb_operation
 from rota.api.operations.operation import Operation
 from rota.app import Rota
 from rota.client.client import Client
-from rota.errors import BadConfig, RotaError, Unavailable
+from rota.errors import BadConfig, OutOfRange, RotaError, Unavailable
 from rota.server import asgi
-from rota.verbs import pages, revisions, wire
+from rota.verbs import bounds, pages, revisions, wire
 from rota.verbs.parameters import request_of
 from rota.verbs.verb import Declared, verbs_of
 
@@ -76,7 +76,7 @@ def _roots(operation: Operation) -> Iterator[Function]:
     if operation.body is not None:
         yield from (guard.check_origin, request.json_body, request.shaped, verb_operation._of_whole)
     if verb.verb.page is not None:
-        yield pages.place_of
+        yield from (pages.place_of, bounds.check)
     if operation.conditional:
         yield revisions.condition_in
     for part in request_of(verb).parameters.values():
@@ -105,12 +105,28 @@ def _reached(root: Function) -> frozenset[type[RotaError]]:
         if (function, owner) in seen:
             continue
         seen.add((function, owner))
-        for value, of in _Body(function, owner).mentioned():
+        errors |= {OutOfRange} if _checks_bounds(function) else set()
+        for value, of in _Body(inspect.unwrap(function), owner).mentioned():
             if isinstance(value, type):
                 errors |= {value} - {RotaError}
             elif _is_followed(value):
                 waiting.append((value, of))
     return frozenset(errors)
+
+
+def _is_bounded(function: Any) -> bool:
+    return isinstance(function, types.FunctionType) and function.__code__.co_filename == bounds.__file__
+
+
+def _checks_bounds(function: Function) -> bool:
+    """Return whether a method refuses arguments outside their bounds before it begins."""
+    if not _is_bounded(function):
+        return False
+    hints = get_type_hints(function, include_extras=True)
+    options = [hint for hint in hints.values() if get_origin(hint) is Unpack]
+    for hint in options:
+        hints |= get_type_hints(get_args(hint)[0], include_extras=True)
+    return any(map(bounds.has_bounds, hints.values()))
 
 
 def _is_followed(function: Function) -> bool:
@@ -120,7 +136,7 @@ def _is_followed(function: Function) -> bool:
 def _owner(function: Function) -> type | None:
     """Return the class of a method."""
     name, _, rest = function.__qualname__.partition(".")
-    kind = function.__globals__.get(name)
+    kind = inspect.unwrap(function).__globals__.get(name)
     return kind if rest and isinstance(kind, type) else None
 
 
@@ -244,7 +260,8 @@ class _Bound(NamedTuple):
 def _unwrapped(value: Any) -> Any:
     if isinstance(value, staticmethod | classmethod):
         value = value.__func__
-    return inspect.unwrap(value) if callable(value) and hasattr(value, "__wrapped__") else value
+    is_wrapper = callable(value) and hasattr(value, "__wrapped__") and not _is_bounded(value)
+    return inspect.unwrap(value) if is_wrapper else value
 
 
 def _attribute(value: Any, name: str) -> Any:
@@ -268,7 +285,7 @@ def _result(function: Any) -> Any:
     """Return what calling a function gives."""
     match function:
         case _Bound(plain, _) | (types.FunctionType() as plain):
-            return _of_annotation(str(plain.__annotations__.get("return", "")), plain.__globals__)
+            return _of_annotation(str(plain.__annotations__.get("return", "")), inspect.unwrap(plain).__globals__)
         case type():
             return (function,)
         case _:

@@ -16,6 +16,7 @@ from rota.client.monitoring.monitoring import From, To
 from rota.client.runs.assignment import Names
 from rota.client.runs.pages import Before
 from rota.client.schedules.control import PauseReason
+from rota.client.schedules.history import Occurrences
 from rota.client.schedules.outlook import PreviewCount
 from rota.client.schedules.schedules import RecentCount, SearchText
 from rota.client.workers.workers import Slots
@@ -57,7 +58,7 @@ from rota.registry.data_jobs import JobChanges
 from rota.values.durations import Duration
 from rota.values.json import Json
 from rota.values.scope import Scope
-from rota.verbs.pages import Cursor, Limit
+from rota.verbs.pages import Cursor, Limit, LongLimit
 from rota.verbs.revisions import Revisions
 
 def class_name(part: str) -> str: ...
@@ -80,7 +81,7 @@ class BlockingVerbs:
         self,
         run_filter: RunFilter,
         *,
-        reason: str | None = None,
+        reason: Reason = None,
         actor: str | None = None,
         expected: int | None = None,
         everything: bool = False,
@@ -123,10 +124,12 @@ class BlockingVerbs:
         queue: Annotated[str, Meta(description="Queue of its runs")] | None = None,
         tag: Annotated[str, Meta(description="One of its tags")] | None = None,
         state: Annotated[str, Meta(description="State of the job, such as paused or failed")] | None = None,
-        limit: int = 100,
+        limit: LongLimit = 100,
         after: str | None = None,
     ) -> Sequence[JobView]: ...
-    def list(self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]: ...
+    def list(
+        self, run_filter: RunFilter | None = None, *, limit: Limit = 50, before: str | None = None
+    ) -> list[Run]: ...
     def logs(
         self, run_id: str, *, after: str | None = None, last: Annotated[int, Meta(ge=1, le=MOST_LINES)] | None = None
     ) -> Sequence[LogLine]: ...
@@ -137,7 +140,7 @@ class BlockingVerbs:
     def pause_queue(self, queue: str, *, reason: Reason = None, actor: str | None = None) -> Queue: ...
     def progress(self, run_id: str) -> Progress: ...
     def prune(self) -> int: ...
-    def queues(self, *, limit: int = 100, after: str | None = None) -> Sequence[Queue]: ...
+    def queues(self, *, limit: LongLimit = 100, after: str | None = None) -> Sequence[Queue]: ...
     def replicas(self, run_id: str) -> Sequence[Replica]: ...
     def restrict(self, run_id: str, only_workers: Names | None, *, actor: str | None = None) -> Run: ...
     def result(self, run_id: str, timeout: Duration | None = None) -> Any: ...
@@ -206,7 +209,7 @@ class BlockingSchedules:
         owner: str | None = None,
         text: SearchText | None = None,
         state: str | None = None,
-        limit: int = 100,
+        limit: LongLimit = 100,
         after: str | None = None,
         recent: RecentCount | None = None,
     ) -> Sequence[Schedule]: ...
@@ -216,7 +219,7 @@ class BlockingSchedules:
         from_at: datetime | None = None,
         to_at: datetime | None = None,
         *,
-        limit: int = 100,
+        limit: Occurrences = 100,
         after: PagePosition | None = None,
     ) -> Sequence[Occurrence]: ...
     def pause(

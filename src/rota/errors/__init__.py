@@ -9,7 +9,8 @@
     │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
     │                                    NotHandedOver, NotAsked, JobInUse, RunFailed, BlocksEventLoop
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
-    │                                    MaskedSecret, StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
+    │                                    MaskedSecret, StepTwice, KeyReused, FollowingRing, OutOfRange,
+    │                                    BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          DatabaseMoved (exit 78), PromotionUnfinished (exit 78), StillRunning (exit 75),
@@ -73,6 +74,7 @@ from rota.errors.values import (
     DeadlineExceeded,
     FileReplaced,
     MaskedSecret,
+    OutOfRange,
     PromotionUnfinished,
     SchemaOutdated,
     UnknownOption,
@@ -116,6 +118,7 @@ __all__ = [
     "NotSignedIn",
     "NotTriggered",
     "NothingToRetry",
+    "OutOfRange",
     "Overlapping",
     "PromotionUnfinished",
     "QuotaExceeded",

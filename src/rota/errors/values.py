@@ -59,12 +59,25 @@ class BadConfig(Invalid):
 
 
 class UnknownOption(Invalid):
-    """The parameter or option does not exist."""
+    """The parameter or option does not exist. `path` leads to it, if it is in a body: `$.prioriti`."""
 
     code = "unknown-option"
 
     def __init__(self, option: str, known: Iterable[str], *, where: str) -> None:
         super().__init__(f"{where} has no option {option!r}", hint=did_you_mean(option, known))
+        self.option = option
+        self.path: str | None = None
+
+
+class OutOfRange(Invalid):
+    """A number, text or list is outside the bounds of its parameter. `path` leads to it, if it is in a body:
+    `$.reason`."""
+
+    code = "out-of-range"
+
+    def __init__(self, name: str, problem: str, allowed: str, *, path: str | None = None) -> None:
+        super().__init__(f"{name} {problem}", hint=f"give {allowed}")
+        self.path = path
 
 
 class SchemaOutdated(Unavailable):

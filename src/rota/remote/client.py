@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from rota.client.handle import Handle
+from rota.client.jobs.jobs import Reason
 from rota.client.own_verbs import OwnVerbs
 from rota.client.subscription import Subscription
 from rota.config import Config
@@ -165,7 +166,7 @@ class RemoteClient(Remote, OwnVerbs):
         self,
         run_filter: RunFilter,
         *,
-        reason: str | None = None,
+        reason: Reason = None,
         actor: str | None = None,
         expected: int | None = None,
         everything: bool = False,

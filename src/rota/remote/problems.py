@@ -16,9 +16,11 @@ from rota.errors import (
     Denied,
     Invalid,
     NotFound,
+    OutOfRange,
     RotaError,
     TooManyTries,
     Unavailable,
+    UnknownOption,
 )
 
 _FAMILIES: dict[int, type[RotaError]] = {401: Denied, 403: Denied, 404: NotFound, 409: Conflict, 412: Conflict}
@@ -62,6 +64,8 @@ def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaEr
     facts["code"] = problem.code
     if isinstance(error, BadPayload):
         facts |= {"path": _path(problem.pointer), "problem": problem.detail}
+    if isinstance(error, OutOfRange | UnknownOption):
+        facts["path"] = None if problem.pointer is None else _path(problem.pointer)
     if isinstance(error, BadTrigger):
         facts["field"] = problem.field
     if isinstance(error, TooManyTries):

@@ -15,8 +15,9 @@ from rota.remote.decode import read, undecodable
 from rota.remote.problems import NotOffered
 from rota.remote.transport import Transport, once, path_of
 from rota.values.durations import Duration, parse_duration
+from rota.verbs.bounds import placed
 from rota.verbs.pages import MOST, cursor_at
-from rota.verbs.parameters import Place, has_place, item_of, request_of
+from rota.verbs.parameters import Place, has_place, item_of, request_of, unknown_options
 from rota.verbs.revisions import written_condition
 from rota.verbs.spread import dotted
 from rota.verbs.verb import Declared, declarations, verbs_of
@@ -83,7 +84,10 @@ def _sending(cls: type, name: str) -> Callable[..., Any]:
     async def send(self: Remote, *positional: Any, **named: Any) -> Any:
         arguments = self._completed(_arguments(signature, routes[0], self, positional, named))
         declared = routes[0] if len(routes) == 1 else next(route for route in routes if _fits(route, arguments))
-        return await _ask(self._transport, declared, arguments)
+        try:
+            return await _ask(self._transport, declared, arguments)
+        except UnknownOption as error:
+            raise placed(error, named) from None
 
     return send
 
@@ -104,19 +108,7 @@ def _arguments(
     form = declared.verb.body
     if form is not None and form.translate is not None:
         arguments = dict(form.translate(arguments))
-    _require_known(declared, arguments)
     return arguments
-
-
-def _require_known(declared: Declared, arguments: Mapping[str, Any]) -> None:
-    """Refuse options that the verb does not have: they have no place in the request. The form of a document refuses
-    them itself."""
-    if declared.verb.body is not None and declared.verb.body.translate is None:
-        return
-    known = request_of(declared).parameters
-    for option in arguments:
-        if option not in known and option != "self":
-            raise UnknownOption(option, known, where=declared.function.__qualname__)
 
 
 def _fits(route: Declared, arguments: Mapping[str, Any]) -> bool:
@@ -167,7 +159,7 @@ def _body(declared: Declared, arguments: Mapping[str, Any], fields: Mapping[str,
     """Return the body: a field for each parameter, or as the verb forms it."""
     request, form = request_of(declared), declared.verb.body
     if form is None:
-        return fields if request.body is not None else None
+        return {**unknown_options(declared, arguments), **fields} if request.body is not None else None
     places = {name: parameter.place for name, parameter in request.parameters.items()}
     own = {name: value for name, value in arguments.items() if places.get(name, Place.BODY) is Place.BODY}
     path = {name: value for name, value in arguments.items() if places.get(name) is Place.PATH}

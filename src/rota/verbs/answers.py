@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rota.verbs.bounds import Bound, check
+from rota.verbs.pages import Limit
 from rota.verbs.parameters import item_of, request_of
 from rota.verbs.verb import Declared
 from rota.verbs.wire import written_answer
@@ -22,6 +24,8 @@ def page_of(
     paging = declared.verb.page
     if paging is None:
         return items, None
+    if limit is not None and "limit" not in request_of(declared).parameters:  # otherwise the verb has checked it
+        check(limit, Bound("limit", "limit", Limit, None, None))
     size = limit or paging.size
     return paging.cut(items, size, cursor) if paging.after is None else paging.limited(items, size)
 

@@ -16,6 +16,8 @@ T = TypeVar("T")
 MOST = 500
 """Most items of a page over HTTP."""
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST, description="Maximum number of items")]
+LongLimit = Annotated[int, msgspec.Meta(ge=1, le=1_000, description="Maximum number of items")]
+"""Of lists with small items."""
 Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the previous page")]
 
 

@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
-from typing import Any, Unpack, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from rota.values.durations import format_duration
+from rota.values.json import step
+from rota.verbs.bounds import Bound, has_bounds, unbounded
 from rota.verbs.pages import Cursor, Limit
 from rota.verbs.spread import gathered, renames_of, shape_fields, spread, spread_type
 from rota.verbs.verb import Declared
 from rota.verbs.wire import decoder_of, encode, wire_type
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Place(StrEnum):
@@ -75,7 +79,8 @@ class Request(msgspec.Struct, frozen=True):
     """Parts of the requests of a verb. `query` and `body` are the shapes of both.
 
     `lists`: what it returns is a list, which is written as `{"items": […]}`. Of the parameters, those
-    `in_head` are headers, or the caller whom they name.
+    `in_head` are headers, or the caller whom they name. `others`: the method takes further options by name, and itself
+    refuses those that it does not know.
     """
 
     parameters: Mapping[str, Parameter]
@@ -83,6 +88,7 @@ class Request(msgspec.Struct, frozen=True):
     body: Any
     returns: Any
     lists: bool
+    others: bool
     in_path: Sequence[Parameter]
     in_query: Sequence[Parameter]
     in_body: Sequence[Parameter]
@@ -104,14 +110,37 @@ def request_of(declared: Declared) -> Request:
         else _shape(f"{name}Body", declared, parameters.values(), Place.BODY),
         hints.get("return"),
         _lists(declared, hints.get("return")),
+        _takes_others(declared),
         *([parameter for parameter in parameters.values() if parameter.place in places] for places in _PLACES),
     )
+
+
+def _signature(declared: Declared) -> Sequence[inspect.Parameter]:
+    return list(inspect.signature(declared.function).parameters.values())[1:]
+
+
+def _takes_others(declared: Declared) -> bool:
+    if declared.verb.body is not None:
+        return declared.verb.body.others
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in _signature(declared))
+
+
+def unknown_options(declared: Declared, plain: Any) -> dict[str, Any]:
+    """Return the fields of a body that are no parameters, if the method refuses such options itself."""
+    if not request_of(declared).others or not isinstance(plain, Mapping):
+        return {}
+    taken = {*inspect.signature(declared.function).parameters}  # `actor` is no option
+    for parameter in request_of(declared).parameters.values():
+        taken |= {parameter.name, parameter.wire_name}
+    if declared.verb.body is not None:
+        taken |= {*declared.verb.body.shape.__struct_encode_fields__}
+    return {name: value for name, value in plain.items() if name not in taken}
 
 
 def _parameters(declared: Declared, hints: Mapping[str, Any]) -> Sequence[Parameter]:
     parameters: list[Parameter] = []
     placeholders = set(declared.verb.placeholders())
-    for parameter in list(inspect.signature(declared.function).parameters.values())[1:]:
+    for parameter in _signature(declared):
         annotation = hints[parameter.name]
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             parameters += _options(declared, annotation)
@@ -178,8 +207,8 @@ def _shape(name: str, declared: Declared, parameters: Iterable[Parameter], place
         for field in ([_field(parameter)] if parameter.spread is None else shape_fields(parameter.spread))
     ]
     if paging is not None:
-        size = next((parameter.default for parameter in chosen if parameter.name == "limit"), paging.size)
-        fields += [("limit", Limit, size), ("cursor", Cursor | None, None)]
+        limit = next((parameter for parameter in chosen if parameter.name == "limit"), None)
+        fields += [("limit", Limit, paging.size) if limit is None else _field(limit), ("cursor", Cursor | None, None)]
     if not fields:
         return None
     renames = {parameter.name: parameter.wire_name for parameter in chosen if parameter.name != parameter.wire_name}
@@ -189,6 +218,7 @@ def _shape(name: str, declared: Declared, parameters: Iterable[Parameter], place
 
 
 _structs: dict[object, type[msgspec.Struct]] = {}
+_unbounded: dict[type[msgspec.Struct], type[msgspec.Struct]] = {}
 
 
 def _struct(
@@ -200,7 +230,16 @@ def _struct(
         shape = msgspec.defstruct(name, fields, rename=dict(renames) or None, forbid_unknown_fields=True, kw_only=True)
         shape.__doc__ = doc
         _structs[key] = shape
+        free = tuple((field[0], unbounded(field[1]), *field[2:]) for field in fields)
+        _unbounded[shape] = msgspec.defstruct(
+            name, free, rename=dict(renames) or None, forbid_unknown_fields=True, kw_only=True
+        )
     return _structs[key]
+
+
+def without_bounds(shape: type[S]) -> type[S]:
+    """Return the shape that a request is converted to: the verb itself checks the bounds that the shape documents."""
+    return _unbounded.get(shape, shape)  # type: ignore[return-value]  # the same fields
 
 
 def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
@@ -211,6 +250,26 @@ def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
         return parameter.name, kind
     default = parameter.default
     return parameter.name, kind, format_duration(default) if isinstance(default, timedelta) else default
+
+
+def bounds_of(declared: Declared) -> tuple[Bound, ...]:
+    """Return the parameters of a verb that have bounds."""
+    positions = [
+        name
+        for name, parameter in inspect.signature(declared.function).parameters.items()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    return tuple(
+        Bound(
+            parameter.name,
+            parameter.wire_name,
+            parameter.annotation,
+            positions.index(parameter.name) if parameter.name in positions else None,
+            step("$", parameter.wire_name) if parameter.place is Place.BODY else None,
+        )
+        for parameter in request_of(declared).parameters.values()
+        if has_bounds(parameter.annotation)
+    )
 
 
 def has_place(request: Request, place: Place) -> bool:

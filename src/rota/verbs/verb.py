@@ -12,6 +12,7 @@ import msgspec
 
 from rota.core.access.roles import Role
 from rota.errors import BadPayload
+from rota.verbs.bounds import Bound, bounded
 from rota.verbs.pages import Page
 from rota.verbs.wire import Answer, Body
 
@@ -76,13 +77,23 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verb(method: str, path: str, role: Role | None, **facts: Any) -> Callable[[F], F]:
-    """Declare a method of the client as a verb: `@verb("GET", "/quotas", Role.VIEWER)`. The method stays as it is."""
+    """Declare a method of the client as a verb: `@verb("GET", "/quotas", Role.VIEWER)`. It refuses arguments
+    outside the bounds of its signature, and is otherwise as it was."""
 
     def declare(function: F) -> F:
+        if _MARK not in vars(function):
+            function = bounded(_bounds)(function)
         declarations(function).append(Verb(method=method, path=path, role=role, **facts))
         return function
 
     return declare
+
+
+def _bounds(function: Callable[..., Any]) -> tuple[Bound, ...]:
+    """Return the bounds of a verb's parameters, where they stand in requests."""
+    from rota.verbs.parameters import bounds_of  # which imports this module
+
+    return bounds_of(Declared("", function.__name__, function, declarations(function)[0]))
 
 
 def declarations(function: Callable[..., Any]) -> list[Verb]:

@@ -62,13 +62,15 @@ class Body(msgspec.Struct, frozen=True):
 
     `encode` makes it from its own arguments, by name, and those that the path names. `decode` returns its arguments
     from the body, which is converted if its shape is a struct, and from those that the path names. `translate` puts
-    other words that callers may use into those of the shape; it takes the body, or the arguments.
+    other words that callers may use into those of the shape; it takes the body, or the arguments. `others`: fields that
+    the shape does not have are options, and the method itself refuses those that it does not know.
     """
 
     shape: Any
     encode: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
     decode: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
     translate: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    others: bool = False
 
 
 def answer_field(field: str, kind: Any, name: str, description: str) -> Answer:

@@ -201,8 +201,8 @@ async def test_filters(http: httpx2.AsyncClient) -> None:
     [
         ("stat=queued", "did you mean 'state'?"),
         ("state=quued", "did you mean 'queued'?"),
-        ("limit=501", "Expected `int` <= 500"),
-        ("limit=0", "Expected `int` >= 1"),
+        ("limit=501", "give 1 to 500"),
+        ("limit=0", "give 1 to 500"),
         ("limit=many", "Expected `int`, got `str`"),
         ("job=a&job=b", "give it once"),
         ("cursor=abc", "use next_cursor of the previous page"),

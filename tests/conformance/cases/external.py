@@ -42,7 +42,7 @@ CASES = [
     Case("external.claim", "of another queue", ("w",), {"queues": ["other"]}, given=(offered,), contains={"runs": []}),
     *refusals(
         "external.claim",
-        ("none", ("w",), {"max": 0}, Refusal("invalid", "max", shape=True)),
+        ("none", ("w",), {"max": 0}, Refusal("out-of-range", "max", "give 1 to 100")),
         ("for too long", ("w",), {"wait": "1h"}, Refusal("invalid", "wait", "")),
         ("of a job in code", ("w",), {"jobs": ["rest"]}, Refusal("invalid", "rest", "")),
         ("of an unknown job", ("w",), {"jobs": ["lable"]}, Refusal("unknown-job", "lable", "'label'")),

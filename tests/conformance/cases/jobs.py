@@ -51,6 +51,7 @@ async def pinged(world: World) -> None:
     world.note("run", (await world.client.enqueue(Order("ping", {}, {"delay": "1h"}))).id)
 
 
+_DECLARED = ("crawl", "label", "rest")
 _UNKNOWN = Refusal("unknown-job", "craw", "'crawl'")
 _STATUS: Reading = ("job_status", {"name": "crawl"})
 _QUEUES: Reading = ("queues", {})
@@ -80,7 +81,24 @@ _QUESTIONS = [
         "jobs",
         ("of an unknown state", (), {"state": "pausd"}, Refusal("invalid", "pausd", "'paused'")),
         ("of an unknown kind", (), {"kind": "htpt"}, Refusal("invalid", "htpt", "'http'")),
-        ("none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
+        ("none", (), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 1000")),
+        ("too many", (), {"limit": 1_001}, Refusal("out-of-range", "limit cannot be 1001", "give 1 to 1000")),
+        ("by a long text", (), {"text": "x" * 201}, Refusal("out-of-range", "text", "give at most 200 characters")),
+    ),
+    Case("jobs", "up to a thousand", named={"limit": 1_000}, contains=[{"name": name} for name in _DECLARED]),
+    *(
+        case
+        for verb in ("pause_job", "cancel_job", "pause_queue")
+        for case in refusals(
+            verb,
+            (
+                "with a long reason",
+                ("crawl",),
+                {"reason": "x" * 1_001},
+                Refusal("out-of-range", "reason cannot have 1001 characters", "give at most 1000 characters"),
+            ),
+            reads=_STATUS,
+        )
     ),
     Case(
         "job_status", "of a paused job", ("crawl",), given=(paused,), contains={"state": "paused", "paused_by": "ann"}
@@ -326,7 +344,7 @@ _CREATED = [
             "with an unknown option",
             ("x", "http"),
             {"url": _URL, "prioriti": 1},
-            Refusal("unknown-option", "prioriti", "'priority'", shape=True),
+            Refusal("unknown-option", "prioriti", "'priority'", usage=True),
         ),
         only=_UNTYPED,
     ),

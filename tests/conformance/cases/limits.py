@@ -59,7 +59,7 @@ _UPDATES = [
 _REFUSED_UPDATES = refusals(
     "quotas.update",
     ("without a number", ("a",), {}, Refusal("invalid", "limits nothing", "max_concurrency, max_queued or rate")),
-    ("a negative number", ("a",), {"max_queued": -1}, Refusal("invalid", "max_queued", shape=True)),
+    ("a negative number", ("a",), {"max_queued": -1}, Refusal("out-of-range", "max_queued", "give 0 to 1000000000")),
     ("a text for a number", ("a",), {"max_concurrency": "many"}, Refusal("invalid", "max_concurrency", shape=True)),
     ("a number for a rate", ("a",), {"rate": 5}, Refusal("invalid", "rate", shape=True)),
     ("zero at a time", ("a",), {"max_concurrency": 0}, Refusal("invalid", "max_concurrency must be")),

@@ -59,8 +59,8 @@ _AUDIT = [
     *refusals(
         "audit",
         ("of an unknown kind", (), {"kind": "queues"}, Refusal("invalid", "unknown kind", "did you mean 'queue'?")),
-        ("of none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
-        ("of too many", (), {"limit": 501}, Refusal("invalid", "limit", shape=True)),
+        ("of none", (), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 500")),
+        ("of too many", (), {"limit": 501}, Refusal("out-of-range", "limit", "give 1 to 500")),
     ),
 ]
 _SCOPED = (CLIENT, REMOTE, REST)
@@ -159,7 +159,7 @@ CASES = [
         "monitoring.timeline",
         ("that ends first", (_LATER, _AT), {}, Refusal("invalid", "from is after to", None)),
         ("by a wrong word", (), {"by": "jobs"}, Refusal("invalid", "by", "'job'")),
-        ("of none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
+        ("of none", (), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 500")),
     ),
     *(
         Case(verb, "a time without a zone", (_AT.replace(tzinfo=None),), refused=_NAIVE, only=PYTHON)

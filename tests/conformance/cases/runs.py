@@ -209,8 +209,8 @@ _LISTS = [
     Case("page", "of a caller's own scope", given=(several,), scope=("tenant", "1"), contains={"items": _ODD}),
     *refusals(
         "page",
-        ("none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
-        ("too many", (), {"limit": 1_000}, Refusal("invalid", "limit", shape=True)),
+        ("none", (), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 500")),
+        ("too many", (), {"limit": 1_000}, Refusal("out-of-range", "limit", "give 1 to 500")),
         given=(several,),
     ),
     *refusals(
@@ -221,7 +221,7 @@ _LISTS = [
     Case("count", "all", given=(several,), contains={"count": 5, "exact": True}),
     Case("count", "some", (RunFilter(tag="t2"),), given=(several,), contains={"count": 1, "exact": True}),
     Case("count", "up to three", named={"most": 3}, given=(several,), contains={"count": 3, "exact": False}),
-    *refusals("count", ("up to none", (), {"most": 0}, Refusal("invalid", "most", shape=True))),
+    *refusals("count", ("up to none", (), {"most": 0}, Refusal("out-of-range", "most", "give 1 to 1000000"))),
 ]
 _ACTS = [
     Case(
@@ -235,6 +235,17 @@ _ACTS = [
     ),
     Case("cancel", "a run under way", ("<run>",), given=(running,), contains={"state": "cancelling"}, reads=_GET),
     Case("cancel", "it again", ("<run>",), given=(cancelled,), contains={"reason": "changed my mind"}, reads=_GET),
+    *refusals(
+        "cancel",
+        (
+            "with a long reason",
+            ("<run>",),
+            {"reason": "x" * 1_001},
+            Refusal("out-of-range", "reason cannot have 1001 characters", "give at most 1000 characters"),
+        ),
+        given=(running,),
+        reads=_GET,
+    ),
     *refusals("cancel", ("a final run", ("<run>",), {}, _FINAL), given=(finished,), reads=_GET),
     Case(
         "retry",
@@ -304,7 +315,11 @@ _ACTS = [
 _AMBIGUOUS = Refusal("ambiguous-run", "", "")
 _OF_ONE = [
     *refusals("get", ("several by one beginning", ("0",), {}, _AMBIGUOUS), given=(several,)),
-    *refusals("logs", ("no lines", ("<run>",), {"last": 0}, Refusal("invalid", "last", shape=True)), given=(running,)),
+    *refusals(
+        "logs",
+        ("no lines", ("<run>",), {"last": 0}, Refusal("out-of-range", "last", "give 1 to 1000")),
+        given=(running,),
+    ),
     *(
         case
         for verb in _GENERAL

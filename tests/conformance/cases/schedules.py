@@ -262,7 +262,7 @@ _QUESTIONS = [
     *refusals(
         "schedules.list",
         ("of a wrong state", (), {"state": "pausd"}, Refusal("invalid", "pausd", "'paused'")),
-        ("none", (), {"limit": 0}, Refusal("invalid", "limit", shape=True)),
+        ("none", (), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 1000")),
     ),
     Case(
         "schedules.preview",
@@ -274,7 +274,7 @@ _QUESTIONS = [
     ),
     *refusals(
         "schedules.preview",
-        ("no times", ("news", 0), {}, Refusal("invalid", "n", shape=True)),
+        ("no times", ("news", 0), {}, Refusal("out-of-range", "n", "give 1 to 1000")),
         given=(schedules,),
         only=PYTHON,
     ),
@@ -363,7 +363,7 @@ _QUESTIONS = [
             "none at a time",
             ("nightly", _PAST, _PAST),
             {"concurrency": 0},
-            Refusal("invalid", "concurrency", shape=True),
+            Refusal("out-of-range", "concurrency", "give 1 to 10000"),
         ),
         given=(schedules,),
         reads=("schedules.events", {"name": "nightly"}),

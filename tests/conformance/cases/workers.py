@@ -100,7 +100,7 @@ CASES = [
     _updated("durations", {"heartbeat": timedelta(seconds=5), "poll": timedelta(seconds=2)}, heartbeat="5s", poll="2s"),
     *refusals(
         "workers.update",
-        ("no slots", ("mail",), {"slots": 0}, Refusal("invalid", "slots", shape=True)),
+        ("no slots", ("mail",), {"slots": 0}, Refusal("out-of-range", "slots", "give 1 to ")),
         ("nothing", ("mail",), {}, Refusal("invalid", "", "slots")),
         ("a wrong duration", ("mail",), {"poll": "soon"}, Refusal("bad-duration", "poll", "90s")),
         ("a heartbeat as long as the lease", ("mail",), {"heartbeat": "30s"}, Refusal("invalid", "heartbeat", "lease")),

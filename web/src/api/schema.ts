@@ -692,7 +692,7 @@ export interface ExternalClaimBody {
   queues?: string[];
   /** Jobs to claim runs of, by default every external one */
   jobs?: string[] | null;
-  /** At most so many runs, up to 100. Default: `1` */
+  /** Most runs to claim. Default: `1` */
   max?: number;
   /** How long to wait for a run, up to 30s */
   wait?: string | null;

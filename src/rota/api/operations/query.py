@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import LONGEST_NAME, checked_name
+from rota.verbs.parameters import without_bounds
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
@@ -50,8 +51,8 @@ def check_query(request: Request, shape: type[msgspec.Struct]) -> None:
 
 def checked_query(request: Request, shape: type[Q]) -> Q:
     """Return the query that `check_query` has parsed."""
-    query = request.scope[_KEY]
-    assert isinstance(query, shape)
+    query: Q = request.scope[_KEY]
+    assert isinstance(query, without_bounds(shape))
     return query
 
 
@@ -84,7 +85,7 @@ def query_of(request: Request, shape: type[Q]) -> Q:
 
 def _converted(parameters: dict[str, Any], shape: type[Q]) -> Q:
     try:
-        return msgspec.convert(parameters, shape, strict=False)
+        return msgspec.convert(parameters, without_bounds(shape), strict=False)
     except msgspec.ValidationError as error:
         raise _refusal(str(error), parameters, shape) from None
 

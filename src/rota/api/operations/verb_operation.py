@@ -27,9 +27,20 @@ from rota.core.access.roles import Role
 from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.redaction import Discreet
 from rota.core.runs.run import RunFilter
+from rota.errors import UnknownOption
 from rota.verbs.answers import document_of, is_silent
+from rota.verbs.bounds import placed
 from rota.verbs.pages import place_of
-from rota.verbs.parameters import Parameter, Place, given, has_place, item_of, request_of
+from rota.verbs.parameters import (
+    Parameter,
+    Place,
+    given,
+    has_place,
+    item_of,
+    request_of,
+    unknown_options,
+    without_bounds,
+)
 from rota.verbs.revisions import condition_in, etag
 from rota.verbs.verb import Declared, verbs_of
 from rota.verbs.wire import Body
@@ -139,10 +150,8 @@ def _arguments(declared: Declared, request: Request, plain: Any) -> dict[str, An
     """Return the arguments of the client's method, from all parts of the request."""
     shape = request_of(declared)
     arguments: dict[str, Any] = dict(declared.verb.fixed)
-    if declared.verb.body is not None:
-        arguments |= _of_whole(declared.verb.body, plain, request.path_params)
-    elif shape.body is not None:
-        _take(shape.in_body, shaped(plain, shape.body), arguments)
+    if shape.body is not None:
+        _take_body(declared, plain, request.path_params, arguments)
     query: dict[str, Any] = {}
     if shape.query is not None:
         query = given(checked_query(request, shape.query))
@@ -158,6 +167,21 @@ def _arguments(declared: Declared, request: Request, plain: Any) -> dict[str, An
     for parameter in shape.in_head:
         arguments[parameter.name] = _of_head(parameter.place, request)
     return arguments
+
+
+def _take_body(declared: Declared, plain: Any, path: Mapping[str, Any], arguments: dict[str, Any]) -> None:
+    """Add the arguments that the body contains. Options that it should not contain go on to the method, which refuses
+    them, with the same words for every caller."""
+    shape, form = request_of(declared), declared.verb.body
+    if form is not None and form.translate is not None and isinstance(plain, dict):
+        plain = form.translate(plain)
+    if others := unknown_options(declared, plain):
+        arguments |= others
+        plain = {name: value for name, value in plain.items() if name not in others}
+    if form is not None:
+        arguments |= _of_whole(form, plain, path)
+    else:
+        _take(shape.in_body, shaped(plain, without_bounds(shape.body)), arguments)
 
 
 def _take(parameters: Iterable[Parameter], shape: msgspec.Struct | None, arguments: dict[str, Any]) -> None:
@@ -181,8 +205,6 @@ def _of_head(place: Place, request: Request) -> Any:
 
 def _of_whole(form: Body, plain: Any, path: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments that a whole body stands for. What both the body and the path name must be the same."""
-    if form.translate is not None and isinstance(plain, dict):
-        plain = form.translate(plain)
     if isinstance(form.shape, type) and issubclass(form.shape, msgspec.Struct):
         return form.decode(shaped(plain, form.shape), path)
     if not isinstance(plain, dict):
@@ -190,7 +212,10 @@ def _of_whole(form: Body, plain: Any, path: Mapping[str, Any]) -> Mapping[str, A
     for name, value in path.items():
         if plain.get(name, value) != value:
             raise BadBody(f"$.{name}", f"is {plain[name]!r:.80}, but the path says {value!r:.80}")
-    return form.decode(plain, path)
+    try:
+        return form.decode(plain, path)
+    except UnknownOption as error:
+        raise placed(error, plain) from None
 
 
 def _searchable(request: Request, arguments: dict[str, Any]) -> dict[str, Any]:

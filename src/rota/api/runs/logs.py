@@ -24,6 +24,7 @@ from rota.core.progress.notes import MOST_LINES, LogLine
 from rota.core.runs.run import Run
 from rota.verbs.examples import LOG_LINE
 
+LastLines = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LINES})]  # the verb checks it
 View = Callable[[Any], Any]
 
 
@@ -32,7 +33,8 @@ class LogQuery(msgspec.Struct):
 
     after: Annotated[str | None, Meta(description="`cursor` of the last line seen")] = None
     last: Annotated[
-        Annotated[int, Meta(ge=1, le=MOST_LINES)] | None, Meta(description="Only so many lines, from the end")
+        Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LINES})] | None,
+        Meta(description="Only so many lines, from the end"),
     ] = None
     follow: Annotated[bool, Meta(description="Stream new lines until the run is final")] = False
 

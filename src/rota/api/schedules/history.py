@@ -18,6 +18,7 @@ from rota.api.operations.request import client_of
 from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
 from rota.client.client import Client
+from rota.client.schedules.history import MOST_OCCURRENCES
 from rota.core.access.roles import Role
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.ledger.occurrences import Occurrence, PagePosition, place_after
@@ -31,7 +32,7 @@ class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"})
 
     from_at: Instant | None = None
     to_at: Instant | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+    limit: Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_OCCURRENCES})] = 100
     cursor: Cursor | None = None
 
 

@@ -71,7 +71,7 @@ def _page_form(declared: Declared, settings: Settings) -> Form | None:
     if declared.verb.page is None or query is None:
         return None
     default = {field.name: field.default for field in msgspec.structs.fields(query)}["limit"]
-    size = {"type": Number(1, None), "default": default, "show_default": True, "metavar": "N"}
+    size = {"type": Number(), "default": default, "show_default": True, "metavar": "N"}
     limit = click.Option(["--limit"], **{**size, "help": "Most items to list.", **settings.get("limit", {})})
     cursor = click.Option(["--cursor"], metavar="CURSOR", help=_HELP["cursor"])
     return Form(("limit", "cursor"), [limit, cursor], lambda _: {})
@@ -160,21 +160,13 @@ class Word(click.Choice):  # type: ignore[type-arg]
 
 
 class Number(click.types.IntParamType):
-    """A whole number within the bounds that the verb declares. Click's own range would print them in the help."""
-
-    def __init__(self, least: float | None, most: float | None) -> None:
-        self._least, self._most = least, most
+    """A whole number. The verb itself checks its bounds, and click's own type says less."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            number = int(value)
+            return int(value)
         except ValueError:
             self.fail(f"{value!r:.80} is not a whole number", param, ctx)
-        if self._least is not None and number < self._least:
-            self.fail(f"{number} is less than {self._least}", param, ctx)
-        if self._most is not None and number > self._most:
-            self.fail(f"{number} is more than {self._most}", param, ctx)
-        return number
 
 
 def _facts(parameter: Parameter) -> dict[str, Any]:
@@ -195,7 +187,7 @@ def _facts(parameter: Parameter) -> dict[str, Any]:
     if bool in plain:
         return {"is_flag": True, "default": None}
     if int in plain:
-        return {"type": _number(parameter.annotation), "metavar": "N"}
+        return {"type": Number(), "metavar": "N"}
     if float in plain:
         return {"type": click.FLOAT, "metavar": "N"}
     if lists is not None and get_origin(lists) is not Mapping and get_origin(lists) is not dict:
@@ -222,11 +214,6 @@ def _choices(kinds: Sequence[Any]) -> list[str]:
         elif isinstance(kind, type) and issubclass(kind, Enum):
             words += [member.value for member in kind]
     return words
-
-
-def _number(annotation: Any) -> Number:
-    least = next((meta.ge for meta in _metas(annotation) if meta.ge is not None), None)
-    return Number(least, next((meta.le for meta in _metas(annotation) if meta.le is not None), None))
 
 
 def _metas(annotation: Any) -> list[Meta]:

@@ -129,7 +129,7 @@ class ExternalClient:
             Wired(Names | None, listed),
             Meta(description="Jobs to claim runs of, by default every external one"),
         ] = None,
-        max: Annotated[int, Meta(description=f"At most so many runs, up to {MOST_CLAIMED}")] = 1,  # noqa: A002
+        max: Annotated[int, Meta(ge=1, le=MOST_CLAIMED, description="Most runs to claim")] = 1,  # noqa: A002
         wait: Annotated[Duration | None, Meta(description="How long to wait for a run, up to 30s")] = None,
         lease: Annotated[Duration | None, Meta(description="How long a run is theirs without a heartbeat")] = None,
         held: Annotated[

@@ -188,5 +188,5 @@ def payload_place(_: BadPayload, body: Any) -> str:
     return "$.schedule.payload" if body.get("schedule") is not None else "$.run"
 
 
-NEW_JOB = Body(NewJobBody, _written, _new_job_in, translate=translated_job)
-CHANGES = Body(JobBody, _written, _changes_in, translate=translated_changes)
+NEW_JOB = Body(NewJobBody, _written, _new_job_in, translate=translated_job, others=True)
+CHANGES = Body(JobBody, _written, _changes_in, translate=translated_changes, others=True)

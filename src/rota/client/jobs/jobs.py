@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 from msgspec import Meta
 
-from rota.client.schedules.definition import require_limit
 from rota.core.access.roles import Role
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Queue, ResumedQueue
@@ -32,14 +31,13 @@ from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
 from rota.verbs.examples import JOB, JOB_STATUS, QUEUE
-from rota.verbs.pages import Page
+from rota.verbs.pages import LongLimit, Page
 from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
     from rota.engine.observability.meters import Meters
     from rota.store import Store
 
-MOST_LISTED = 1_000
 _BITE = 500
 
 Reason = Annotated[str, Meta(max_length=1_000, description="Why, for the audit log")] | None
@@ -85,7 +83,7 @@ class JobVerbs:
         queue: Annotated[str, Meta(description="Queue of its runs")] | None = None,
         tag: Annotated[str, Meta(description="One of its tags")] | None = None,
         state: Annotated[str, Meta(description="State of the job, such as paused or failed")] | None = None,
-        limit: int = 100,
+        limit: LongLimit = 100,
         after: str | None = None,
     ) -> Sequence[JobView]:
         """List jobs by name: those declared in this process and those stored by others. All conditions must hold.
@@ -93,7 +91,6 @@ class JobVerbs:
         Each with its definition, secrets masked, the JSON Schema of its payload, and its `status`. `after` is the last
         name of the previous page.
         """
-        require_limit(limit, MOST_LISTED)
         chosen = JobFilter(name=name, text=text, kind=kind, queue=queue, tag=tag, state=state).checked()
         return await self.store.job_views.page(chosen, self._declared(), limit, after)
 
@@ -159,10 +156,9 @@ class JobVerbs:
         gives=QUEUE,
         operation="list_queues",
     )
-    async def queues(self, *, limit: int = 100, after: str | None = None) -> Sequence[Queue]:
+    async def queues(self, *, limit: LongLimit = 100, after: str | None = None) -> Sequence[Queue]:
         """List queues by name, with their running, queued and scheduled runs; empty ones that jobs name, too. `after`
         is the last name of the previous page."""
-        require_limit(limit, MOST_LISTED)
         return await self.store.job_views.queues(self._declared(), limit, after)
 
     @verb(

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from rota.client.schedules.definition import require_limit
 from rota.core.access.roles import Role
 from rota.core.ledger.audit import KINDS, Event, event_in
 from rota.errors import Invalid, did_you_mean
 from rota.verbs.examples import EVENT
-from rota.verbs.pages import MOST, Limit, Page
+from rota.verbs.pages import Limit, Page
 from rota.verbs.verb import verb
 from rota.verbs.wire import Answer
 
@@ -48,7 +47,6 @@ class AuditVerbs:
 
         `subject` is the whole id of a run or worker, or the name of a job, schedule or queue.
         """
-        require_limit(limit, MOST)
         if kind is not None and kind not in KINDS:
             raise Invalid(f"unknown kind of event: {kind!r}", hint=did_you_mean(kind, KINDS))
         filters = {"kind": kind, "subject": subject, "actor": actor}

@@ -15,7 +15,6 @@ from rota.client.monitoring.audit import EVENTS
 from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.runs.enqueue import EnqueueVerbs
 from rota.client.runs.pages import RUN_PAGE, Before, checked_place
-from rota.client.schedules.definition import require_limit
 from rota.client.subscription import Subscription
 from rota.core.access.roles import Role
 from rota.core.jobs.status import RETRIED_BY_HAND
@@ -52,8 +51,9 @@ from rota.errors import (
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.scope import scope_text
+from rota.verbs.bounds import within_bounds
 from rota.verbs.examples import ATTEMPT, EVENT, EXPLANATION, LOG_LINE, PROGRESS, RELATED, RUN, STEP
-from rota.verbs.pages import Limit, Page
+from rota.verbs.pages import MOST, Limit, Page
 from rota.verbs.verb import verb
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from rota.store.runs.enqueue import RetryFacts
 
 T = TypeVar("T")
-MOST_LISTED = 500
+MOST_LISTED = MOST
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
 _PATIENCE = 0.25
@@ -114,11 +114,11 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         runs = {run.id: run for run in await self.store.searching.runs(ids) if self.scope in (None, run.scope)}
         return [runs[id] for id in ids if id in runs]
 
+    @within_bounds()
     async def list(
-        self, run_filter: RunFilter | None = None, *, limit: int = 50, before: str | None = None
+        self, run_filter: RunFilter | None = None, *, limit: Limit = 50, before: str | None = None
     ) -> list[Run]:
         """List matching runs, newest first, up to `limit`, however long the search takes; `page` stops early."""
-        require_limit(limit, MOST_LISTED)
         page = await self.page(run_filter, limit=limit, before=before)
         runs = list(page.runs)
         while page.next is not None and len(runs) < limit:
@@ -142,7 +142,6 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         A filter that matches few of many runs stops searching after a quarter of a second. The page may then be short
         or even empty; as long as it names a next one, there may be more. `list` goes on until the end.
         """
-        require_limit(limit, MOST_LISTED)
         scoped = await self._scoped_filter(run_filter or RunFilter())
         return await self.store.searching.page(scoped, limit, checked_place(before), _PATIENCE)
 
@@ -350,11 +349,12 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         """
         return await self._bulk.count(await self._scoped_filter(run_filter or RunFilter()), most, within)
 
+    @within_bounds("reason")
     async def cancel_many(
         self,
         run_filter: RunFilter,
         *,
-        reason: str | None = None,
+        reason: Reason = None,
         actor: str | None = None,
         expected: int | None = None,
         everything: bool = False,

@@ -16,7 +16,6 @@ from rota.registry.signature import check_schema
 from rota.values.json import Limits, encode
 from rota.values.names import checked_name
 
-MOST_LISTED = 1_000
 MOST_PREVIEWED = 1_000
 
 

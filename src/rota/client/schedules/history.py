@@ -21,6 +21,7 @@ from rota.values.actor import checked_actor
 from rota.values.durations import in_micros
 from rota.values.instants import micros_at
 from rota.verbs import examples
+from rota.verbs.bounds import within_bounds
 from rota.verbs.pages import Page
 from rota.verbs.verb import verb
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rota.store import Store
 
 MOST_OCCURRENCES = 10_000
+Occurrences = Annotated[int, Meta(ge=1, le=MOST_OCCURRENCES)]
 _DAY = timedelta(days=1)
 
 
@@ -37,13 +39,14 @@ class HistoryVerbs:
     _store: Store
     _lease: timedelta
 
+    @within_bounds()
     async def occurrences(
         self,
         name: str,
         from_at: datetime | None = None,
         to_at: datetime | None = None,
         *,
-        limit: int = 100,
+        limit: Occurrences = 100,
         after: PagePosition | None = None,
     ) -> Sequence[Occurrence]:
         """List what happened to each plan time, oldest first; by default over the last day.
@@ -51,8 +54,6 @@ class HistoryVerbs:
         A range of plan times that overlaps the window is returned whole. `after` is where the previous page with the
         same `from_at` and `to_at` ended.
         """
-        if not 1 <= limit <= MOST_OCCURRENCES:
-            raise Invalid(f"limit must be 1 to {MOST_OCCURRENCES}, not {limit}")
         last = await self._store.now() if to_at is None else _micros(to_at, "to")
         first = last - in_micros(_DAY) if from_at is None else _micros(from_at, "from")
         if first > last:
@@ -145,8 +146,8 @@ class HistoryVerbs:
         `ran` also includes plan times whose run did not succeed (`failed`), or all that have one (`all`).
         """
         again = ran_of(ran)
-        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
-            raise Invalid(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
+        if not isinstance(concurrency, int) or isinstance(concurrency, bool):
+            raise Invalid(f"concurrency must be a whole number, not {concurrency!r}")
         order = BackfillOrder(
             _micros(from_at, "from"), _micros(to_at, "to"), again, concurrency, dry_run, checked_actor(actor)
         )

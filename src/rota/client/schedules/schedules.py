@@ -11,10 +11,8 @@ from msgspec.structs import replace as changed
 from rota.client.schedules import forms
 from rota.client.schedules.control import ControlVerbs
 from rota.client.schedules.definition import (
-    MOST_LISTED,
     jobs_of,
     parsed_of,
-    require_limit,
 )
 from rota.client.schedules.history import HistoryVerbs
 from rota.client.schedules.outlook import OutlookVerbs
@@ -39,7 +37,7 @@ from rota.registry.scope_providers import require_answer
 from rota.values.actor import checked_actor
 from rota.values.json import Limits
 from rota.verbs import examples
-from rota.verbs.pages import Page
+from rota.verbs.pages import LongLimit, Page
 from rota.verbs.revisions import Revisions, is_expected
 from rota.verbs.verb import verb
 from rota.verbs.wire import Wired
@@ -258,7 +256,7 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         owner: Annotated[str | None, Meta(description="Only schedules of this owner")] = None,
         text: Annotated[SearchText | None, Meta(description="Part of the name")] = None,
         state: Annotated[str | None, Meta(description="Only schedules in this state")] = None,
-        limit: int = 100,
+        limit: LongLimit = 100,
         after: str | None = None,
         recent: Annotated[RecentCount | None, Meta(description="Number of last runs to add to each")] = None,
     ) -> Sequence[Schedule]:
@@ -267,7 +265,6 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         `recent` adds to each its last runs, oldest first, with percentiles of their durations. For a schedule with
         several scopes, only ten of them are considered.
         """
-        require_limit(limit, MOST_LISTED)
         return await self._store.schedules.list(
             job=job, owner=owner, text=text, state=checked_state(state), limit=limit, after=after, recent=recent
         )

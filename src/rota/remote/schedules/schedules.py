@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from rota.client.schedules.definition import DefinitionVerbs
+from rota.client.schedules.history import Occurrences
 from rota.client.schedules.schedules import SchedulesClient
 from rota.core.jobs.job import JobDefinition
 from rota.core.ledger.occurrences import Occurrence, PagePosition, written_place
@@ -48,7 +49,7 @@ class RemoteSchedules(Remote, SchedulesClient):
         from_at: datetime | None = None,
         to_at: datetime | None = None,
         *,
-        limit: int = 100,
+        limit: Occurrences = 100,
         after: PagePosition | None = None,
     ) -> Sequence[Occurrence]:
         """List what happened to each plan time, oldest first; by default over the last day.
