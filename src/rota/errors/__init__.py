@@ -7,7 +7,8 @@
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
     │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
-    │                                    NotHandedOver, NotAsked, JobInUse, RunFailed, BlocksEventLoop
+    │                                    NotHandedOver, NotAsked, JobInUse, JobRefuses, RunFailed,
+    │                                    BlocksEventLoop
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    MaskedSecret, StepTwice, KeyReused, FollowingRing, OutOfRange,
     │                                    BadConfig (exit 78)
@@ -30,6 +31,7 @@ from rota.errors.resources import (
     FollowingRing,
     JobDisabled,
     JobInUse,
+    JobRefuses,
     NotExpected,
     NotSchedulable,
     NotTriggered,
@@ -104,6 +106,7 @@ __all__ = [
     "Invalid",
     "JobDisabled",
     "JobInUse",
+    "JobRefuses",
     "KeyReused",
     "LeaseLost",
     "LimitReached",

@@ -31,6 +31,15 @@ class JobDisabled(Conflict):
         super().__init__(f"job {name!r} is disabled", hint="declare it with enabled=True to let it run")
 
 
+class JobRefuses(Conflict):
+    """The job's state does not allow the command; the hint names those that it allows."""
+
+    code = "job-state"
+
+    def __init__(self, name: str, verb: str, why: str, possible: Sequence[str]) -> None:
+        super().__init__(f"cannot {verb} job {name!r}: it {why}", hint=f"possible now: {', '.join(possible)}")
+
+
 class JobInUse(Conflict):
     """A schedule or a live run uses the job."""
 

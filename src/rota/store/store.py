@@ -28,11 +28,12 @@ from rota.store.databases.database import AlreadyThere, Database, Hint, Row, Tx
 from rota.store.databases.run_ids import RunIds, compare, id_clock
 from rota.store.external.external import ExternalStore
 from rota.store.janitor import Upkeep
-from rota.store.jobs import jobs, pipeline_claims, pipeline_stages
+from rota.store.jobs import cancel_job, jobs, pipeline_claims, pipeline_stages
+from rota.store.jobs.cancel_job import Cancelled
 from rota.store.jobs.data_jobs import DataJobStore, require_free
 from rota.store.jobs.executions import ExecutionStore
 from rota.store.jobs.job_views import JobViewStore, queue_view
-from rota.store.jobs.jobs import Cancelled, Declared
+from rota.store.jobs.jobs import Declared
 from rota.store.ledger import audit, occurrences
 from rota.store.ledger.ledger_operations import LedgerStore
 from rota.store.limits import admit, rates, strays
@@ -418,13 +419,16 @@ class Store:
             self.database.notify({None})
 
     async def cancel_job(
-        self, job: str, reason: str | None, actor: str | None, *, declared: Declared = None
+        self, job: str, reason: str | None, actor: str | None, *, declared: Declared = None, guarded: bool = True
     ) -> Cancelled:
-        return await jobs.cancel(self.database, job, reason, actor, self.new_id, declared=declared)
+        """Cancel a job; raise `JobRefuses` if nothing of it is live or planned, unless not `guarded`."""
+        return await cancel_job.cancel(
+            self.database, job, reason, actor, self.new_id, declared=declared, guarded=guarded
+        )
 
     async def cancel_left(self, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None) -> None:
         """Runs that a job left behind when it was dropped."""
-        await jobs.cancel_left(self.database, job, run_ids, reason, actor, self.new_id)
+        await cancel_job.cancel_left(self.database, job, run_ids, reason, actor, self.new_id)
 
     async def job_facts(self, names: Sequence[str]) -> list[JobFacts]:
         return await self.database.read(lambda tx: jobs.facts(tx, names))

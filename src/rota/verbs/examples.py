@@ -41,14 +41,19 @@ EXPLANATION: dict[str, Any] = {
 }  # fmt: skip
 JOB_STATUS: dict[str, Any] = {
     "job": "crawl", "state": "scheduled", "running": 0, "waiting": 1, "last_run_at": _AT, "next_at": _AT,
-    "paused_at": None, "paused_by": None, "pause_reason": None,
+    "paused_at": None, "paused_by": None, "pause_reason": None, "cancelled_at": None, "cancelled_by": None,
+    "cancel_reason": None,
+}  # fmt: skip
+CANCELLED_STATUS: dict[str, Any] = {
+    **JOB_STATUS, "state": "cancelled", "waiting": 0, "next_at": None, "cancelled_at": _AT, "cancelled_by": "ada",
+    "cancel_reason": "no longer needed",
 }  # fmt: skip
 JOB: dict[str, Any] = {
     "name": "ping", "version": 1, "kind": "http", "queue": "default", "priority": 0, "timeout": "10s", "enabled": True,
     "retry": {"max_attempts": 4, "backoff": {"type": "exponential", "base": "1m", "factor": 2.0, "cap": "1h",
                                              "jitter": 0.1}},
     "payload_schema": {"type": "object"}, "http": {"url": "https://example.com/health", "method": "GET"},
-    "status": {**JOB_STATUS, "job": "ping"},
+    "status": {**JOB_STATUS, "job": "ping"}, "created_at": _AT, "updated_at": _AT,
 }  # fmt: skip
 SCHEDULE_BODY: dict[str, Any] = {
     "name": "news", "job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}, "overlap": "skip",
@@ -153,7 +158,7 @@ OF_SHAPES: dict[str, dict[str, Any]] = {
         "schedule": "news", "count": 2, "retried": 0, "already": 46, "known": 0, "pending": 0, "dry_run": False,
         "runs": [RUN["id"]], "plan_times": ["2026-01-30T08:00:00Z", "2026-01-30T08:30:00Z"],
     },
-    "CancelledJob": {"job": "crawl", "cancelled": 3, "status": JOB_STATUS},
+    "CancelledJob": {"job": "crawl", "cancelled": 3, "status": CANCELLED_STATUS, "schedules": ["nightly"]},
     "Difference": {
         "kind": "change", "name": "news", "changes": [{"key": "every", "before": "30m", "after": "1h"}],
         "fires_before": ["2026-01-31T08:30:00Z"], "fires_after": ["2026-01-31T09:00:00Z"],

@@ -85,7 +85,11 @@ def test_cancel_wants_consent() -> None:
     assert (done["job"], done["cancelled"], done["status"]["state"]) == ("greet", 3, "cancelled")
     assert {run["reason"] for run in answer("run", "ls")["items"]} == {"enough"}
     assert answer("job", "get", "greet")["status"]["state"] == "cancelled"
-    assert rota("job", "cancel", "greet", "--yes").stdout == "0\n"
+    assert (done["schedules"], done["status"]["cancel_reason"]) == (["a", "b"], "enough")
+    again = rota("job", "cancel", "greet", "--yes")
+    assert (again.exit_code, again.stdout) == (6, "")
+    assert "is cancelled" in again.stderr
+    assert "possible now: resume" in again.stderr
 
 
 @pytest.mark.usefixtures("known_url")
@@ -152,6 +156,9 @@ def test_the_blocking_twins(known_url: str) -> None:
         with pytest.raises(NothingToRetry, match="has not ended"):
             client.retry_job("greet")
         assert client.cancel_job("greet").cancelled == 1
+        with pytest.raises(Conflict, match="possible now: resume"):
+            client.retry_job("greet")
+        assert client.resume_job("greet").state is JobState.PENDING
         assert client.retry_job("greet").created
         with pytest.raises(Conflict, match="no run to retry"):
             client.retry_job("boom")

@@ -13,6 +13,7 @@ from rota.client.client import Client, Order
 from rota.errors import NotFound, NothingToRetry
 from rota.store import Store, open_database
 from rota.store.databases.postgres import postgres
+from tests.support.forms import with_long_form
 
 URL: dict[str, Any] = {"url": "https://example.com/health"}
 TRIES, FEWER = 10, 2
@@ -72,13 +73,40 @@ async def pause(client: Client, job: str) -> object:
     return await client.pause_job(job)
 
 
+async def resume(client: Client, job: str) -> object:
+    return await client.resume_job(job)
+
+
 async def cancel(client: Client, job: str) -> object:
     return await client.cancel_job(job)
 
 
+async def cancel_and_resume(client: Client, job: str) -> None:
+    await client.cancel_job(job)
+    await client.resume_job(job)
+
+
+async def change(client: Client, job: str) -> object:
+    return await client.data_jobs.update(job, description="changed")
+
+
+async def pause_schedule(client: Client, job: str) -> None:
+    await client.schedules.pause(job)
+    await client.schedules.resume(job)
+
+
+async def drop_schedule(client: Client, job: str) -> None:
+    await client.schedules.delete(job)
+
+
 MAKING = (make, make_and_run, add)
+HALF = (make_and_run, add, drop_schedule)
+"""Acts after which a job may be without a schedule of its own."""
 DROPPING = (drop, force)
-OTHERS = (schedule, enqueue, enqueue_keyed, retry, trigger, move, pause, cancel)
+OTHERS = (
+    schedule, enqueue, enqueue_keyed, retry, trigger, move, pause, resume, cancel, cancel_and_resume, change,
+    pause_schedule, drop_schedule,
+)  # fmt: skip
 ACTS: tuple[Act, ...] = (*DROPPING, *MAKING, *OTHERS)
 
 
@@ -123,6 +151,9 @@ async def check_whole(client: Client, job: str, *, made_whole: bool) -> None:
     if not there:
         assert (schedules, live, plans) == (0, 0, 0), "left without a job"
     assert plans == schedules
+    held = await count(client, "select count(*) from rota_pause where kind = 'job' and name = :job", job)
+    resting = "select count(*) from rota_schedule where job = :job and deleted_at is null and job_paused"
+    assert await count(client, f"{resting} <> {held}", job) == 0, "a schedule rests though its job does not, or not"
     own = await count(client, "select count(*) from rota_schedule where name = :job and deleted_at is null", job)
     if made_whole:
         assert own == min(there, 1), "half of it"
@@ -151,7 +182,20 @@ async def test_any_two_at_once(clients: list[Client], first: Act) -> None:
             there = number % 2 == 0 or not {*acts} & {*MAKING}
             await set_up(clients[0], job, acts, there=there)
             await all_at_once(clients, job, acts)
-            await check_whole(clients[0], job, made_whole=not {make_and_run, add} & {*acts})
+            await check_whole(clients[0], job, made_whole=not {*HALF} & {*acts})
+
+
+@pytest.mark.parametrize("seed", with_long_form(range(1), range(1, 25)))
+async def test_any_three_at_once(clients: list[Client], seed: int) -> None:
+    """The long form makes a thousand tries on each database."""
+    chance = random.Random(seed)
+    await add(clients[0], "elsewhere")
+    for number in range(40):
+        job, acts = f"three-{number}", chance.sample(ACTS, 3)
+        there = number % 2 == 0 or not {*acts} & {*MAKING}
+        await set_up(clients[0], job, acts, there=there)
+        await all_at_once(clients, job, acts)
+        await check_whole(clients[0], job, made_whole=not {*HALF} & {*acts})
 
 
 async def test_many_that_make_the_same_are_answered_alike(clients: list[Client]) -> None:
@@ -193,9 +237,10 @@ async def test_what_comes_while_a_forced_drop_cancels_is_stopped(
     store = clients[0].store
     cancelled = store.cancel_job
 
-    async def and_more_come(job: str, reason: str | None, actor: str | None) -> object:
+    async def and_more_come(job: str, reason: str | None, actor: str | None, **facts: Any) -> object:
         monkeypatch.undo()
-        answer = await cancelled(job, reason, actor)
+        answer = await cancelled(job, reason, actor, **facts)
+        await resume(clients[1], "ping")
         await schedule(clients[1], "ping")
         await enqueue(clients[1], "ping")
         return answer

@@ -23,7 +23,7 @@ def facts(**given: Any) -> JobFacts:
         ({"ended": "failed"}, "failed"),
         ({"ended": "timed_out"}, "failed"),
         ({"ended": "expired"}, "failed"),
-        ({"ended": "cancelled"}, "cancelled"),
+        ({"ended": "cancelled"}, "pending"),
         ({"waiting": 1, "due_at": 5}, "scheduled"),
         ({"waiting": 1, "due_at": 5, "ended": "failed"}, "scheduled"),
         ({"planned_at": 5}, "scheduled"),
@@ -32,6 +32,7 @@ def facts(**given: Any) -> JobFacts:
         ({"running": 1, "waiting": 3, "planned_at": 5, "ended": "failed"}, "running"),
         ({"paused_at": 1}, "paused"),
         ({"paused_at": 1, "running": 1, "waiting": 1, "planned_at": 5, "ended": "failed"}, "paused"),
+        ({"paused_at": 1, "cancelled_at": 2, "running": 1, "waiting": 1}, "cancelled"),
     ],
 )
 def test_the_state(given: dict[str, Any], state: str) -> None:
@@ -40,7 +41,7 @@ def test_the_state(given: dict[str, Any], state: str) -> None:
 
 @pytest.mark.parametrize("ended", sorted(FINAL_STATES - {RunState.SKIPPED}))
 def test_however_its_newest_run_ended_a_job_has_a_state(ended: RunState) -> None:
-    assert job_state(facts(ended=ended.value)) in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
+    assert job_state(facts(ended=ended.value)) in (JobState.COMPLETED, JobState.FAILED, JobState.PENDING)
     assert (ended in RETRIED_BY_HAND) == (ended is not RunState.SUCCEEDED)
 
 

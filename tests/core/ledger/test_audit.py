@@ -100,7 +100,8 @@ def test_notes_of_revisions_in_one_word() -> None:
     notes = {
         "created": "created", "edited": "updated", "paused": "paused", "paused: why: not": "paused",
         "paused, and caught up with (all)": "paused", "resumed": "resumed", "deleted": "deleted",
-        "job cancelled": "disabled", "applied by file:x": "applied", "declaration changed": "declared",
+        "job cancelled": "job_cancelled", "job deleted": "disabled",
+        "applied by file:x": "applied", "declaration changed": "declared",
         "ended: its max_runs were 3": "ended", "whatever": "updated",
     }  # fmt: skip
     assert {words: type_of(words) for words in notes} == notes

@@ -13,10 +13,10 @@ from rota.core.monitoring import statistics as core_statistics
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
-from rota.errors import Conflict
+from rota.errors import Conflict, JobRefuses
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
-from rota.store.jobs import jobs
+from rota.store.jobs import cancel_job
 from rota.store.monitoring import statistics
 from rota.store.runs import prune
 from rota.store.runs.enqueue import RetryFacts
@@ -86,8 +86,11 @@ async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: py
     assert await states() == {"job paused"}
     await store.resume_job("work", "latest", "bob")
     assert await states() == {"active"}
-    await store.cancel_job("work", None, "eve")
-    assert await states() == {"disabled"}
+    done = await store.cancel_job("work", None, "eve")
+    assert sorted(done.schedules) == [f"s{number}" for number in range(5)]
+    assert await states() == {"job paused"}
+    await store.resume_job("work", "skip", "eve")
+    assert await states() == {"active"}
 
 
 async def test_a_pause_that_fails_halfway_is_finished_by_another(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +133,7 @@ async def test_the_state_through_the_life_of_a_job(store: Store, clock: ManualCl
     await end(store, Outcome.SUCCEEDED)
     assert (await status(store)).state is JobState.COMPLETED
     await store.cancel(await put(store), None, None)
-    assert (await status(store)).state is JobState.CANCELLED
+    assert (await status(store)).state is JobState.PENDING, "a run was cancelled, not the job"
 
 
 async def test_the_last_run_is_the_newest_that_began(store: Store, clock: ManualClock) -> None:
@@ -140,7 +143,7 @@ async def test_the_last_run_is_the_newest_that_began(store: Store, clock: Manual
     clock.advance(SECOND)
     await store.cancel(await put(store), None, None)
     found = await status(store)
-    assert (found.state, found.last_run_at) == (JobState.CANCELLED, ran)
+    assert (found.state, found.last_run_at) == (JobState.PENDING, ran)
     assert (await store.job_stats("work")).last_execution_at == ran
 
 
@@ -222,7 +225,8 @@ async def test_cancelling_a_job_ends_what_waits_and_asks_what_runs(store: Store)
     ended = [await store.get_run(run_id) for run_id in (waiting, later)]
     assert [(run.state, run.reason) for run in ended] == [(RunState.CANCELLED, "enough")] * 2
     assert await state_of(store, other) is RunState.QUEUED
-    assert (await store.cancel_job("work", "enough", "ada")).total == 0
+    with pytest.raises(JobRefuses, match="possible now: resume"):
+        await store.cancel_job("work", "enough", "ada")
     await tell(store, running, Outcome.CANCELLED)
 
 
@@ -238,10 +242,12 @@ async def test_what_cannot_be_cancelled_runs_on(store: Store) -> None:
 
 
 async def test_a_job_is_cancelled_in_bites(store: Store, second: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_BITE", 7)
+    monkeypatch.setattr(cancel_job, "_BITE", 7)
     await store.enqueue([make(name) for _ in range(30) for name in ("work", "other")])
-    counts = await asyncio.gather(store.cancel_job("work", None, None), second.cancel_job("work", None, None))
-    assert sum(count.total for count in counts) >= 30
+    cancels = [store.cancel_job("work", None, None), second.cancel_job("work", None, None)]
+    answers = await asyncio.gather(*cancels, return_exceptions=True)
+    assert sum(done.total for done in answers if isinstance(done, cancel_job.Cancelled)) >= 30
+    assert all(isinstance(answer, cancel_job.Cancelled | JobRefuses) for answer in answers)
     assert (await status(store)).state is JobState.CANCELLED
     assert (await status(store, "other")).waiting == 30
 

@@ -9,7 +9,7 @@ from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import BackfillOrder
 from rota.core.schedules.revisions import Change
 from rota.core.states import Outcome
-from rota.errors import UnknownSchedule
+from rota.errors import Conflict, UnknownSchedule
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
@@ -56,7 +56,10 @@ async def test_jobs_and_what_that_does_to_their_schedules_and_runs(store: Store)
     await store.resume_job("work", "skip", "bob")
     await store.resume_job("work", "skip", "ann")
     await store.cancel_job("work", "enough", "ann")
-    await store.cancel_job("work", "enough", "ann")
+    with pytest.raises(Conflict, match="is cancelled"):
+        await store.cancel_job("work", "enough", "ann")
+    with pytest.raises(Conflict, match="is cancelled"):
+        await store.pause_job("work", "enough", "ann")
     assert await audit(store, kind="job") == [
         ("work", "paused", "ann", "broken"),
         ("work", "resumed", "bob", None),
@@ -66,7 +69,7 @@ async def test_jobs_and_what_that_does_to_their_schedules_and_runs(store: Store)
         [(held.run_id, "cancel_asked", "ann", "enough"), (waiting, "cancelled", "ann", "enough")]
     )
     assert told(await store.events.of_schedule("s")) == [
-        ("created", None), ("job_paused", "ann"), ("resumed", "bob"), ("disabled", "ann"),
+        ("created", None), ("job_paused", "ann"), ("resumed", "bob"), ("job_cancelled", "ann"),
     ]  # fmt: skip
     assert await audit(store, kind="schedule") == [("s", "created", None, None)]
 

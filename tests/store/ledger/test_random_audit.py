@@ -161,8 +161,11 @@ class Lives:
             await self.store.schedules.trigger(name, None, force=self.chance.random() < 0.5, actor="ann")
 
     async def cancel_job(self) -> None:
-        """Cancel a job, but none with schedules, which that would disable."""
-        await self.store.cancel_job(self.chance.choice(["oldest", "unique", "full"]), "enough", "bob")
+        """Cancel a job, but none with schedules, whose plan times would rest, and resume it."""
+        job = self.chance.choice(["oldest", "unique", "full"])
+        with contextlib.suppress(Conflict):
+            await self.store.cancel_job(job, "enough", "bob")
+        await self.store.resume_job(job, "skip", "bob")
 
     async def tidy(self) -> None:
         await self.store.tidy()

@@ -66,7 +66,7 @@ async def test_a_job_and_its_schedule_paused_both_need_both_to_go_on(store: Stor
     assert await plan(store) == 1
 
 
-async def test_a_cancelled_job_is_planned_no_more_until_somebody_enables_it(store: Store, clock: ManualClock) -> None:
+async def test_a_cancelled_job_is_planned_no_more_until_somebody_resumes_it(store: Store, clock: ManualClock) -> None:
     schedule = await make_schedule(store, **EAGER)
     clock.advance(minutes(2))
     await plan(store)
@@ -75,8 +75,10 @@ async def test_a_cancelled_job_is_planned_no_more_until_somebody_enables_it(stor
     assert {state for _, state in told(await runs_of(store))} == {"cancelled"}
     clock.advance(minutes(10))
     assert await plan(store) == 0
-    assert (await get_schedule(store)).state == "disabled"
+    assert (await get_schedule(store)).state == "job paused"
     await edit(store, "s", every("1m"), **EAGER)
+    assert await plan(store) == 0, "an edit does not wake it"
+    await store.resume_job("work", "skip", "ada")
     assert await plan(store) == 0, "no flood"
     clock.advance(minutes(1))
     assert await plan(store) == 1

@@ -158,7 +158,7 @@ export interface CancelBody {
   reason?: string | null;
 }
 
-/** Disable a job's schedules and cancel its live runs. */
+/** Cancel a job: its live runs end, and until it is resumed its schedules rest and none of its runs begins. */
 export interface CancelJobBody {
   /** Why, for the audit log */
   reason?: string | null;
@@ -180,6 +180,8 @@ export interface CancelledJob {
   cancelled: number;
   /** State and counts of the job */
   status: JobStatus;
+  /** Names of the schedules that rest because of it, until the job is resumed; at most 500 */
+  schedules: string[];
 }
 
 /** Pause, resume, cancel or retry all jobs that match a filter. */
@@ -292,6 +294,10 @@ export interface CreatedJob {
   pipeline: Part[];
   /** State and counts of the job */
   status: JobStatus;
+  /** When the job was stored; null if only this process declares it */
+  created_at: string | null;
+  /** When its definition was last changed */
+  updated_at: string | null;
   /** Whether the job is new */
   created: boolean;
   /** The schedule that was created with the job */
@@ -1052,6 +1058,12 @@ export interface JobStatus {
   paused_by: string | null;
   /** Why it is paused */
   pause_reason: string | null;
+  /** When the job was cancelled; null unless it is, or once it is resumed */
+  cancelled_at: string | null;
+  /** Who cancelled the job */
+  cancelled_by: string | null;
+  /** Why the job was cancelled */
+  cancel_reason: string | null;
 }
 
 /** Job as callers see it: its definition, with secrets masked, and its `status`. */
@@ -1118,6 +1130,10 @@ export interface JobView {
   pipeline: Part[];
   /** State and counts of the job */
   status: JobStatus;
+  /** When the job was stored; null if only this process declares it */
+  created_at: string | null;
+  /** When its definition was last changed */
+  updated_at: string | null;
 }
 
 /** Attempts and plan times of one schedule, job, worker or queue. */
@@ -1707,7 +1723,7 @@ export interface RestrictBody {
   only_workers: string[] | null;
 }
 
-/** Resume a job. */
+/** Resume a job that is paused or cancelled, with its schedules. */
 export interface ResumeJobBody {
   /** Plan times of the pause that still run: `skip`, `latest` or `all`. Default: `"skip"` */
   catch_up?: string;

@@ -237,7 +237,7 @@ class DataJobsClient:
         # Raises if it is deleted already, which the delete itself cannot: it may be repeated after a lost answer.
         _require_version(name, await self._store.data_jobs.get(name), expected_revision)
         if force:
-            await self._store.cancel_job(name, _DELETED, actor)
+            await self._store.cancel_job(name, _DELETED, actor, guarded=False)
         # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
         # follow, because the job is gone.
         late_runs = await self._store.data_jobs.delete(

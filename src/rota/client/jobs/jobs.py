@@ -30,7 +30,7 @@ from rota.errors import BulkMismatch, RotaError, Unavailable, UnknownJob
 from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
-from rota.verbs.examples import JOB, JOB_STATUS, QUEUE
+from rota.verbs.examples import CANCELLED_STATUS, JOB, JOB_STATUS, QUEUE
 from rota.verbs.pages import LongLimit, Page
 from rota.verbs.verb import verb
 
@@ -113,7 +113,8 @@ class JobVerbs:
         gives={**JOB_STATUS, "state": "paused"},
     )
     async def pause_job(self, name: str, *, reason: Reason = None, actor: str | None = None) -> JobStatus:
-        """Pause a job: no run of it starts and its schedules do not fire until it is resumed. Running runs continue."""
+        """Pause a job: no run of it starts and its schedules do not fire until it is resumed. Running runs continue. A
+        cancelled job refuses it."""
         await self.store.pause_job(name, reason, checked_actor(actor), declared=self.registry.newest)
         return await self.job_status(name)
 
@@ -126,8 +127,8 @@ class JobVerbs:
         gives=JOB_STATUS,
     )
     async def resume_job(self, name: str, *, catch_up: CatchUp = "skip", actor: str | None = None) -> JobStatus:
-        """Resume a job. `catch_up` says which plan times of the pause still run: none (`skip`), the `latest`, or
-        `all`."""
+        """Resume a job that is paused or cancelled, with its schedules. `catch_up` says which plan times that passed
+        meanwhile still run: none (`skip`), the `latest`, or `all`."""
         mode = resume_mode(catch_up)
         await self.store.resume_job(name, mode, checked_actor(actor), declared=self.registry.newest)
         return await self.job_status(name)
@@ -138,15 +139,18 @@ class JobVerbs:
         Role.OPERATOR,
         optional_body=True,
         takes={"reason": "no longer needed"},
-        gives={"job": "crawl", "cancelled": 3, "status": {**JOB_STATUS, "state": "cancelled"}},
+        gives={"job": "crawl", "cancelled": 3, "status": CANCELLED_STATUS, "schedules": ["nightly"]},
     )
     async def cancel_job(self, name: str, *, reason: Reason = None, actor: str | None = None) -> CancelledJob:
-        """Disable a job's schedules and cancel its live runs."""
+        """Cancel a job: its live runs end, and until it is resumed its schedules rest and none of its runs begins.
+
+        Raise `JobRefuses` if nothing of it is live or planned, or it is cancelled already.
+        """
         done = await self.store.cancel_job(name, reason, checked_actor(actor), declared=self.registry.newest)
         self.meters.cancels.add(done.total)
         self.meters.runs[RunState.CANCELLED].add(done.ended)
         assert done.facts is not None
-        return CancelledJob(name, done.total, status_of(done.facts))
+        return CancelledJob(name, done.total, status_of(done.facts), done.schedules)
 
     @verb(
         "GET",

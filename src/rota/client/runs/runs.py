@@ -41,6 +41,7 @@ from rota.core.workers.requirements import NOTHING
 from rota.errors import (
     Conflict,
     Forbidden,
+    JobDisabled,
     NothingToRetry,
     RotaError,
     RunFailed,
@@ -312,6 +313,8 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         definition = facts.job if declared is None else declared.definition
         if definition is None:
             definition = await self._definition(old.job)  # raises: nobody knows the job
+        if not definition.enabled:
+            raise JobDisabled(definition.name)
         overrides = own_overrides(original)
         options = {} if overrides.unique is None else {"unique": overrides.unique}
         holds = key_holds(definition, old.scope, old.key, original.payload, options)

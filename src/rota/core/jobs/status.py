@@ -1,4 +1,7 @@
-"""State of a job, derived from its pause, its runs and its schedules."""
+"""State of a job, derived from its pause or cancel, its runs and its schedules, and the state machine of its verbs.
+
+The store applies the state machine under the job's lock, so that of two verbs that exclude each other one is refused.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from msgspec import Meta
 from rota.core.jobs.job import JobDefinition, JobKind
 from rota.core.jobs.secrets import masked
 from rota.core.states import RunState
-from rota.errors import Invalid, did_you_mean
+from rota.errors import Conflict, Invalid, JobDisabled, JobRefuses, did_you_mean
 from rota.values.instants import instant
 
 
@@ -41,13 +44,13 @@ class JobState(StrEnum):
 
 
 JOB_STATE_WORDS: dict[JobState, str] = {
-    JobState.PENDING: "it never ran, and no run is planned",
+    JobState.PENDING: "no run is planned, and it never ran, or its newest run was cancelled",
     JobState.SCHEDULED: "a run waits, or a schedule has a next plan time",
     JobState.RUNNING: "a run is in progress",
     JobState.PAUSED: "it is paused; its runs wait",
     JobState.COMPLETED: "no run is planned, and its newest run succeeded",
     JobState.FAILED: "no run is planned, and its newest run failed, timed out or expired",
-    JobState.CANCELLED: "no run is planned, and its newest run was cancelled",
+    JobState.CANCELLED: "it was cancelled as a whole; nothing of it begins until it is resumed",
 }
 
 
@@ -63,6 +66,12 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    cancelled_at: datetime | None = None
+    """When the job was cancelled; null unless it is, or once it is resumed."""
+    cancelled_by: str | None = None
+    """Who cancelled the job."""
+    cancel_reason: str | None = None
+    """Why the job was cancelled."""
 
 
 class JobView(JobDefinition, frozen=True, kw_only=True):
@@ -70,11 +79,20 @@ class JobView(JobDefinition, frozen=True, kw_only=True):
 
     status: JobStatus
     """State and counts of the job."""
+    created_at: datetime | None = None
+    """When the job was stored; null if only this process declares it."""
+    updated_at: datetime | None = None
+    """When its definition was last changed."""
 
 
 def job_view(definition: JobDefinition, facts: JobFacts) -> JobView:
     """Return a job as callers see it."""
-    return JobView(**msgspec.structs.asdict(masked(definition)), status=status_of(facts))
+    return JobView(
+        **msgspec.structs.asdict(masked(definition)),
+        status=status_of(facts),
+        created_at=_instant(facts.created_at),
+        updated_at=_instant(facts.updated_at),
+    )
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,10 +157,12 @@ class CancelledJob(msgspec.Struct, frozen=True):
     cancelled: int
     status: JobStatus
     """State and counts of the job."""
+    schedules: tuple[str, ...] = ()
+    """Names of the schedules that rest because of it, until the job is resumed; at most 500."""
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts from which the state of a job is derived; times in microseconds.
+    """Facts from which the state of a job is derived; times in microseconds. A cancelled job is held as a paused one.
 
     `due_at` is when its next waiting run is due, `planned_at` the next plan time of its active schedules; `began_at`
     and `ended` are those of its newest finished run that was not skipped.
@@ -152,6 +172,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: int | None = None
     paused_by: str | None = None
     pause_reason: str | None = None
+    cancelled_at: int | None = None
+    cancelled_by: str | None = None
+    cancel_reason: str | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
     running: int = 0
     running_since: int | None = None
     waiting: int = 0
@@ -166,13 +191,15 @@ _AFTER = {
     RunState.FAILED: JobState.FAILED,
     RunState.TIMED_OUT: JobState.FAILED,
     RunState.EXPIRED: JobState.FAILED,
-    RunState.CANCELLED: JobState.CANCELLED,
+    RunState.CANCELLED: JobState.PENDING,
 }
 RETRIED_BY_HAND = frozenset({RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED, RunState.CANCELLED})
 """Final states of a job's newest run from which the job can be retried by hand."""
 
 
 def job_state(facts: JobFacts) -> JobState:
+    if facts.cancelled_at is not None:
+        return JobState.CANCELLED
     if facts.paused_at is not None:
         return JobState.PAUSED
     if facts.running:
@@ -184,6 +211,7 @@ def job_state(facts: JobFacts) -> JobState:
 
 def status_of(facts: JobFacts) -> JobStatus:
     began = [at for at in (facts.began_at, facts.running_since) if at is not None]
+    is_cancelled = facts.cancelled_at is not None
     return JobStatus(
         job=facts.job,
         state=job_state(facts),
@@ -191,9 +219,13 @@ def status_of(facts: JobFacts) -> JobStatus:
         waiting=facts.waiting,
         last_run_at=_instant(max(began, default=None)),
         next_at=_instant(next_at(facts)),
-        paused_at=_instant(facts.paused_at),
-        paused_by=facts.paused_by,
-        pause_reason=facts.pause_reason,
+        # A cancel holds the job as a pause does, and ends one: only the cancel is told.
+        paused_at=_instant(None if is_cancelled else facts.paused_at),
+        paused_by=None if is_cancelled else facts.paused_by,
+        pause_reason=None if is_cancelled else facts.pause_reason,
+        cancelled_at=_instant(facts.cancelled_at),
+        cancelled_by=facts.cancelled_by,
+        cancel_reason=facts.cancel_reason,
     )
 
 
@@ -201,6 +233,77 @@ def next_at(facts: JobFacts) -> int | None:
     if facts.paused_at is not None:
         return None
     return min((at for at in (facts.due_at, facts.planned_at) if at is not None), default=None)
+
+
+class JobVerb(StrEnum):
+    """Command about a job that its state may refuse."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    RETRY = "retry"
+    RUN = "run"
+    SCHEDULE = "schedule"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class Standing(StrEnum):
+    """State of a job as far as verbs depend on it. Idle: nothing of it is live or planned."""
+
+    IDLE = "idle"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+
+
+_I, _A, _P, _C = Standing.IDLE, Standing.ACTIVE, Standing.PAUSED, Standing.CANCELLED
+_TABLE: dict[JobVerb, dict[Standing, Standing]] = {
+    JobVerb.PAUSE: {_I: _P, _A: _P, _P: _P},
+    JobVerb.RESUME: {_I: _I, _A: _A, _P: _A, _C: _A},
+    JobVerb.CANCEL: {_A: _C, _P: _C},
+    JobVerb.RETRY: {_I: _A, _A: _A, _P: _P},
+    JobVerb.RUN: {_I: _A, _A: _A, _P: _P},
+    JobVerb.SCHEDULE: {_I: _A, _A: _A, _P: _P, _C: _C},
+    JobVerb.UPDATE: {_I: _I, _A: _A, _P: _P, _C: _C},
+    JobVerb.DELETE: {_I: _I, _A: _A, _P: _P, _C: _C},
+}
+"""Verb → state → next state; a state that is missing refuses the verb. After a resume that leaves nothing planned the
+job is idle; a schedule or a run that comes to a paused or cancelled job waits until it is resumed."""
+_NEEDS_ENABLED = (JobVerb.RETRY, JobVerb.RUN)
+
+
+def standing_of(facts: JobFacts) -> Standing:
+    """Return the state that verbs depend on."""
+    if facts.cancelled_at is not None:
+        return Standing.CANCELLED
+    if facts.paused_at is not None:
+        return Standing.PAUSED
+    live = facts.running or facts.waiting or facts.planned_at is not None
+    return Standing.ACTIVE if live else Standing.IDLE
+
+
+def possible_verbs(standing: Standing, *, enabled: bool = True) -> list[JobVerb]:
+    """Return the verbs that a job in this state allows."""
+    return [verb for verb, after in _TABLE.items() if standing in after and (enabled or verb not in _NEEDS_ENABLED)]
+
+
+def decide_verb(job: str, standing: Standing, verb: JobVerb, *, enabled: bool = True) -> Standing | Conflict:
+    """Return the state that the verb leads to, or the refusal, which names the verbs that are possible."""
+    after = _TABLE[verb].get(standing)
+    if after is None:
+        words = "has nothing that is live or planned" if standing is Standing.IDLE else f"is {standing}"
+        return JobRefuses(job, verb, words, [str(other) for other in possible_verbs(standing, enabled=enabled)])
+    if not enabled and verb in _NEEDS_ENABLED:
+        return JobDisabled(job)
+    return after
+
+
+def require_verb(job: str, standing: Standing, verb: JobVerb, *, enabled: bool = True) -> None:
+    """Raise the refusal, if the job's state does not allow the verb."""
+    answer = decide_verb(job, standing, verb, enabled=enabled)
+    if isinstance(answer, Conflict):
+        raise answer
 
 
 def resume_mode(text: str) -> ResumeMode:

@@ -329,7 +329,7 @@ class Revised(msgspec.Struct, frozen=True):
 
 _TYPES = {
     "created": "created", "edited": "updated", "paused": "paused", "resumed": "resumed", "deleted": "deleted",
-    "job paused": "job_paused", "job resumed": "resumed", "job cancelled": "disabled",
+    "job paused": "job_paused", "job resumed": "resumed", "job cancelled": "job_cancelled", "job deleted": "disabled",
     "declaration changed": "declared", "ended": "ended",
 }  # fmt: skip
 

@@ -24,13 +24,14 @@ _SHOWN = 5
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """Pause of a job or a queue by an operator."""
+    """Pause of a job or a queue by an operator, or cancel of a job (`word`)."""
 
     kind: str
     name: str
     at: datetime
     by: str | None
     reason: str | None
+    word: str = "paused"
 
 
 class LimitFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -222,7 +223,7 @@ def _paused(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     words = []
     for pause in facts.pauses:
         by, why = f" by {pause.by}" if pause.by else "", f": {pause.reason}" if pause.reason else ""
-        words.append(f"Its {pause.kind} {pause.name!r} is paused{by} since {written(pause.at)}{why}.")
+        words.append(f"Its {pause.kind} {pause.name!r} is {pause.word}{by} since {written(pause.at)}{why}.")
     more["paused"] = [f"{pause.kind} {pause.name}" for pause in facts.pauses]
     return words
 

@@ -11,9 +11,10 @@ from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger
 from rota.values.durations import in_micros
 
-JOB_PAUSED, JOB_RESUMED, RESUMED = "job paused", "job resumed", "resumed"
+JOB_PAUSED, JOB_CANCELLED, JOB_RESUMED, RESUMED = "job paused", "job cancelled", "job resumed", "resumed"
 """Notes of revisions. That of a pause of the schedule itself begins with `paused`, its end by max_runs with `ended`."""
-_CANCELLED = "job cancelled"
+_DISABLING = (JOB_CANCELLED, "job deleted")
+"""Notes of revisions that disabled a schedule because of its job; programs up to schema 8 did so for a cancel."""
 
 
 class Revision(msgspec.Struct, frozen=True):
@@ -90,12 +91,12 @@ class _Holds(msgspec.Struct):
         if revision.definition.enabled:
             self.off = None
         elif self.off is None:
-            self.off = _inactivity(revision, note if note == _CANCELLED else "disabled")
+            self.off = _inactivity(revision, note if note in _DISABLING else "disabled")
         if note.startswith("paused"):
             self.own = _inactivity(revision, note, self.own)
         elif note == RESUMED:
             self.own = None
-        elif note == JOB_PAUSED:
+        elif note in (JOB_PAUSED, JOB_CANCELLED) and revision.definition.enabled:
             self.by_job = _inactivity(revision, note, self.by_job)
         elif note == JOB_RESUMED:
             self.by_job = None

@@ -17,7 +17,7 @@ from rota.errors import Conflict, DuplicateSchedule, JobInUse, UnknownJob
 from rota.store.alerts import expectations
 from rota.store.alerts.expectations import Subject
 from rota.store.databases.database import Database, Tx
-from rota.store.jobs import jobs
+from rota.store.jobs import cancel_job, jobs
 from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.store.planning.plan import NewId
@@ -181,6 +181,7 @@ class DataJobStore:
 
         async def body(tx: Tx) -> _Made:
             if not create:
+                await tx.fetch("lock_job", job=name)  # before the look: a concurrent drop may be about to commit
                 await _own(tx, name)
             job, event = await _written(tx, name, make, owner)
             if event is not None:
@@ -202,7 +203,7 @@ class DataJobStore:
             await tx.fetch("lock_job_to_drop", job=name)
             versions = await _versions(tx, name)
             if versions and all(version.dropped_at is not None for version in versions):
-                return await jobs.left_of(tx, name) if force else []
+                return await cancel_job.left_of(tx, name) if force else []
             newest, *_ = await _own(tx, name)
             if check is not None:
                 check(newest.definition)
@@ -217,7 +218,7 @@ class DataJobStore:
             await tx.fetch("resume_job", job=name)  # or the next one of this name would be born paused
             await expectations.delete(tx, Subject("job", name, name), actor=actor)
             await audit.note(tx, "job", name, "dropped", actor, {})
-            return await jobs.left_of(tx, name) if runs else []
+            return await cancel_job.left_of(tx, name) if runs else []
 
         return await self._database.transact(body)
 

@@ -133,8 +133,8 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
             for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=limited)
         ],
         pauses=[
-            Paused(kind, name, instant(at), by, reason)
-            for kind, name, at, by, reason in await tx.fetch("pauses_of_run", id=run_id)
+            Paused(kind, name, instant(at), by, reason, word)
+            for kind, name, at, by, reason, word in await tx.fetch("pauses_of_run", id=run_id)
         ],
         workers=workers,
         before=int(before),

@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import is_pipeline
+from rota.core.jobs.status import JobVerb, Standing, require_verb
 from rota.core.jobs.unique import KeyHold, OnConflict
 from rota.core.ledger.audit import REPLACED, RETRIED
 from rota.core.limits.limits import Gate, LimitedRun, is_quota
@@ -99,15 +100,20 @@ def wake(tx: Tx, runs: Sequence[NewRun]) -> None:
 async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
     """Hold the jobs of these runs that somebody could drop meanwhile; one that is gone is an `UnknownJob`.
 
-    Before anything else is locked: whoever drops a job has it, and comes to its cursors and runs afterwards.
+    Before anything else is locked: whoever drops a job has it, and comes to its cursors and runs afterwards. One that
+    is cancelled refuses them. A job that only code declares is looked at for retries alone: its runs wait until it is
+    resumed, and an enqueue has nothing to look up.
     """
-    names = sorted({run.job for run in runs if run.droppable})
+    names = sorted({run.job for run in runs if run.droppable or run.retry_of})
     if not names:
         return
-    held = {name for (name,) in await tx.fetch("hold_jobs", [(name,) for name in names])}
-    for name in names:
-        if name not in held:
-            raise UnknownJob(name)
+    rows = await tx.fetch("hold_jobs", [(name,) for name in names])
+    cancelled = {name: cancelled_at is not None for name, cancelled_at in rows}
+    for run in runs:
+        if run.droppable and run.job not in cancelled:
+            raise UnknownJob(run.job)
+        if cancelled.get(run.job):
+            require_verb(run.job, Standing.CANCELLED, JobVerb.RETRY if run.retry_of else JobVerb.RUN)
 
 
 async def _enqueue_keyed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.runs.claim import NIL_ID
-from rota.core.schedules.revisions import JOB_PAUSED, Change
+from rota.core.schedules.revisions import JOB_CANCELLED, JOB_PAUSED, Change
 from rota.store.databases.database import Tx
 from rota.store.planning.plan import NewId
 from rota.store.schedules import change as schedule_changes
@@ -17,14 +17,41 @@ _ALL = 2**31 - 1
 
 async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
     """Mark a batch of the job's schedules as paused by it. Return the id to continue after, or None."""
+    _, last = await _hold_schedules_of(tx, job, after, actor, new_id, JOB_PAUSED)
+    return last
+
+
+async def cancel_schedules_of(
+    tx: Tx, job: str, after: str, actor: str | None, new_id: NewId
+) -> tuple[list[str], str | None]:
+    """Let a batch of the schedules of a cancelled job rest. Return the names of those that were enabled, and the id to
+    continue after, or None."""
+    names, _, last = await cancel_schedules_with(tx, job, after, actor, new_id)
+    return names, last
+
+
+async def cancel_schedules_with(
+    tx: Tx, job: str, after: str, actor: str | None, new_id: NewId
+) -> tuple[list[str], bool, str | None]:
+    """Do what `cancel_schedules_of` does, and return as second whether any of them had a next plan time."""
+    rows, last = await _hold_schedules_of(tx, job, after, actor, new_id, JOB_CANCELLED)
+    enabled = [row for row in rows if row.enabled]
+    planned = any(row.next_plan is not None or row.awaits is not None or row.paused_at is not None for row in enabled)
+    return [row.name for row in enabled], planned, last
+
+
+async def _hold_schedules_of(
+    tx: Tx, job: str, after: str, actor: str | None, new_id: NewId, note: str
+) -> tuple[list[ScheduleRow], str | None]:
+    """Let a batch of the job's schedules rest until it is resumed. Return them, and the id to continue after."""
     rows, last = await _of_job(tx, job, after, job_paused=0)
-    if not await tx.fetch("job_is_paused", job=job):  # it was resumed, or dropped, before the pause came to these
-        return None
+    if not await tx.fetch("job_is_paused", job=job):  # it was resumed, or dropped, before its pause came to these
+        return [], None
     for row in rows:
         facts = await schedule_changes.pause_facts(tx, row)
-        change = Change(note=JOB_PAUSED, actor=actor, noted=False)
+        change = Change(note=note, actor=actor, noted=False)
         await schedule_changes.revise(tx, row, change, new_id, facts=facts, job_paused=1)
-    return last
+    return rows, last
 
 
 async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | None:
@@ -38,20 +65,9 @@ async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: st
     return last
 
 
-async def disable_schedules_of(
-    tx: Tx, job: str, after: str, actor: str | None, new_id: NewId
-) -> tuple[int, str | None]:
-    """Disable a batch of the schedules of a job that is cancelled. Return how many, and the id to continue after or
-    None."""
-    rows, last = await _of_job(tx, job, after, enabled=1)
-    for row in rows:
-        await _disable(tx, row, actor, new_id)
-    return len(rows), last
-
-
 async def _disable(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
     definition = msgspec.structs.replace(row.definition, enabled=False)
-    change = Change(note="job cancelled", actor=actor, noted=False)
+    change = Change(note="job deleted", actor=actor, noted=False)
     await schedule_changes.update(tx, row, definition, change, new_id)
 
 

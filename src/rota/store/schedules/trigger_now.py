@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rota.core.jobs.status import JobVerb, Standing, require_verb
 from rota.core.ledger.audit import TRIGGERED
 from rota.core.planning.overlap_and_failure import Create, Skip, decide
 from rota.core.planning.tick import Planned, Tick, after_decision
@@ -25,6 +26,9 @@ async def trigger(
     tx: Tx, row: ScheduleRow, new_id: NewId, scopes: tuple[Scope, ...], *, force: bool, actor: str | None = None
 ) -> list[str]:
     """Create a run in each scope. Overlap is obeyed unless `force`; pauses and earlier failures are ignored."""
+    job = row.definition.job
+    if row.job_paused and await tx.fetch("cancel_of_job", job=job):
+        require_verb(job, Standing.CANCELLED, JobVerb.RUN)
     (pattern,) = await patterns_of(tx, [row.text])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)

@@ -29,8 +29,10 @@ returning version;
 
 -- name: hold_jobs
 -- The jobs that exist, locked (jobs come first in the order of locks) so that none is dropped before this transaction
--- ends. Waits for a concurrent drop, which holds all rows (`lock_job_to_drop`), and then checks dropped_at again.
-select j.name from {rows name text} join rota_job j on j.name = rows.name
+-- ends. Waits for a concurrent drop, which holds all rows (`lock_job_to_drop`), and then checks dropped_at again. Does
+-- not wait for a cancel: a run that it does not see is not begun until the job is resumed.
+select j.name, p.cancelled_at from {rows name text} join rota_job j on j.name = rows.name
+left join rota_pause p on p.kind = 'job' and p.name = rows.name
 where j.dropped_at is null
     and j.version = (select max(version) from rota_job where name = rows.name and dropped_at is null)
 order by j.name

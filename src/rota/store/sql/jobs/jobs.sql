@@ -6,6 +6,17 @@ insert into rota_pause (kind, name, paused_at, paused_by, reason) values ('job',
 on conflict (kind, name) do nothing
 returning name;
 
+-- name: cancel_job
+-- A cancel holds the job as a pause does, so that older programs keep to it, too. Of a job that is paused, the time,
+-- actor and reason of the pause are kept beside it.
+insert into rota_pause (kind, name, paused_at, paused_by, reason, cancelled_at, cancelled_by, cancel_reason, cancel_act)
+values ('job', :job, :now, :actor, :reason, :now, :actor, :reason, :act)
+on conflict (kind, name) do update set cancelled_at = excluded.cancelled_at, cancelled_by = excluded.cancelled_by,
+    cancel_reason = excluded.cancel_reason, cancel_act = excluded.cancel_act;
+
+-- name: cancel_of_job
+select cancel_act from rota_pause where kind = 'job' and name = :job and cancelled_at is not null;
+
 -- name: resume_job
 delete from rota_pause where kind = 'job' and name = :job returning name;
 
@@ -23,7 +34,9 @@ with live(job, running, since, waiting, due) as (
 counted as (
     select job, sum(running) as running, max(since) as since, sum(waiting) as waiting, min(due) as due
     from live group by job)
-select rows.job, p.paused_at, p.paused_by, p.reason, c.running, c.since, c.waiting, c.due,
+select rows.job, p.paused_at, p.paused_by, p.reason, p.cancelled_at, p.cancelled_by, p.cancel_reason,
+    (select min(j.declared_at) from rota_job j where j.name = rows.job and j.dropped_at is null),
+    (select max(j.declared_at) from rota_job j where j.name = rows.job and j.dropped_at is null), c.running, c.since, c.waiting, c.due,
     (select min(s.next_plan) from rota_schedule_now s
      where s.job = rows.job and s.enabled = 1 and s.paused_at is null and s.job_paused = 0 and s.deleted_at is null)
 from {rows job text}

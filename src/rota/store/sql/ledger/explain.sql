@@ -50,7 +50,10 @@ from rota_gate g left join rota_limit l on l.key = g.key
 where g.run_id = :id order by g.place;
 
 -- name: pauses_of_run
-select p.kind, p.name, p.paused_at, p.paused_by, p.reason
+select p.kind, p.name, coalesce(p.cancelled_at, p.paused_at),
+    case when p.cancelled_at is null then p.paused_by else p.cancelled_by end,
+    case when p.cancelled_at is null then p.reason else p.cancel_reason end,
+    case when p.cancelled_at is null then 'paused' else 'cancelled' end
 from rota_run r left join rota_stage s on s.run_id = r.id
 join rota_pause p on p.kind = 'job' and p.name in (r.job, s.job)
     or p.kind = 'queue' and p.name = coalesce(s.queue, r.queue)

@@ -2,3 +2,9 @@
 -- When an external worker's time for the run, or for the step that it is at, is over: no heartbeat extends the lease beyond.
 -- Null for our own workers, which keep to timeouts themselves.
 alter table rota_lease add column deadline bigint;
+
+-- A cancelled job is held like a paused one, so that older programs keep to it; these say by whom, when and why.
+alter table rota_pause add column cancelled_at bigint;
+alter table rota_pause add column cancelled_by text;
+alter table rota_pause add column cancel_reason text;
+alter table rota_pause add column cancel_act text;  -- of the call that did it: it may be repeated after a lost answer
