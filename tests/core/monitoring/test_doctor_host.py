@@ -12,11 +12,14 @@ from rota.core.monitoring.doctor_host import (
     MANY_DEAD,
     MIB,
     DeadRows,
+    Durability,
+    Epoch,
     FileFacts,
     HeartbeatSettings,
     ServerFacts,
     Transaction,
     Versions,
+    check_epoch,
     check_file,
     check_server,
     check_settings,
@@ -76,9 +79,43 @@ def test_the_disk_of_a_file(room: int, size: int, wal: int, level: str) -> None:
     ],
 )
 def test_what_keeps_postgres_clean(facts: dict[str, Any], level: str, words: str) -> None:
-    disk, vacuum = check_server(changed(SERVER, **facts))
+    disk, durability, vacuum = check_server(changed(SERVER, **facts))
+    judged(durability, OK, "survives a crash")
     judged(disk, OK, "5 MB")
     judged(vacuum, level, words)
+
+
+@pytest.mark.parametrize(
+    ("server", "level", "words"),
+    [
+        (Durability(), OK, ""),
+        (Durability(fsync="off"), WARNING, "fsync of the server is off"),
+        (Durability(fsync="off", full_page_writes="off"), WARNING, "fsync and full_page_writes of the server are off"),
+        (Durability(synchronous_commit="off"), WARNING, "synchronous_commit is off"),
+        (Durability(synchronous_commit="local"), OK, ""),
+        (Durability(synchronous_commit="local", synchronous=1), WARNING, "synchronous_commit is local"),
+        (Durability(asynchronous=2), WARNING, "2 standbys, none synchronous"),
+        (Durability(asynchronous=1, synchronous=1), OK, ""),
+    ],
+)
+def test_whether_a_crash_or_a_failover_loses_anything(server: Durability, level: str, words: str) -> None:
+    _, durability, _ = check_server(changed(SERVER, durability=server))
+    judged(durability, level, words)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "age", "level", "words"),
+    [
+        (0, timedelta(0), OK, "no failover and no restore so far"),
+        (2, timedelta(days=1), WARNING, "epoch 2 began 1d ago"),
+        (2, timedelta(days=8), OK, "epoch 2 began 8d ago"),
+    ],
+)
+def test_a_failover_is_news_for_a_week(epoch: int, age: timedelta, level: str, words: str) -> None:
+    since = 1_000_000_000_000
+    now = since + age // timedelta(microseconds=1)
+    judged(check_epoch(Epoch(epoch, "7/00000002", since), now), level, words)
+    judged(check_epoch(None, now), OK, "no failover")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
     PostgresServer              makes and drops databases on a server that is there
     └── PostgresCluster         a private server, which tests may stop and kill
+        └── PostgresStandby     a replica of one, which can be promoted
 
 The methods are blocking; in a test that is a coroutine and needs its loop meanwhile, use `asyncio.to_thread`.
 """
@@ -103,6 +104,10 @@ class PostgresCluster(PostgresServer):
         super().__init__(f"postgresql://postgres@127.0.0.1:{self._port}/postgres")
 
     @property
+    def port(self) -> int:
+        return self._port
+
+    @property
     def log(self) -> str:
         path = self._folder / "server.log"
         return path.read_text(errors="replace") if path.exists() else ""
@@ -175,9 +180,17 @@ class PostgresCluster(PostgresServer):
         self._guard = subprocess.Popen(
             ["sh", "-c", GUARD, "sh", self._folder], stdin=subprocess.PIPE, start_new_session=True, cwd="/"
         )
+        self._create_data()
+
+    def _create_data(self) -> None:
         options = ["-N", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
+        self._tool("initdb", "-D", str(self._data), *options)
+        with (self._data / "postgresql.conf").open("a") as conf:
+            conf.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
+
+    def _tool(self, name: str, *arguments: str) -> None:
         done = subprocess.run(
-            [self._bin / "initdb", "-D", self._data, *options],
+            [self._bin / name, *arguments],
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -185,9 +198,7 @@ class PostgresCluster(PostgresServer):
             **self._account,
         )
         if done.returncode:
-            raise RuntimeError(f"initdb failed:\n{done.stdout}{done.stderr}")
-        with (self._data / "postgresql.conf").open("a") as conf:
-            conf.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
+            raise RuntimeError(f"{name} failed:\n{done.stdout}{done.stderr}")
 
     def _ready(self) -> bool:
         if not self.running:
@@ -202,6 +213,30 @@ class PostgresCluster(PostgresServer):
 
     def _describe_failure(self) -> str:
         return f"PostgreSQL did not start:\n{self.log[-4000:]}"
+
+
+class PostgresStandby(PostgresCluster):
+    """A streaming replica of a running cluster, with its settings."""
+
+    def __init__(self, primary: PostgresCluster) -> None:
+        super().__init__()
+        self._primary = primary
+
+    def promote(self) -> None:
+        """Become a primary of its own, on a new timeline; whatever did not arrive is lost."""
+        self._tool("pg_ctl", "promote", "-D", str(self._data), "-w")
+
+    def wait_for_replay(self) -> None:
+        """Return when everything that the primary has written is here."""
+        written = connected(
+            self._primary.url, lambda connection: connection.fetchval("select pg_current_wal_lsn()::text")
+        )
+        question = f"select pg_last_wal_replay_lsn() >= '{written}'::pg_lsn"
+        wait_for(lambda: connected(self.url, lambda connection: connection.fetchval(question)), PATIENCE)
+
+    def _create_data(self) -> None:
+        source = ["-h", "127.0.0.1", "-p", str(self._primary.port), "-U", "postgres"]
+        self._tool("pg_basebackup", *source, "-D", str(self._data), "-R", "-X", "stream", "-c", "fast")
 
 
 def connected(url: str, ask: Callable[[asyncpg.Connection], Coroutine[Any, Any, T]]) -> T:

@@ -28,6 +28,7 @@ from rota.core.monitoring.doctor import (
 from rota.core.monitoring.doctor_host import (
     HeartbeatSettings,
     Versions,
+    check_epoch,
     check_file,
     check_server,
     check_settings,
@@ -140,12 +141,13 @@ async def _check_environment(store: Store, workers: Sequence[Worker]) -> list[Ch
         zones=TZDATA_VERSION,
         planned_with=await doctor_facts.planned_with(store.database),
     )
-    now = instant(await store.now())
+    micros = await store.now()
+    now, epoch = instant(micros), check_epoch(await doctor_facts.last_epoch(store.database), micros)
     if store.database.dialect is POSTGRES:
         server = await doctor_facts.server_vitals(store.database)
-        return [*check_versions(ours, workers, server, now), *check_server(server)]
+        return [*check_versions(ours, workers, server, now), *check_server(server), epoch]
     file = await doctor_facts.file_vitals(cast("SqliteDatabase", store.database))
-    return [*check_versions(ours, workers, None, now), check_file(file)]
+    return [*check_versions(ours, workers, None, now), check_file(file), epoch]
 
 
 async def _clock_offset(store: Store) -> int:

@@ -24,6 +24,7 @@ OLDEST_POSTGRES = 12
 _LAST_YEAR = 2012  # release 18 is maintained until November 2030, 19 until 2031
 _NOVEMBER = 11
 _SHOWN = 5
+_EPOCH_IS_NEWS = timedelta(days=7)
 
 
 class FileFacts(msgspec.Struct, frozen=True):
@@ -49,6 +50,24 @@ class DeadRows(msgspec.Struct, frozen=True):
     dead: int
 
 
+class Durability(msgspec.Struct, frozen=True):
+    """Settings of a server that decide what a crash loses, and its standbys by kind of replication."""
+
+    fsync: str = "on"
+    full_page_writes: str = "on"
+    synchronous_commit: str = "on"
+    asynchronous: int = 0
+    synchronous: int = 0
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """The database's epoch, the place where it is, and since when, in microseconds."""
+
+    epoch: int
+    place: str
+    since: int
+
+
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a PostgreSQL server and our database. `unvacuumed`: tables with autovacuum off."""
 
@@ -57,6 +76,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     autovacuum: bool
     unvacuumed: Sequence[str] = ()
+    durability: Durability = Durability()
     oldest: Transaction | None = None
     dead: Sequence[DeadRows] = ()
 
@@ -149,7 +169,36 @@ def check_file(file: FileFacts) -> Check:
 def check_server(server: ServerFacts) -> Iterator[Check]:
     words = f"{size(server.size)} in the database; only its server knows the free disk space"
     yield Check(name="disk", level=OK, words=words, facts={"size": server.size})
+    yield _durability(server.durability)
     yield _vacuum(server)
+
+
+def _durability(server: Durability) -> Check:
+    unsafe = [name for name in ("fsync", "full_page_writes") if getattr(server, name) == "off"]
+    if unsafe:
+        words = f"{' and '.join(unsafe)} of the server {'is' if len(unsafe) == 1 else 'are'} off: a crash may damage it"
+        return Check(name="durability", level=WARNING, words=words, hint="switch it on, unless this is a test")
+    if server.synchronous_commit in ("off", "local") and (server.synchronous_commit == "off" or server.synchronous):
+        words = f"synchronous_commit is {server.synchronous_commit}: the last acknowledged changes may be lost"
+        return Check(name="durability", level=WARNING, words=words, hint="set it to on for rota's user or database")
+    if server.asynchronous and not server.synchronous:
+        words = f"{many(server.asynchronous, 'standby', 'standbys')}, none synchronous: a failover may lose changes"
+        hint = "set synchronous_standby_names; docs/howto/failover.md says what is promised"
+        return Check(name="durability", level=WARNING, words=words, hint=hint)
+    return Check(name="durability", level=OK, words="what is acknowledged survives a crash of the server")
+
+
+def check_epoch(last: Epoch | None, now: int) -> Check:
+    """Warn for a week after the database came to another place: changes may be lost, and nobody else would say so."""
+    if last is None or not last.epoch:
+        return Check(name="epoch", level=OK, words="no failover and no restore so far")
+    age = timedelta(microseconds=now - last.since)
+    words = f"epoch {last.epoch} began {span(age)} ago, by a failover or a restore"
+    facts = {"epoch": last.epoch, "place": last.place}
+    if age > _EPOCH_IS_NEWS:
+        return Check(name="epoch", level=OK, words=words, facts=facts)
+    hint = "changes of the moments before may be lost: compare with what clients and workers logged"
+    return Check(name="epoch", level=WARNING, words=words, hint=hint, facts=facts)
 
 
 def _vacuum(server: ServerFacts) -> Check:

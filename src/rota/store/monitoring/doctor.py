@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
-from rota.core.monitoring.doctor_host import DeadRows, FileFacts, ServerFacts, Transaction
+from rota.core.monitoring.doctor_host import DeadRows, Durability, Epoch, FileFacts, ServerFacts, Transaction
 from rota.store.databases.database import Database, Tx
 from rota.store.ledger.explain import live_workers
 from rota.store.ledger.occurrences import snapshot
@@ -69,6 +69,13 @@ async def planned_with(database: Database) -> str | None:
     return await database.read(body)
 
 
+async def last_epoch(database: Database) -> Epoch | None:
+    async def body(tx: Tx) -> Epoch | None:
+        return next((Epoch(*row) for row in await tx.fetch("last_epoch")), None)
+
+    return await database.read(body)
+
+
 async def file_vitals(database: SqliteDatabase) -> FileFacts:
     return await asyncio.to_thread(_measured, database.path)
 
@@ -96,6 +103,7 @@ async def server_vitals(database: Database) -> ServerFacts:
             size=int(size),
             autovacuum=autovacuum == "on",
             unvacuumed=[str(table) for (table,) in await tx.fetch("unvacuumed_tables")],
+            durability=Durability(*(await tx.fetch("durability"))[0]),
             oldest=next((_transaction(*row) for row in transactions), None),
             dead=[DeadRows(str(table), int(live), int(dead)) for table, live, dead in await tx.fetch("dead_rows")],
         )

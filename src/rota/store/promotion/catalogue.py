@@ -12,7 +12,7 @@ from rota.store.databases.statements import POSTGRES
 
 _SQLITE_TABLES = (
     "select name, type from sqlite_master where type in ('table', 'view') "
-    "and name like 'rota!_%' escape '!' and name <> 'rota_migration' order by name"
+    "and name like 'rota!_%' escape '!' and name not in ('rota_migration', 'rota_epoch') order by name"
 )
 _SQLITE_COLUMNS = "select name, lower(type), pk from pragma_table_info(:name)"
 # Places in the key count from one; zero: no part of it.
@@ -22,7 +22,8 @@ select c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod),
 from pg_class c
 join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 left join pg_index i on i.indrelid = c.oid and i.indisprimary
-where c.relkind = 'r' and c.relname like 'rota!_%' escape '!' and c.relname not in ('rota_migration', 'rota_promotion')
+where c.relkind = 'r' and c.relname like 'rota!_%' escape '!'
+    and c.relname not in ('rota_migration', 'rota_promotion', 'rota_epoch')
     and pg_table_is_visible(c.oid)
 order by c.relname, a.attnum
 """

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 
 from rota.errors import BadConfig, Conflict, DeadlineExceeded, Invalid, RotaError, Unavailable
+from rota.store.databases import epoch
 from rota.store.databases.columns import Column, Columns
 from rota.store.databases.database import Hint, HotForms, Row, Work
 from rota.store.databases.pinned_plans import PINNED, WALKING
@@ -110,6 +111,15 @@ class PostgresSession:
         return result
 
 
+# The timeline of the history that is being written; a standby writes none.
+_GREETING = """
+select (extract(epoch from clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery(),
+    (select system_identifier::text from pg_control_system()) || '/'
+        || case when pg_is_in_recovery() then '' else substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end,
+    to_regclass('rota_epoch') is not null
+"""
+
+
 class Statements:
     """Compiled once per process and database; with a manual clock its time is bound instead of the server's."""
 
@@ -136,6 +146,7 @@ class PostgresDatabase:
         self.clock = manual_clock or HostClock()  # for measuring only: the server's clock decides
         self._manual_clock = manual_clock
         self._statements = Statements(manual_clock)
+        self._place: str | None = None
         self._idle: list[Connection] = []
         self._free = asyncio.Semaphore(size)
         self._closed = False
@@ -157,20 +168,32 @@ class PostgresDatabase:
                 # Behind a pooler the next transaction may be on a server connection that does not know the statement.
                 statement_cache_size=0 if self._pooled else _STATEMENTS,
             )
-            await self._compare_clocks(connection)
+            await self._greet(connection)
             return connection
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
             raise translated(error, self.deadline) from error
 
-    async def _compare_clocks(self, connection: Connection) -> None:
-        """Learn how far the host's clock is ahead: ids of runs sort by the server's, whichever host makes them."""
+    async def _greet(self, connection: Connection) -> None:
+        """Learn the server's time and place before anything else is done: ids and fences depend on them.
+
+        Once for a connection, because neither its server nor that server's history can change while it lives. Behind a
+        pooler it can: there, a transaction may be in a new epoch that no connection has noticed yet.
+        """
         before = id_clock()
-        try:
-            now = await connection.fetchval("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
-        except BaseException:
-            connection.terminate()
-            raise
-        compare(self.clock, before, now)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(connection.terminate)
+            async with connection.transaction():  # a pooler gives one server for all statements of it
+                ((now, standby, place, has_epochs),) = await connection.fetch(_GREETING)
+            compare(self.clock, before, now)
+            if standby:
+                raise Unavailable(
+                    "PostgreSQL is a standby, which cannot be written to",
+                    hint="name all servers in the URL: postgresql://first,second/rota?target_session_attrs=read-write",
+                )
+            if has_epochs and place != self._place:
+                await _enter(connection, place, now)
+                self._place = place
+            stack.pop_all()
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
@@ -353,6 +376,23 @@ class PostgresDatabase:
         while connection := self._pop_idle():
             with contextlib.suppress(Exception):
                 await connection.close(timeout=1)
+
+
+async def _enter(connection: Connection, place: str, now: int) -> None:
+    """Begin an epoch if the last one was at another place."""
+    try:
+        async with connection.transaction():
+            await connection.execute("lock table rota_epoch in share row exclusive mode")  # of many, one begins it
+            last = next((tuple(row) for row in await connection.fetch(epoch.LAST)), None)
+            number = epoch.following(last, place)
+            if number is not None:
+                begun = (number, epoch.floor_of(number), place, now)
+                await connection.execute(
+                    "insert into rota_epoch (epoch, floor, place, since) values ($1, $2, $3, $4)", *begun
+                )
+                epoch.tell(number, last, place)
+    except asyncpg.InsufficientPrivilegeError:
+        pass  # whoever may only read claims nothing
 
 
 def without_pooler(url: str) -> tuple[str, bool]:

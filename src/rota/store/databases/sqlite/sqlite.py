@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from rota.errors import FileReplaced
-from rota.store.databases import fork
+from rota.store.databases import epoch, fork
 from rota.store.databases.database import Hint, HotForms, Row, Session, Work
 from rota.store.databases.held_transaction import sqlite_session
 from rota.store.databases.sqlite.connection_thread import ServingThread, read_each, write_group
@@ -275,6 +275,7 @@ class _Connections:
         flags = apsw.SQLITE_OPEN_CREATE if self._opened is None else 0
         tx = self._open(flags, f"{_PRAGMAS}; {_CHECKPOINT}", drop)
         self._opened = identity(self._path)
+        _enter(tx.connection, self._path, self._clock.micros())
         return tx
 
     def _reader(self) -> ServingThread:
@@ -320,6 +321,26 @@ class _Connections:
             reader.stop()
         self.writer.stop()
         self._opened = None
+
+
+def _enter(connection: apsw.Connection, path: str, now: int) -> None:
+    """Begin an epoch if the last one was in another file: this may be a backup that was put back."""
+    if not connection.execute("select 1 from sqlite_master where name = 'rota_epoch'").fetchall():
+        return
+    place = "{}/{}".format(*identity(path) or ("", ""))
+    last = connection.execute(epoch.LAST).fetchone()
+    if epoch.following(last, place) is None:
+        return
+    connection.execute("begin immediate")
+    try:
+        last = connection.execute(epoch.LAST).fetchone()  # again: of several processes, one begins it
+        number = epoch.following(last, place)
+        if number is not None:
+            begun = (number, epoch.floor_of(number), place, now)
+            connection.execute("insert into rota_epoch (epoch, floor, place, since) values (?, ?, ?, ?)", begun)
+            epoch.tell(number, last, place)
+    finally:
+        connection.execute("commit")
 
 
 _shared: weakref.WeakValueDictionary[str, _Connections] = weakref.WeakValueDictionary()

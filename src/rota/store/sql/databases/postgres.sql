@@ -50,8 +50,8 @@ taken as (
     returning run_id, queue, rank, run_at, attempt, fence, solo),
 leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
-    select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
-select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
+    select run_id, greatest(fence + 1, {fence_floor}), attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
+select r.id, greatest(taken.fence + 1, {fence_floor}), taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
     taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost,
     r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
@@ -224,8 +224,8 @@ taken as (
     returning w.run_id, w.queue, w.rank, w.run_at, w.attempt, w.fence, w.solo),
 leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
-    select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
-select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
+    select run_id, greatest(fence + 1, {fence_floor}), attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
+select r.id, greatest(taken.fence + 1, {fence_floor}), taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
     taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost,
     r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
@@ -306,6 +306,12 @@ cross join lateral (
 -- name: server_vitals
 select current_setting('server_version'), current_setting('server_version_num')::int,
     pg_database_size(current_database()), current_setting('autovacuum');
+
+-- name: durability
+-- Which settings lose commits that were acknowledged, and how many standbys there are that need not have them.
+select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+    (select count(*) from pg_stat_replication where sync_state = 'async'),
+    (select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum'));
 
 -- name: unvacuumed_tables
 select relname::text from pg_class

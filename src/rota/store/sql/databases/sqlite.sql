@@ -9,7 +9,8 @@ select json_group_array(json_array(run_id, fence, attempt, job, job_version, pay
     scope_id, key, overrides, origin_id, max_attempts, on_lost, created_at, plan_time, covers_from, missed_count,
     solo))
 from (
-    select w.run_id, w.fence + 1 as fence, w.attempt + 1 as attempt, r.job, r.job_version, r.payload, w.queue, w.rank,
+    select w.run_id, greatest(w.fence + 1, {fence_floor}) as fence, w.attempt + 1 as attempt, r.job, r.job_version,
+        r.payload, w.queue, w.rank,
         w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost, r.created_at,
         r.plan_time, r.covers_from, r.missed_count, w.solo
     from rota_ready w join rota_run r on r.id = w.run_id
@@ -116,7 +117,7 @@ order by rank, run_at, run_id
 limit :wanted;
 
 -- name: limited_claims
-select json_group_array(json_array(w.run_id, w.fence + 1, w.attempt + 1, r.job, r.job_version, r.payload, w.queue,
+select json_group_array(json_array(w.run_id, greatest(w.fence + 1, {fence_floor}), w.attempt + 1, r.job, r.job_version, r.payload, w.queue,
     w.rank, w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost,
     r.created_at, r.plan_time, r.covers_from, r.missed_count, w.solo))
 from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_run r on r.id = w.run_id;

@@ -8,3 +8,11 @@ alter table rota_pause add column cancelled_at bigint;
 alter table rota_pause add column cancelled_by text;
 alter table rota_pause add column cancel_reason text;
 alter table rota_pause add column cancel_act text;  -- of the call that did it: it may be repeated after a lost answer
+-- Epochs of this database. `place` is the server and its history (system identifier and timeline), or the SQLite file
+-- (device and inode). It changes by a failover or a restore, which may have lost the last commits: fences given afterwards
+-- are at least `floor`, above all that were given before.
+create table rota_epoch (
+    epoch integer primary key,
+    floor integer not null,
+    place text not null,
+    since bigint not null) {keyed};

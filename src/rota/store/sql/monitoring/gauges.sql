@@ -44,3 +44,6 @@ select count(*) from (
 
 -- name: breach_levels
 select kind, subject, what from rota_breach order by kind, subject, what limit :most;
+
+-- name: last_epoch
+select epoch, place, since from rota_epoch order by epoch desc limit 1;
