@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from rota.core.runs.run import Run
-from rota.core.states import Outcome, RunState
+from rota.core.states import FENCES, Outcome, RunState
 from rota.errors import Unavailable
 from rota.store import Store, open_database, open_store
-from rota.store.databases.epoch import FENCES
 from tests.support.databases.postgres import PostgresCluster, PostgresStandby
 from tests.support.runs.runs import claim, finish, put, state_of, tell
 from tests.system.site import LEASE, Site, migrate, opened

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+FENCES = 1_000_000
+"""Fences of one run that fit into an epoch of the database: one for each claim, and each time a lease is taken away."""
+
 
 class RunState(StrEnum):
     """State of a run."""

@@ -8,10 +8,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from rota.errors import BadConfig
 from rota.store.databases.database import Database
-from rota.store.databases.run_ids import new_id
 from rota.store.databases.statements import POSTGRES, SQLITE, Dialect
 from rota.store.store import Extended, Promoted, Store
-from rota.values.clock import Clock
+from rota.values.clock import Clock, new_id
 
 __all__ = [
     "Database",

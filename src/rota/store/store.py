@@ -25,7 +25,6 @@ from rota.store.alerts.expectation_operations import ExpectationStore
 from rota.store.alerts.notifications import NotificationStore
 from rota.store.alerts.signals import SignalStore
 from rota.store.databases.database import AlreadyThere, Database, Hint, Row, Tx
-from rota.store.databases.run_ids import RunIds, compare, id_clock
 from rota.store.external.external import ExternalStore
 from rota.store.janitor import Upkeep
 from rota.store.jobs import cancel_job, jobs, pipeline_claims, pipeline_stages
@@ -58,6 +57,7 @@ from rota.store.workers import requirements, restrict
 from rota.store.workers.replica_parents import ReplicaStore
 from rota.store.workers.requirements import RestrictedClaims
 from rota.store.workers.workers import WorkerStore, save_worker
+from rota.values.clock import RunIds, compare, id_clock
 from rota.values.scope import GLOBAL, Scope
 
 

@@ -1,9 +1,14 @@
-"""Injected clock. The database's clock decides; on SQLite that is this host's clock."""
+"""Injected clock, and ids of runs, which tell its time. The database's clock decides; on SQLite it is this host's."""
 
 from __future__ import annotations
 
 import time
 from typing import Protocol
+
+import uuid_utils
+
+_TOLERATED = 50  # milliseconds; below that, the difference is about as long as measuring it
+_TIME_BITS = 80  # a version 7 UUID begins with 48 bits of milliseconds; 80 bits follow
 
 
 class Clock(Protocol):
@@ -24,3 +29,36 @@ class HostClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def new_id() -> str:
+    """Make an id by the host's clock, for whoever has no database."""
+    return str(uuid_utils.uuid7())
+
+
+class RunIds:
+    """Make ids by the database's clock: the host's, less what `clock` says that it is ahead.
+
+    They stay in the order in which one process makes them, because all are moved by the same time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        # A clock moved by hand has nothing to do with ids, which every test makes by the host's.
+        self._clock = clock if isinstance(clock, HostClock) else HostClock()
+
+    def __call__(self) -> str:
+        id = uuid_utils.uuid7()
+        ahead = self._clock.ahead_ms
+        return str(id) if not ahead else str(uuid_utils.UUID(int=id.int - (ahead << _TIME_BITS)))
+
+
+def id_clock() -> int:
+    """Return the milliseconds of the clock that ids are made from."""
+    return uuid_utils.uuid7().int >> _TIME_BITS
+
+
+def compare(clock: Clock, before: int, now: int) -> None:
+    """Note how far the host's clock is ahead. The database said `now` (microseconds) between `before` and this call."""
+    if isinstance(clock, HostClock):
+        ahead = (before + id_clock()) // 2 - now // 1_000
+        clock.ahead_ms = ahead if abs(ahead) > _TOLERATED else 0

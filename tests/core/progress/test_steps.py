@@ -20,7 +20,7 @@ from rota.core.progress.steps import (
     share_of,
     steps_of,
 )
-from rota.core.states import Outcome, RunState
+from rota.core.states import FENCES, Outcome, RunState
 from rota.errors import Invalid, UnknownOption, UnknownStep
 
 
@@ -113,6 +113,13 @@ def test_a_retry_from_an_unknown_step(declared: str, recorded: str) -> None:
 def test_later_attempts_number_their_steps_behind_earlier_ones() -> None:
     numbers = [number_of(fence, count) for fence in (1, 2, 3) for count in (1, MOST_STEPS, 2 * MOST_STEPS)]
     assert numbers == sorted(set(numbers))
+
+
+def test_steps_of_a_later_epoch_come_behind_and_their_numbers_fit() -> None:
+    fences = [1, 199_999, 200_001, FENCES, FENCES + 999, 2 * FENCES, 13 * FENCES + 5, 14 * FENCES]
+    numbers = [number_of(fence, count) for fence in fences for count in (1, 2 * MOST_STEPS)]
+    assert numbers == sorted(numbers)
+    assert number_of(2_147 * FENCES + 5_000, 2 * MOST_STEPS) < 2**31
 
 
 def test_declared_ones_come_first() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.states import Outcome, RunState
+from rota.core.states import FENCES, Outcome, RunState
 from rota.errors import Invalid, UnknownOption, UnknownStep
 from rota.values.names import checked_name, checked_timeout
 
@@ -120,11 +120,19 @@ def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition
 
 
 def number_of(fence: int, count: int) -> int:
-    """Return the sort number of a step: those of a later attempt come after all earlier ones."""
-    return fence * _NUMBERS + count
+    """Return the sort number of a step: those of a later attempt come after all earlier ones.
+
+    It fits into 32 bits. So fences of a later epoch, which begin at a million, are folded into what is left above the
+    others: beyond 1 000 claims in an epoch, or 14 epochs, steps of different attempts may share a number.
+    """
+    if fence < FENCES:
+        return min(fence * _NUMBERS, _LATER_EPOCHS) + count
+    epoch, claims = divmod(fence, FENCES)
+    return _LATER_EPOCHS + min(epoch, 14) * 1_000 * _NUMBERS + min(claims, 999) * _NUMBERS + count
 
 
 _NUMBERS = 10 * MOST_STEPS
+_LATER_EPOCHS = 2_000_000_000
 
 
 def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_step: str | None) -> list[str]:

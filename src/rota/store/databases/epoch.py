@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 
-log = logging.getLogger("rota.database")
+from rota.core.states import FENCES
 
-FENCES = 1_000_000
-"""How many fences of one run fit into an epoch: one for each claim, and for each time a lease is taken away."""
+log = logging.getLogger("rota.database")
 
 _LARGEST = 2_147  # epochs, so that a fence fits into the 32 bits of its column
 

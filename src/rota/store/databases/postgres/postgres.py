@@ -19,9 +19,8 @@ from rota.store.databases.pinned_plans import PINNED, WALKING
 from rota.store.databases.postgres.notify import Listener, Notifier
 from rota.store.databases.postgres.postgres_hot import PostgresHotForms
 from rota.store.databases.postgres.stuck_connections import StuckConnections
-from rota.store.databases.run_ids import compare, id_clock
 from rota.store.databases.statements import POSTGRES, Statement, compile_sql, compile_statement
-from rota.values.clock import Clock, HostClock
+from rota.values.clock import Clock, HostClock, compare, id_clock
 
 T = TypeVar("T")
 

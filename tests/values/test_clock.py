@@ -6,9 +6,8 @@ import pytest
 import uuid_utils
 
 from rota.store import Store, open_database
-from rota.store.databases import run_ids
-from rota.store.databases.run_ids import compare, id_clock
-from rota.values.clock import HostClock
+from rota.values import clock
+from rota.values.clock import HostClock, compare, id_clock
 from tests.support.runs.runs import put
 
 MINUTE_MS = 60_000
@@ -25,14 +24,16 @@ class HostClocks:
     def __init__(self) -> None:
         self.ahead = 0
 
-    def uuid7(self) -> UUID:
-        return UUID(int=uuid_utils.uuid7().int + (self.ahead << 80))
+    UUID = uuid_utils.UUID
+
+    def uuid7(self) -> uuid_utils.UUID:
+        return uuid_utils.UUID(int=uuid_utils.uuid7().int + (self.ahead << 80))
 
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> HostClocks:
     hosts = HostClocks()
-    monkeypatch.setattr(run_ids, "uuid_utils", hosts)
+    monkeypatch.setattr(clock, "uuid_utils", hosts)
     return hosts
 
 
