@@ -44,7 +44,7 @@ from rota.errors import Conflict, Invalid
 from rota.job import AsyncJob, Job, JobDecorator, job_name
 from rota.observability import tracing
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
-from rota.registry.jobs import Handler, JobOptions, Registry, declare
+from rota.registry.jobs import FunctionOptions, Handler, JobOptions, Registry, declare
 from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import DeclaredOptions, ScopeProvider
 from rota.script import ScriptRunner
@@ -60,6 +60,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=ScopeProvider)
 A = TypeVar("A", bound=Callable[..., Any])
+_APART = ("notify", "schedule")
+"""Options of a job that are declared beside it."""
 AsgiApp = Callable[..., Coroutine[Any, Any, None]]
 
 
@@ -121,7 +123,7 @@ class Rota(ScriptRunner):
     @overload
     def job(self, fn: Callable[P, R], /) -> Job[P, R]: ...
     @overload
-    def job(self, **options: Unpack[JobOptions]) -> JobDecorator: ...
+    def job(self, **options: Unpack[FunctionOptions]) -> JobDecorator: ...
     def job(self, *fn: Any, **options: Any) -> Any:
         """Declare a function as a job: `@app.job` or `@app.job(max_attempts=5, timeout="10m")`."""
 
@@ -162,17 +164,19 @@ class Rota(ScriptRunner):
 
         `app.pipeline("publish", [{"step": "fetch", "job": "fetch-page"}, {"step": "tell", "job": "notify-shop"}])`
         """
-        own = {option: value for option, value in options.items() if option != "notify"}
+        own = {option: value for option, value in options.items() if option not in _APART}
         return self._declared(declare_pipeline(self.registry, name, parts, own), options)
 
     def _without_function(self, name: str, kind: str, options: Mapping[str, Any]) -> Job[..., Any]:
-        own = {option: value for option, value in options.items() if option != "notify"}
+        own = {option: value for option, value in options.items() if option not in _APART}
         return self._declared(handler_of(define_data_job(name, kind, own, in_code=True)), options)
 
     def _declared(self, handler: Handler, options: Mapping[str, Any]) -> Job[..., Any]:
         self.registry.add(handler)
         if options.get("notify") is not None:
             self.registry.notifications.of_job(handler.definition.name, options["notify"])
+        if options.get("schedule") is not None:
+            self.registry.schedules.declare(handler.definition.name, handler, options["schedule"], {})
         return (AsyncJob if handler.is_async else Job)(self, handler)
 
     def schedule(

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from rota.client.client import Order
 from rota.client.handle import Handle
@@ -17,6 +29,15 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from rota.app import Rota
+
+_ELSEWHERE = {
+    **dict.fromkeys(("delay", "send", "kiq", "defer", "enqueue_job", "apply_async"), "`enqueue(…)`"),
+    **dict.fromkeys(("delay_on_commit", "apply_async_on_commit"), "`enqueue_in(connection, …)`"),
+    **dict.fromkeys(("defer_async", "adelay"), "`await aenqueue(…)`"),
+    **dict.fromkeys(("configure", "kicker", "using", "send_with_options", "set"), "`options(…)`, before `enqueue(…)`"),
+    **dict.fromkeys(("AsyncResult", "fetch"), "`handle(id)`"),
+}
+"""Methods of tasks in other libraries, and what they are called here."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,6 +61,11 @@ class Job(Generic[P, R]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         return self.fn(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        own = _ELSEWHERE.get(name)
+        hint = "" if own is None else f"; rota's word is {own}"
+        raise AttributeError(f"a job has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<rota job {self.name!r} version {self.handler.definition.version}>"

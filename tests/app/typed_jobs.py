@@ -4,9 +4,10 @@ An expected error is ignored by its code, and an ignore that nothing needs is an
 """
 
 from collections.abc import Coroutine, Sequence
+from datetime import timedelta
 from typing import Any, assert_type
 
-from rota import AsyncJob, Context, Enqueued, Handle, Rota, Run, RunState
+from rota import AsyncJob, Context, Enqueued, Exponential, Handle, Rota, Run, RunState, cron, every
 
 app = Rota("sqlite:///never-opened.db")
 
@@ -74,3 +75,20 @@ def refused() -> None:
     add.options(priority="high")  # type: ignore[arg-type]
     add.options(prioritty=1)  # type: ignore[call-arg]
     app.job(timeot="1s")  # type: ignore[call-overload]
+    app.job(on_lost="fial")  # type: ignore[call-overload]
+    app.job(isolation="thred")  # type: ignore[call-overload]
+    app.job(retry_on=(int,))  # type: ignore[arg-type]
+    app.schedule("news", crawl, every("1h"), overlap="skipp")  # type: ignore[arg-type]
+    app.schedule("news", crawl, every("1h"), catch_up="newest")  # type: ignore[arg-type]
+    app.schedule("news", crawl, every("1h"), failure="wait")  # type: ignore[arg-type]
+    app.schedule("news", crawl, every("1h"), when_full="drop")  # type: ignore[arg-type]
+    Exponential(base=10)  # type: ignore[arg-type]
+
+
+@app.job(schedule=cron("0 7 * * *"), retry_on=(ConnectionError,), no_retry_on=ValueError, on_lost="fail")
+def news() -> None:
+    """Options that are accepted."""
+
+
+app.schedule("more news", news, every("1h"), overlap="queue_one", catch_up="latest", failure="skip", when_full="skip")
+assert Exponential(base="10s", cap=timedelta(minutes=10)).base == timedelta(seconds=10)

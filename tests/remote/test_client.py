@@ -295,7 +295,7 @@ REFUSALS: list[tuple[type[RotaError], Verb]] = [
     (UnknownSchedule, lambda client: client.schedules.delete("nightly")),
     (RotaError, lambda client: client.schedules.create("x", "by_hand", every("1h"))),
     (RotaError, lambda client: client.schedules.create("x", "rest", cron("61 * * * *"))),
-    (Invalid, lambda client: client.schedules.create("x", "rest", every("1h"), overlap="skp")),
+    (Invalid, lambda client: client.schedules.create("x", "rest", every("1h"), overlap=cast("Any", "skp"))),
     (
         BadTrigger,
         lambda client: client.schedules.apply_documents([{"name": "x", "job": "rest", "cron": "61 * * * *"}], "me"),

@@ -59,7 +59,7 @@ from rota.core.states import Outcome
 from rota.core.workers.worker import Worker, WorkerState
 from rota.engine.handlers.context import RunContext
 from rota.registry.data_jobs import kind_options
-from rota.registry.jobs import JOB_OPTIONS
+from rota.registry.jobs import FunctionOptions
 from tests.support.documents.pages import ROOT, pages
 
 TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -77,7 +77,7 @@ def named_in_first_column(page: str, heading: str) -> set[str]:
 
 
 def test_every_option_of_a_job_is_documented() -> None:
-    assert named_in_first_column("jobs.md", "## Options of a job") == set(JOB_OPTIONS)
+    assert named_in_first_column("jobs.md", "## Options of a job") == set(FunctionOptions.__annotations__)
 
 
 def test_every_option_of_a_run_is_documented() -> None:

@@ -20,8 +20,9 @@ from rota.core.monitoring.timeline import Grouping
 from rota.core.runs.dependencies import Follows, On, Otherwise
 from rota.core.runs.outcome import AT_MOST_ONCE, OnLost
 from rota.core.schedules.policies import CatchUpMode, FailureMode, OverlapMode
+from rota.core.schedules.schedule import CatchUpWord, FailureWord, OverlapWord, WhenFullWord
 from rota.registry.data_jobs import KINDS, SchemaPayload
-from rota.registry.jobs import Handler
+from rota.registry.jobs import FunctionOptions, Handler
 from tests.shape.sql_files import sql_files
 from tests.simulation.script import themes
 
@@ -125,7 +126,8 @@ def test_no_list_or_table_of_words_stands_for_modes() -> None:
         for path, words in lists
         if len(words) > 1 and any(set(words) <= {mode.value for mode in modes} for modes in MODES)
     ]
-    assert [place for place in of_modes if place[1] not in OTHER_LISTS] == []
+    known = OTHER_LISTS | {written(words) for words in WRITTEN}
+    assert [place for place in of_modes if place[1] not in known] == []
     assert OTHER_LISTS - {words for _, words in of_modes} == set(), "no longer there"
 
 
@@ -202,3 +204,23 @@ def test_the_simulation_draws_every_mode() -> None:
 
     assert {mode_of(policy) for policy in themes.OVERLAPS} == set(OverlapMode)
     assert {mode_of(policy) for policy in themes.CATCH_UPS} == set(CatchUpMode)
+
+
+WRITTEN: dict[object, type[StrEnum]] = {
+    CatchUpWord: CatchUpMode,
+    OverlapWord: OverlapMode,
+    FailureWord: FailureMode,
+    WhenFullWord: WhenFull,
+    get_type_hints(FunctionOptions)["on_lost"]: OnLost,
+    get_type_hints(FunctionOptions)["isolation"]: Isolation,
+}
+
+
+def written(words: object) -> tuple[str, ...]:
+    """Return the words of a `Literal`, alone or in a union with its enum."""
+    return tuple(word for part in get_args(words) for word in get_args(part) or (part,) if type(word) is str)
+
+
+@pytest.mark.parametrize(("words", "modes"), WRITTEN.items(), ids=str)
+def test_type_checkers_know_every_word_of_a_mode(words: object, modes: type[StrEnum]) -> None:
+    assert sorted(written(words)) == sorted(modes)

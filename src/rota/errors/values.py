@@ -36,9 +36,12 @@ class BadDuration(Invalid):
 
     def __init__(self, text: object, problem: str = "is not a duration", *, what: str | None = None) -> None:
         message = f"{text!r} {problem}"
+        bare = isinstance(text, int | float) and not isinstance(text, bool)
         super().__init__(
             message if what is None else f"{what}: {message}",
-            hint='write a number and a unit: "90s", "15m", "6h", "1d"',
+            hint=f'if these are seconds, write "{text}s"; units are ms, s, m, h, d'
+            if bare
+            else 'write a number and a unit: "90s", "15m", "6h", "1d"',
         )
 
 
@@ -58,13 +61,36 @@ class BadConfig(Invalid):
     exit_code, code = 78, "bad-configuration"
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("max_retries", "retries", "retry", "max_tries"), ("max_attempts", "max_attempts=4 is 3 retries")),
+    **dict.fromkeys(("countdown", "defer_by", "schedule_in", "min_backoff"), ("delay", 'delay="60s"')),
+    **dict.fromkeys(("eta", "schedule_at", "defer_until", "execute_at"), ("run_at", "run_at=datetime(…, tzinfo=UTC)")),
+    **dict.fromkeys(
+        ("retry_backoff", "default_retry_delay", "retry_delay"), ("backoff", 'backoff="10s", or Exponential')
+    ),
+    **dict.fromkeys(("autoretry_for", "retry_when"), ("retry_on", "retry_on=(ConnectionError,)")),
+    **dict.fromkeys(("throws", "dont_autoretry_for"), ("no_retry_on", "no_retry_on=(ValueError,)")),
+    **dict.fromkeys(("time_limit", "soft_time_limit", "job_timeout"), ("timeout", 'timeout="10m"')),
+    **dict.fromkeys(("rate_limit",), ("limit", 'limit={"max": 10, "per": "1m"}')),
+    **dict.fromkeys(("result_ttl", "keep_result", "result_expires"), ("keep_for", 'keep_for="7d"')),
+    **dict.fromkeys(("queue_name", "routing_key"), ("queue", 'queue="slow"')),
+    **dict.fromkeys(("task_id", "job_id", "lock", "queueing_lock"), ("key", 'key="order-7", with unique=True for one')),
+    **dict.fromkeys(("depends_on", "link"), ("after", "after=[run]")),
+    **dict.fromkeys(("cron", "crontab", "every", "interval"), ("schedule", 'schedule=cron("0 7 * * *")')),
+}
+"""Words of other libraries: the option that people look for, and how it is written."""
+
+
 class UnknownOption(Invalid):
     """The parameter or option does not exist. `path` leads to it, if it is in a body: `$.prioriti`."""
 
     code = "unknown-option"
 
     def __init__(self, option: str, known: Iterable[str], *, where: str) -> None:
-        super().__init__(f"{where} has no option {option!r}", hint=did_you_mean(option, known))
+        names = list(known)
+        own, advice = _ELSEWHERE.get(option, ("", ""))
+        hint = f"{own}: {advice}" if own in names else did_you_mean(option, names)
+        super().__init__(f"{where} has no option {option!r}", hint=hint)
         self.option = option
         self.path: str | None = None
 

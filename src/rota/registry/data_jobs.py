@@ -27,11 +27,11 @@ from rota.values.json import encode as encode_json
 from rota.values.sizes import Size
 
 _PROCESS_LIMITS = ("cpu_limit", "memory_limit")
-_OF_ITS_PARTS = ("isolation", *_PROCESS_LIMITS, "local_retries", "steps", "replicas")
+_OF_ITS_PARTS = ("isolation", *_PROCESS_LIMITS, "local_retries", "steps", "replicas", "retry_on", "no_retry_on")
 DATA_KINDS = tuple(kind for kind in map(data_kind, JobKind) if kind is not None)
 KINDS = tuple(kind.value for kind in DATA_KINDS)
 _OF_FUNCTIONS = ("name", "isolation", "cpu_limit", "memory_limit", "local_retries")
-_ONLY_IN_CODE = ("version", "notify")
+_ONLY_IN_CODE = ("version", "notify", "schedule")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DATA_OPTIONS = (
     *(option for option in JOB_OPTIONS if option not in ("steps", *_OF_FUNCTIONS, *_ONLY_IN_CODE)),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn, TypedDict, assert_never
+from typing import Any, Literal, NoReturn, TypedDict, assert_never
 
 from rota.core.alerts.expectations import expectations_of
+from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import ISOLATIONS, CancelPolicy, JobDefinition, JobKind, Retention, isolation_of, kind_of
 from rota.core.jobs.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
 from rota.core.limits.limits import Limit, limits_of
@@ -21,6 +22,7 @@ from rota.registry.middleware import Middleware
 from rota.registry.notifications import Notifications
 from rota.registry.process_limits import cpu_limit, local_retries, memory_limit
 from rota.registry.result_type import ResultType
+from rota.registry.retry_filter import Exceptions, RetryFilter
 from rota.registry.schedules import Schedules
 from rota.registry.signature import PayloadType
 from rota.values.durations import Duration, parse_duration
@@ -36,7 +38,7 @@ class SharedOptions(TypedDict, total=False):
     max_attempts: int
     backoff: Backoff | Duration | list[Duration]
     timeout: Duration
-    on_lost: str
+    on_lost: Literal["retry", "fail"]
     cancellable: bool
     cancel_grace: Duration
     unique: UniqueOption
@@ -58,27 +60,47 @@ class SharedOptions(TypedDict, total=False):
 
 
 class JobOptions(SharedOptions, total=False):
-    """Options that `@app.job(...)` accepts."""
+    """Options that `@app.job(...)`, `app.external(...)` and `app.pipeline(...)` accept."""
 
     name: str
     version: int
-    isolation: str
+    isolation: Literal["thread", "process"]
     cpu_limit: Duration
     memory_limit: Size
     local_retries: int
     steps: list[StepOption]
     notify: str | dict[str, Any]
+    schedule: Trigger
+
+
+class FunctionOptions(JobOptions, total=False):
+    """Options of jobs that are functions."""
+
+    retry_on: Exceptions
+    no_retry_on: Exceptions
 
 
 LimitOption = dict[str, Any] | Limit | list[dict[str, Any] | Limit] | None
 
 JOB_OPTIONS = tuple(JobOptions.__annotations__)
+_FUNCTION_OPTIONS = tuple(FunctionOptions.__annotations__)
 
 
 class Handler:
     """Job that this process knows. `has_code`: its workers may run it; else it is external, or a pipeline."""
 
-    __slots__ = ("call", "definition", "fn", "has_code", "is_async", "isolation", "kind", "payload", "returns")
+    __slots__ = (
+        "call",
+        "definition",
+        "fn",
+        "has_code",
+        "is_async",
+        "isolation",
+        "kind",
+        "payload",
+        "retries",
+        "returns",
+    )
 
     def __init__(self, definition: JobDefinition, fn: Callable[..., Any], payload: PayloadType) -> None:
         self.definition = definition
@@ -86,6 +108,7 @@ class Handler:
         self.call = fn
         """Function wrapped in the app's middleware."""
         self.payload = payload
+        self.retries: RetryFilter | None = None
         self.returns = ResultType(fn)
         self.kind = kind_of(definition.kind)
         self.has_code = _has_code(self.kind)
@@ -105,14 +128,16 @@ def _has_code(kind: JobKind | None) -> bool:
 
 def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, Any]) -> Handler:
     for option in options:
-        if option not in JOB_OPTIONS:
-            raise UnknownOption(option, JOB_OPTIONS, where="a job")
+        if option not in _FUNCTION_OPTIONS:
+            raise UnknownOption(option, _FUNCTION_OPTIONS, where="a job")
     if fn.__name__ == "<lambda>" and "name" not in options:
         raise Invalid("a lambda has no name", hint='give it one: app.job(name="…")')
     payload = PayloadType.of(fn, context_type)
     described = options.get("description", inspect.getdoc(fn) or "")
     named = {"name": fn.__name__, **options}
-    return Handler(defined(named, description=described, payload_schema=payload.schema()), fn, payload)
+    handler = Handler(defined(named, description=described, payload_schema=payload.schema()), fn, payload)
+    handler.retries = RetryFilter.of(options)
+    return handler
 
 
 def defined(
@@ -194,13 +219,17 @@ class Registry:
             )
         versions[version] = handler
         self.newest[name] = versions[max(versions)]
-        handler.call = self._surroundings.put_around(handler.fn)
+        handler.call = self._surrounded(handler)
 
     def surround(self, around: Callable[..., Any]) -> None:
         """Add middleware, also to the handlers declared before."""
         self._surroundings.add(around)
         for handler in self.handlers():
-            handler.call = self._surroundings.put_around(handler.fn)
+            handler.call = self._surrounded(handler)
+
+    def _surrounded(self, handler: Handler) -> Callable[..., Any]:
+        fn = handler.fn if handler.retries is None else handler.retries.put_around(handler.fn)
+        return self._surroundings.put_around(fn)
 
     def for_run(self, job: str, version: int) -> Handler | None:
         """Return the handler of the run's pinned version, else the next newer: newer code reads older payloads."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
+from rota.core.runs.options import RUN_OPTIONS
 from rota.errors import BadPayload, Invalid, did_you_mean
 from rota.registry.annotations import namespace_of, resolved
 from rota.values import json
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HINT = "use plain types, dataclasses, msgspec structs, enums, datetime, Decimal or UUID; Any takes every JSON value"
+
+
+_ELSEWHERE = {"countdown": "delay", "eta": "run_at", "job_id": "key", "task_id": "key"}
+"""Words of other libraries for options of a run, which people give as arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,10 @@ class PayloadType:
         return {name: rest.read(name, raw) for name, raw in others.items()}
 
     def _unexpected(self, name: str) -> BadPayload:
-        hint = "the worker passes it" if name == self.wants_context else did_you_mean(name, self._names)
+        hint = "the worker passes it" if name == self.wants_context else did_you_mean(name, self._names, few=0)
+        if hint is None and (option := _ELSEWHERE.get(name, name)) in RUN_OPTIONS:
+            hint = f"options of a run come before its arguments: job.options({option}=…).enqueue(…)"
+        hint = hint or did_you_mean(name, self._names)
         return BadPayload(step("$", name), "is unexpected", hint=hint)
 
 

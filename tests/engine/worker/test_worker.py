@@ -7,6 +7,7 @@ import contextvars
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
@@ -133,7 +134,7 @@ async def test_a_result_beyond_the_cap_fails_without_a_retry(harness: Harness, w
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 async def test_a_result_that_is_not_json_fails_without_a_retry(
-    harness: Harness, working: Start, isolation: str
+    harness: Harness, working: Start, isolation: Literal["thread", "process"]
 ) -> None:
     job = harness.app.job(isolation=isolation)(isolated_jobs.unstorable)
     run = await harness.enqueue(job)

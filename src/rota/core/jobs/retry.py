@@ -5,9 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from rota.errors import Invalid, UnknownOption
 from rota.values.durations import Duration, format_duration, parse_duration
@@ -23,6 +24,17 @@ class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
     factor: float = 2.0
     cap: timedelta = timedelta(hours=1)
     jitter: float = 0.1
+
+    if TYPE_CHECKING:  # as people call it; stored and read as above
+
+        def __init__(
+            self, base: Duration = ..., factor: float = ..., cap: Duration = ..., jitter: float = ...
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for name in ("base", "cap"):
+            if type(span := getattr(self, name)) is not timedelta:
+                force_setattr(self, name, parse_duration(span, f"Exponential({name}=…)"))
 
     def delay(self, attempt: int, jitter: float) -> timedelta:
         try:

@@ -14,6 +14,19 @@ class Signal(Exception):
     code: str | None = None
 
 
+FINAL = "final"
+
+
+def mark_final(error: BaseException) -> None:
+    """Mark an exception of a handler as one that its job does not retry; the mark crosses into a worker's process."""
+    error.__rota_signal__ = {"kind": FINAL}  # type: ignore[attr-defined]
+
+
+def is_final(error: BaseException) -> bool:
+    """Return whether the job does not retry this exception."""
+    return (getattr(error, "__rota_signal__", None) or {}).get("kind") == FINAL
+
+
 class Retry(Signal):
     """Failure to be retried, `after` this long instead of the backoff. It costs an attempt like any failure."""
 

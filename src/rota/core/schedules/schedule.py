@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
@@ -16,9 +16,19 @@ from rota.core.calendar.triggers import Following, Trigger, validate
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import AfterRun, check_template, filled, is_open
 from rota.core.jobs.retry import backoff_of, written_backoff
-from rota.core.limits.limits import Gate, Limit, gates_of_schedule, limit_of_schedule, measure, rate_of
+from rota.core.limits.limits import Gate, Limit, WhenFull, gates_of_schedule, limit_of_schedule, measure, rate_of
 from rota.core.runs.options import new_run, scope_of
-from rota.core.schedules.policies import CatchUp, Failure, Overlap, OverlapMode, catch_up_of, failure_of, overlap_of
+from rota.core.schedules.policies import (
+    CatchUp,
+    CatchUpMode,
+    Failure,
+    FailureMode,
+    Overlap,
+    OverlapMode,
+    catch_up_of,
+    failure_of,
+    overlap_of,
+)
 from rota.core.schedules.recent_runs import Recent
 from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
 from rota.values import json
@@ -98,6 +108,13 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
         return self.scopes or _ONE_LANE
 
 
+CatchUpWord = CatchUpMode | Literal["none", "latest", "all"]
+OverlapWord = OverlapMode | Literal["skip", "allow", "cancel_previous", "parallel", "queue_one", "queue_all"]
+FailureWord = FailureMode | Literal["run_new", "skip", "retry", "backoff", "half_open", "pause"]
+WhenFullWord = WhenFull | Literal["queue", "skip", "reject", "cancel_oldest"]
+"""Modes as people write them, so that a type checker finds a misspelled one."""
+
+
 class ScheduleOptions(TypedDict, total=False):
     """Options of `app.schedule(name, job, trigger, ...)`."""
 
@@ -105,11 +122,11 @@ class ScheduleOptions(TypedDict, total=False):
     scopes: str | list[Scope | tuple[str, str]]
     delay: Duration
     jitter: Duration
-    catch_up: CatchUp | str | dict[str, Any]
-    overlap: Overlap | str | dict[str, Any]
-    failure: Failure | str | dict[str, Any]
+    catch_up: CatchUp | CatchUpWord | dict[str, Any]
+    overlap: Overlap | OverlapWord | dict[str, Any]
+    failure: Failure | FailureWord | dict[str, Any]
     max_concurrency: int
-    when_full: str
+    when_full: WhenFullWord
     max_queued: int
     rate: str | tuple[int, Duration]
     expect: Expectations | dict[str, Any]

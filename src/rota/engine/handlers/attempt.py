@@ -20,6 +20,7 @@ from rota.core.progress.control_flow import (
     Retry,
     Snooze,
     StepTimedOut,
+    is_final,
     step_timed_out,
 )
 from rota.core.progress.steps import StepDefinition
@@ -186,10 +187,11 @@ class Reports:
                 return self._report(attempt, Outcome.FAILED, error_of(error))
             case NotBefore() | Retry():
                 return self._asked_again(attempt, error)
-            case RaisedElsewhere():
-                return self._retryable(attempt, Outcome.FAILED, error.error)
             case _:
-                return self._retryable(attempt, Outcome.FAILED, error_of(error))
+                described = error.error if isinstance(error, RaisedElsewhere) else error_of(error)
+                if is_final(error):
+                    return self._report(attempt, Outcome.FAILED, described)
+                return self._retryable(attempt, Outcome.FAILED, described)
 
     def _asked_again(self, attempt: Attempt, error: NotBefore | Retry) -> Report:
         """Report a retry that the handler requested: at a time it named, or not before one, with the policy's delay."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rota.core.progress.control_flow import Fail, Retry, Snooze, StepTimedOut
+from rota.core.progress.control_flow import Fail, Retry, Snooze, StepTimedOut, is_final
 from rota.core.runs.run import Measures
 from rota.engine.handlers.attempt import Attempt, RaisedElsewhere
 from rota.engine.handlers.describe_error import error_of
@@ -42,6 +42,8 @@ def _worth_repeating(attempt: Attempt, error: Exception) -> bool:
     It does not for control flow (`Retry`, `Snooze`), a dead process or a limit, nor if the run must stop.
     """
     if attempt.stopped is not None or attempt.cancelled or attempt.lost or attempt.shutting_down or attempt.finished:
+        return False
+    if is_final(error):
         return False
     if isinstance(error, RaisedElsewhere):
         return error.error.code is None

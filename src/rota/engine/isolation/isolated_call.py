@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.progress.control_flow import Cancelled, Fail, HandedOver, Retry, Snooze, StepTimedOut
+from rota.core.progress.control_flow import Cancelled, Fail, HandedOver, Retry, Snooze, StepTimedOut, mark_final
 from rota.core.runs.claim import Claim
 from rota.core.runs.run import RunError
 from rota.engine.handlers.attempt import RaisedElsewhere, UnreadablePayload
@@ -153,6 +153,10 @@ def raised(value: bytes) -> BaseException:
             return Fail(error.message)
         case "steptimedout":
             return StepTimedOut(error.message)
+        case "final":
+            elsewhere = RaisedElsewhere(error)
+            mark_final(elsewhere)
+            return elsewhere
         case _:
             return RaisedElsewhere(error)
 
