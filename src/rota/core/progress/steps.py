@@ -123,12 +123,12 @@ def number_of(fence: int, count: int) -> int:
     """Return the sort number of a step: those of a later attempt come after all earlier ones.
 
     It fits into 32 bits. So fences of a later epoch, which begin at a million, are folded into what is left above the
-    others: beyond 1 000 claims in an epoch, or 14 epochs, steps of different attempts may share a number.
+    others: beyond 1 000 claims in an epoch, or 13 epochs, steps of different attempts may share a number.
     """
     if fence < FENCES:
         return min(fence * _NUMBERS, _LATER_EPOCHS) + count
     epoch, claims = divmod(fence, FENCES)
-    return _LATER_EPOCHS + min(epoch, 14) * 1_000 * _NUMBERS + min(claims, 999) * _NUMBERS + count
+    return _LATER_EPOCHS + min(epoch, 13) * 1_000 * _NUMBERS + min(claims, 999) * _NUMBERS + count
 
 
 _NUMBERS = 10 * MOST_STEPS
