@@ -1,4 +1,4 @@
-"""Limits: parsing, the gates of a run, admission, and who gets a slot."""
+"""Limits: parsing, the gates of a run, their names, and who gets a slot."""
 
 from datetime import timedelta
 
@@ -7,17 +7,15 @@ import pytest
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import (
-    Admit,
     Candidate,
     Gate,
     Limit,
-    Rejection,
     WhenFull,
-    admission,
     gate_under,
     hand_out,
     limit_of,
     limits_of,
+    title,
     when_full_of,
 )
 from rota.core.runs.options import check_limits, gates_of, new_run
@@ -128,33 +126,6 @@ def test_the_limit_of_the_whole_job_can_be_left_out() -> None:
     assert keys(job(Limit(max=5)), unlimited=True) == []
 
 
-QUEUE, SKIP, REJECT = Gate("k", 2), Gate("k", 2, WhenFull.SKIP), Gate("k", 2, WhenFull.REJECT)
-OLDEST, SHORT = Gate("k", 2, WhenFull.CANCEL_OLDEST), Gate("k", 2, WhenFull.QUEUE, 3)
-WIDE = Gate("wide", 9, WhenFull.SKIP)
-
-
-@pytest.mark.parametrize(
-    ("gates", "live", "decision"),
-    [
-        ([], {}, Admit()),
-        ([QUEUE], {"k": 900}, Admit()),
-        ([SKIP], {"k": 1}, Admit()),
-        ([SKIP], {"k": 2}, Rejection(SKIP, refused=False)),
-        ([REJECT], {"k": 1}, Admit()),
-        ([REJECT], {"k": 2}, Rejection(REJECT, refused=True)),
-        ([SHORT], {"k": 4}, Admit()),
-        ([SHORT], {"k": 5}, Rejection(SHORT, refused=True)),
-        ([OLDEST], {"k": 1}, Admit()),
-        ([OLDEST], {"k": 2}, Admit((("k", 1),))),
-        ([OLDEST], {"k": 4}, Admit((("k", 3),))),
-        ([OLDEST, WIDE], {"k": 2, "wide": 9}, Rejection(WIDE, refused=False)),
-        ([OLDEST, Gate("wide", 1, WhenFull.CANCEL_OLDEST)], {"k": 2, "wide": 2}, Admit((("k", 1), ("wide", 2)))),
-    ],
-)
-def test_who_is_admitted(gates: list[Gate], live: dict[str, int], decision: Admit | Rejection) -> None:
-    assert admission(gates, live) == decision
-
-
 def waiting(**names: str) -> dict[str, list[Candidate]]:
     """Build candidates: `a="12"` is run 1, then run 2 under a; in `a="1x 2y"` they also need the wider x and y."""
     found: dict[str, list[Candidate]] = {}
@@ -214,8 +185,21 @@ def test_two_rates_of_the_same_runs_have_different_periods() -> None:
         check_limits(twice)
 
 
-def test_a_full_rate_says_so() -> None:
-    gate = Gate("rate:job:work", 2, WhenFull.QUEUE, 1, 60_000_000)
-    turn = admission([gate], {"rate:job:work": 3})
-    assert isinstance(turn, Rejection)
-    assert turn.reason == "limit 'rate:job:work' is full: 2 per 1m and 1 waiting"
+@pytest.mark.parametrize(
+    ("key", "of", "words"),
+    [
+        ("job:work", None, "limit of job 'work'"),
+        ("rate:job:work", None, "rate of job 'work'"),
+        ("rate2:job:work", None, "rate of job 'work'"),
+        ("key:work:scope:0123", "tenant/a", "limit of job 'work' by scope (tenant/a)"),
+        ("key:a:b:customer,scope:0123", None, "limit of job 'a:b' by customer,scope"),
+        ("schedule:0123", "nightly", "limit of schedule 'nightly'"),
+        ("rate:schedule:0123", None, "rate of its schedule"),
+        ("backfill:0123", None, "concurrency of its backfill"),
+        ("quota:tenant/a", None, "quota of tenant/a"),
+        ("rate:quota:tenant/a", None, "rate in the quota of tenant/a"),
+        ("something", None, "limit 'something'"),
+    ],
+)
+def test_limits_have_names(key: str, of: str | None, words: str) -> None:
+    assert title(key, of) == words

@@ -2,8 +2,9 @@
 
 import pytest
 
-from rota.core.limits.limits import UNLIMITED, Admit, Gate, Rejection, WhenFull, admission, is_quota, narrowest_first
+from rota.core.limits.limits import UNLIMITED, Gate, WhenFull, is_quota, narrowest_first
 from rota.core.limits.quotas import QuotaOf, checked_place, described, prefixes, quota_of, scope_of_key
+from rota.core.runs.admit import Admitted, Applicant, Facts, Full, decide
 from rota.errors import Invalid, RotaError
 from rota.values.scope import Scope
 
@@ -81,7 +82,8 @@ def test_a_quota_is_wider_than_any_other_limit() -> None:
 
 def test_only_how_many_wait() -> None:
     (gate,) = quota_of(max_queued=2).gates(SCOPE)
-    assert admission([gate], {PLAIN: 1}) == Admit()
-    turn = admission([gate], {PLAIN: 2})
-    assert isinstance(turn, Rejection)
-    assert turn.reason == "limit 'quota:tenant/42' is full: 2 waiting"
+    run = Applicant("new", "work", (gate,))
+    assert decide(run, Facts(counts={PLAIN: 1})) == Admitted()
+    turn = decide(run, Facts(counts={PLAIN: 2}))
+    assert isinstance(turn, Full)
+    assert turn.reason == "quota of tenant/42 is full: 2 waiting"

@@ -14,8 +14,9 @@ from rota.core.calendar.rules import Rule
 from rota.core.calendar.triggers import after, cron
 from rota.core.jobs.retry import Delays, RetryPolicy
 from rota.core.limits.limits import Limit
+from rota.core.planning.assumptions import Assumptions, Beginning, SimulatedEvent, Simulation
 from rota.core.planning.overlap_and_failure import Lane, LiveRun
-from rota.core.planning.simulate import Assumptions, SimulatedEvent, Simulation, simulate
+from rota.core.planning.simulate import simulate
 from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.policies import (
     FAILURE,
@@ -298,7 +299,7 @@ def test_a_trigger_that_follows_its_run() -> None:
 def test_a_trigger_that_follows_a_run_which_goes_on() -> None:
     following = msgspec.structs.replace(standing(Steady(SECOND), trigger=after("30s")), next_plan=None)
     lanes = {GLOBAL: Lane((LiveRun("old", begun=True, claimed=True),))}
-    simulation = simulate(following, ONCE, 0, 50 * SECOND, lasting(7), lanes=lanes)
+    simulation = simulate(following, ONCE, 0, 50 * SECOND, lasting(7), beginning=Beginning(lanes=lanes))
     assert story(simulation) == [("run", 37, 37, 44)]
 
 
@@ -309,7 +310,7 @@ def test_after_so_many_runs_it_is_over() -> None:
 def test_live_runs_at_the_start_are_in_the_way_but_in_no_count() -> None:
     lanes = {GLOBAL: Lane((LiveRun("a", True, True, True), LiveRun("b", followed=True), LiveRun("c")))}
     schedule = standing(Steady(10 * SECOND), overlap=Overlap(mode=OverlapMode.QUEUE_ALL))
-    simulation = simulate(schedule, ONCE, 0, 35 * SECOND, lasting(8), lanes=lanes)
+    simulation = simulate(schedule, ONCE, 0, 35 * SECOND, lasting(8), beginning=Beginning(lanes=lanes))
     assert story(simulation) == [("run", 10, 24, 32), ("run", 20, 32, None), ("run", 30, None, None)]
     assert counts(simulation) == {"run": 3}
 

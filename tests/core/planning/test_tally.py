@@ -1,5 +1,7 @@
 """Tallies: the words of each reason for a skip or a miss, and the kind of that reason."""
 
+from datetime import timedelta
+
 from rota.core.planning.catch_up import choose
 from rota.core.planning.overlap_and_failure import Lane, LiveRun, Skip, decide
 from rota.core.planning.tally import MISSED, SKIPPED, Tally, missed_kind, skip_kind
@@ -14,6 +16,7 @@ SECOND = 1_000_000
 def test_every_way_of_missing_has_its_kind() -> None:
     policies = [
         CatchUp(mode=CatchUpMode.NONE),
+        CatchUp(mode=CatchUpMode.NONE, grace=timedelta(hours=2)),
         CatchUp(mode=CatchUpMode.ALL, keep=2),
         CatchUp(mode=CatchUpMode.LATEST),
     ]

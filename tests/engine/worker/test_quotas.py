@@ -66,7 +66,7 @@ async def test_replicas_run_one_after_the_other_under_a_quota_of_one(either: Har
         assert (await claimed(either, "z")).claims == {}
         left = ["queued"] * (2 - done) + ["running"] + ["succeeded"] * done
         assert await states(either, run) == left
-        assert ("Limit 'quota:tenant/x' is full: 1 of 1 slots are in use." in await told(either, run)) is (done < 2)
+        assert ("Quota of tenant/x is full: 1 of 1 slots are in use." in await told(either, run)) is (done < 2)
         await worker.finish()
         assert (await claimed(either, name)).claims == {}, "each worker does it once"
         await conduct(either)
@@ -80,7 +80,7 @@ async def test_a_replica_says_what_it_waits_for(either: Harness) -> None:
     await conduct(either)
     await claimed(either, "a")
     (waiting,) = [one.run_id for one in await either.client.replicas(run) if one.state is S.QUEUED]
-    assert "Limit 'quota:tenant/x' is full: 1 of 1 slots are in use." in await told(either, waiting)
+    assert "Quota of tenant/x is full: 1 of 1 slots are in use." in await told(either, waiting)
 
 
 async def test_replicas_and_other_runs_of_the_scope_share_its_quota(either: Harness) -> None:
@@ -145,7 +145,7 @@ async def test_replicas_begin_as_often_as_a_rate_of_their_scope_says(either: Har
     await conduct(either)
     await (await claimed(either, "a")).finish()
     assert (await claimed(either, "b")).claims == {}
-    assert "Rate limit" in await told(either, run)
+    assert "Rate in the quota of tenant/x is reached" in await told(either, run)
     either.clock.advance(MINUTE + SECOND)
     await either.promoter.step()
     await (await claimed(either, "b")).finish()

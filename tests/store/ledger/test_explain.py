@@ -299,7 +299,7 @@ async def test_a_full_limit_is_named(store: Store) -> None:
     job = JobDefinition(name="work", limits=(Limit(max=1),))
     runs = [(await store.enqueue([make(job)]))[0].id for _ in range(2)]
     await claim_limited(store)
-    assert "Limit 'job:work' is full: 1 of 1 slots are in use." in (await of_run(store, runs[1])).words
+    assert "Limit of job 'work' is full: 1 of 1 slots are in use." in (await of_run(store, runs[1])).words
 
 
 async def test_why_a_run_goes_on_or_has_ended(store: Store, clock: ManualClock) -> None:

@@ -409,7 +409,7 @@ async def test_one_too_many_is_skipped(store: Store) -> None:
     run = await store.get_run(second)
     assert (run.state, run.reason, run.fence, run.attempt) == (
         RunState.SKIPPED,
-        "limit 'job:work' is full: 1 at once",
+        "limit of job 'work' is full: 1 at once",
         0,
         0,
     )
@@ -430,7 +430,7 @@ async def test_the_oldest_gives_way(store: Store) -> None:
     first = await put(store, newest)
     second = await put(store, newest)
     run = await store.get_run(first)
-    assert (run.state, run.reason) == (RunState.SKIPPED, "superseded")
+    assert (run.state, run.reason) == (RunState.SKIPPED, f"superseded by run {second}")
     (held,) = await claim_limited(store)
     assert held.run_id == second
     third = await put(store, newest)

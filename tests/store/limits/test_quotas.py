@@ -117,7 +117,7 @@ async def test_too_many_that_wait_are_refused(store: Store) -> None:
     await quota(store, max_concurrency=1, max_queued=2)
     for job in ("work", "other", "work"):
         await put(store, job, scope=A)
-    with pytest.raises(QuotaExceeded, match=r"quota:tenant/a.*1 at once and 2 waiting"):
+    with pytest.raises(QuotaExceeded, match=r"quota of tenant/a is full: 1 at once and 2 waiting"):
         await put(store, scope=A)
     await put(store, scope=B)
     await finish_all(store, await held(store))

@@ -87,7 +87,7 @@ async def test_a_run_under_a_full_rate_is_queued_and_says_why(store: Store, cloc
     assert await claim_limited(store) == []
     assert await state_of(store, last) is RunState.QUEUED
     told = " ".join((await store.ledger.explain_run(last, 30_000_000)).words)
-    assert "Rate limit 'rate:job:work' is reached: 3 per 1m, next at " in told
+    assert "Rate of job 'work' is reached: 3 per 1m, next at " in told
 
 
 async def test_the_end_of_a_run_opens_nothing(store: Store) -> None:

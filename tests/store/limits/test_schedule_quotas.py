@@ -43,7 +43,7 @@ async def test_too_many_that_wait_are_skipped(store: Store, clock: ManualClock) 
     runs = await runs_of(store)
     skipped = [run for run in runs if run.state.value == "skipped"]
     assert [(run.scope.id, f"{run.plan_time:%H:%M}") for run in skipped] == [("a", "12:03")]
-    assert skipped[0].reason == "limit 'quota:tenant/a' is full: 1 at once and 1 waiting"
+    assert skipped[0].reason == "quota of tenant/a is full: 1 at once and 1 waiting"
     assert len(runs) == 6
 
 
@@ -51,7 +51,7 @@ async def test_a_trigger_by_hand_is_refused(store: Store) -> None:
     await make_schedule(store, scopes=SCOPES[:1], overlap="allow")
     await store.quotas.update("tenant", "", quota_of(max_queued=1), "ann")
     await store.schedules.trigger("s", None, force=False)
-    with pytest.raises(NotTriggered, match="quota:tenant/a"):
+    with pytest.raises(NotTriggered, match="quota of tenant/a"):
         await store.schedules.trigger("s", None, force=True)
 
 

@@ -226,10 +226,10 @@ async def test_a_run_that_gives_way_has_begun_or_not(store: Store) -> None:
     (held,) = await claim_limited(store)
     assert await tell(store, held, Outcome.FAILED, retry_in=BACKOFF)
     second = await put(store, job)
-    await put(store, job)
+    third = await put(store, job)
     begun, never = await store.get_run(first), await store.get_run(second)
-    assert (begun.state, begun.reason, begun.attempt) == (RunState.CANCELLED, "superseded", 1)
-    assert (never.state, never.reason, never.attempt) == (RunState.SKIPPED, "superseded", 0)
+    assert (begun.state, begun.reason, begun.attempt) == (RunState.CANCELLED, f"superseded by run {second}", 1)
+    assert (never.state, never.reason, never.attempt) == (RunState.SKIPPED, f"superseded by run {third}", 0)
     assert await outcomes_of(store, first) == [Outcome.FAILED]
 
 

@@ -25,7 +25,7 @@ def limited(policy: str) -> JobDefinition:
 async def test_a_full_limit_refuses(store: Store, policy: str) -> None:
     await make_schedule(store, job=limited(policy), overlap="allow")
     await store.schedules.trigger("s", None, force=False)
-    with pytest.raises(NotTriggered, match="'job:work' is full") as caught:
+    with pytest.raises(NotTriggered, match="limit of job 'work' is full") as caught:
         await store.schedules.trigger("s", None, force=True)
     assert isinstance(caught.value, Conflict)
     assert told(await runs_of(store)) == [("-", "queued")]

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy
-from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
+from rota.core.planning.assumptions import Assumptions, Attempt, SimulatedEvent
+from rota.core.planning.simulate import simulate
 from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.schedule import ScheduleDefinition
 from tests.support.schedules.policy_oracle import Story, Told
@@ -29,8 +30,8 @@ class _AsTold(Assumptions, frozen=True, kw_only=True):
 
     story: Story
 
-    def fails(self, number: int, plan_time: int | None) -> bool:
-        return self.story.fails(number)
+    def fails(self, attempt: Attempt) -> bool:
+        return self.story.fails(attempt.number)
 
 
 def _told(event: SimulatedEvent) -> Told:

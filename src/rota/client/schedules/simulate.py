@@ -11,7 +11,8 @@ import msgspec
 from rota.core.calendar.describe import describe
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy, retry_policy
-from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
+from rota.core.planning.assumptions import Assumptions, SimulatedEvent
+from rota.core.planning.simulate import simulate
 from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport, outage_of
 from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference
@@ -55,6 +56,7 @@ def simulate_from(
         outages=tuple(outage_of(outage, start) for outage in options.outages),
         workers=options.workers,
         job=job,
+        timeout=_timeout(job, definition),
     )
     until = start + in_micros(length)
     result = simulate(state, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
@@ -74,6 +76,11 @@ def _retry(job: JobDefinition, definition: ScheduleDefinition) -> RetryPolicy:
     return retry_policy(
         overrides.get("max_attempts", job.retry.max_attempts), overrides.get("backoff", job.retry.backoff)
     )
+
+
+def _timeout(job: JobDefinition, definition: ScheduleDefinition) -> timedelta | None:
+    own: Any = definition.options.get("timeout")
+    return job.timeout if own is None else parse_duration(own)
 
 
 def _event(event: SimulatedEvent) -> SimulatedRun:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core.ledger.explain_plan_time import Explanation, written
-from rota.core.limits.limits import measure
+from rota.core.limits.limits import is_schedules, measure, title
 from rota.core.runs.admission import Hold
 from rota.core.runs.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
 from rota.core.runs.run import Attempt, Run
@@ -230,14 +230,16 @@ def _paused(facts: RunFacts, more: dict[str, Any]) -> list[str]:
 
 def _limited(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     more["limits"] = msgspec.to_builtins(list(facts.limits))
-    return [_full(limit) for limit in facts.limits if limit.held >= limit.max]
+    return [_full(limit, facts.run.schedule) for limit in facts.limits if limit.held >= limit.max]
 
 
-def _full(limit: LimitFacts) -> str:
+def _full(limit: LimitFacts, schedule: str | None) -> str:
+    name = title(limit.key, schedule if is_schedules(limit.key) else None)
+    name = name[0].upper() + name[1:]
     if limit.period is None:
-        return f"Limit {limit.key!r} is full: {limit.held} of {limit.max} slots are in use."
+        return f"{name} is full: {limit.held} of {limit.max} slots are in use."
     opens = "" if limit.opens_at is None else f", next at {written(limit.opens_at)}"
-    return f"Rate limit {limit.key!r} is reached: {measure(limit.max, limit.period)}{opens}."
+    return f"{name} is reached: {measure(limit.max, limit.period)}{opens}."
 
 
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:

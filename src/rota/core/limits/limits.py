@@ -93,6 +93,13 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
     when_full: WhenFull = WhenFull.QUEUE
     max_queued: int | None = None
     period: int | None = None
+    of: str | None = None
+    """Name of the schedule, or the values of the key, that it limits."""
+
+    @property
+    def title(self) -> str:
+        """Name of the limit for people."""
+        return title(self.key, self.of)
 
     @property
     def measure(self) -> str:
@@ -274,8 +281,32 @@ def _prefix(number: int) -> str:
     return f"rate{number + 1 if number else ''}:"
 
 
-def gate_under(key: str, limit: Limit) -> Gate:
-    return Gate(key, limit.max, when_full_of(limit.when_full), limit.max_queued, limit.period)
+def title(key: str, of: str | None = None) -> str:
+    """Name a limit for people, by what it limits: its key has ids and digests.
+
+    `of`: the name of the schedule that it limits, or the values of the fields by which it does.
+    """
+    rate = _RATE.match(key)
+    what = "rate" if rate else "limit"
+    prefix, colon, rest = (key[rate.end() :] if rate else key).partition(":")
+    match prefix + colon:
+        case "job:":
+            return f"{what} of job {rest!r}"
+        case "key:":
+            job, by, _ = rest.rsplit(":", 2)
+            return f"{what} of job {job!r} by {by}" + (f" ({of})" if of else "")
+        case "schedule:":
+            return f"{what} of " + (f"schedule {of!r}" if of else "its schedule")
+        case "backfill:":
+            return "concurrency of its backfill"
+        case "quota:":
+            return f"{'rate in the quota' if rate else 'quota'} of {rest}"
+        case _:
+            return f"limit {key!r}"
+
+
+def gate_under(key: str, limit: Limit, of: str | None = None) -> Gate:
+    return Gate(key, limit.max, when_full_of(limit.when_full), limit.max_queued, limit.period, of)
 
 
 def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], prefix: str = "") -> Gate:
@@ -283,13 +314,20 @@ def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], pr
         return gate_under(prefix + job_key(job), limit)
     parts = [[scope.kind, scope.id] if name == _BY_SCOPE else payload.get(name) for name in limit.by]
     digest = hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:24]
-    return gate_under(prefix + keys_prefix(job, limit.by) + digest, limit)
+    return gate_under(prefix + keys_prefix(job, limit.by) + digest, limit, _scope_in(limit.by, scope))
 
 
-def gates_of_schedule(schedule_id: str, limit: Limit | None, rate: Limit | None) -> tuple[Gate, ...]:
+def _scope_in(by: Sequence[str], scope: Scope) -> str | None:
+    """Return the value of the key for people, if it is the scope: fields of a payload may be secret."""
+    return f"{scope.kind}/{scope.id}" if _BY_SCOPE in by else None
+
+
+def gates_of_schedule(
+    schedule_id: str, limit: Limit | None, rate: Limit | None, name: str | None = None
+) -> tuple[Gate, ...]:
     key = f"schedule:{schedule_id}"
-    named = ((f"rate:{key}", rate), (key, limit))
-    return tuple(gate_under(name, bound) for name, bound in named if bound is not None)
+    bounds = ((f"rate:{key}", rate), (key, limit))
+    return tuple(gate_under(bound_key, bound, name) for bound_key, bound in bounds if bound is not None)
 
 
 def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
@@ -303,55 +341,13 @@ def _width(key: str) -> int:
     return next((width for width, kind in enumerate(_WIDTHS) if plain.startswith(kind)), -1)
 
 
+def is_schedules(key: str) -> bool:
+    """Return whether a limit is that of a schedule."""
+    return _width(key) == _WIDTHS.index("schedule:")
+
+
 def is_quota(key: str) -> bool:
     return _width(key) == _WIDTHS.index("quota:")
-
-
-class Admit(msgspec.Struct, frozen=True):
-    """Decision to admit a run; `stops` names limits whose oldest runs, that many of each, give way to it."""
-
-    stops: tuple[tuple[str, int], ...] = ()
-
-
-class Rejection(msgspec.Struct, frozen=True):
-    """Decision not to admit a run: it is skipped, or `refused` with an error to the caller."""
-
-    gate: Gate
-    refused: bool
-
-    @property
-    def reason(self) -> str:
-        waiting = "" if self.gate.max_queued is None else f" and {self.gate.max_queued} waiting"
-        if self.gate.max == UNLIMITED:
-            return f"limit {self.gate.key!r} is full: {self.gate.max_queued} waiting"
-        return f"limit {self.gate.key!r} is full: {self.gate.measure}{waiting}"
-
-
-def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Rejection:
-    """Decide whether a new run is admitted; `live` counts the runs under each limit that are not final.
-
-    Runs that were asked to stop do not count. Under a rate it counts those that have not begun, and those whose begin
-    still counts; without a concurrency limit, those that have not begun.
-    """
-    stops = []
-    for gate in gates:
-        count = live.get(gate.key, 0)
-        match gate.when_full:
-            case WhenFull.QUEUE:
-                if gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
-                    return Rejection(gate, refused=True)
-            case WhenFull.SKIP:
-                if count >= gate.max:
-                    return Rejection(gate, refused=False)
-            case WhenFull.REJECT:
-                if count >= gate.max:
-                    return Rejection(gate, refused=True)
-            case WhenFull.CANCEL_OLDEST:
-                if count >= gate.max:
-                    stops.append((gate.key, count - gate.max + 1))
-            case _:
-                assert_never(gate.when_full)
-    return Admit(tuple(stops))
 
 
 class Candidate(msgspec.Struct, frozen=True):

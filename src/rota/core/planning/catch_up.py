@@ -83,10 +83,12 @@ def _latest(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest
 
 
 def _punctual(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int) -> Due:
-    late = (horizon - newest) // _SECOND * _SECOND  # plan times are whole seconds: less than one is not late
-    if late <= in_micros(policy.grace):
-        return Due((newest,), newest, missed=_gap(times, cursor, newest - 1, "later than its grace"))
-    return Due((), newest, missed=_gap(times, cursor, newest, "later than its grace"))
+    # Plan times are whole seconds: less than one is not late.
+    edge = max(cursor, horizon - (in_micros(policy.grace) // _SECOND + 1) * _SECOND)
+    if newest <= edge:
+        return Due((), newest, missed=_gap(times, cursor, newest, "later than its grace"))
+    late = _gap(times, cursor, edge, "later than its grace")
+    return Due((newest,), newest, missed=(*late, *_gap(times, edge, newest - 1, "due together with a newer one")))
 
 
 def _each(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int, room: int | None) -> Due:

@@ -10,7 +10,7 @@ from rota.core.planning.catch_up import Gap
 from rota.core.planning.overlap_and_failure import Skip
 from rota.core.planning.tick import Planned
 
-_MISSED = (("later than", "grace"), ("more than", "keep"), ("older than", "window"))
+_MISSED = (("later than", "grace"), ("due together", "newer"), ("more than", "keep"), ("older than", "window"))
 SKIPPED = ("overlap", "failure", "limit", "unique", "disabled")
 SKIPPED_WORDS = {
     "overlap": "the run before it was still going on, and the `overlap` policy lets it neither run nor wait",
@@ -21,6 +21,7 @@ SKIPPED_WORDS = {
 }
 MISSED_WORDS = {
     "grace": "it was later than `grace` when planning came to it",
+    "newer": "a newer one was due together with it, and `catch_up` is `none`",
     "keep": "more were late than `keep` lets, and it was not among the newest",
     "window": "it was older than the `window` of `catch_up`",
 }

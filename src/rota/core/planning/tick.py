@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from rota.core.calendar.rules import Times
+from rota.core.jobs.job import JobDefinition
 from rota.core.planning.catch_up import Due, Gap, choose
 from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Pause, Skip, decide
 from rota.core.schedules.policies import CatchUp, Overlap, OverlapMode
@@ -46,6 +47,13 @@ class ScheduleState(msgspec.Struct, frozen=True, gc=False):
     def catching_up(self, policy: CatchUp) -> ScheduleState:
         """Return the state under another catch-up policy, as for the plan times of a pause."""
         return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, catch_up=policy))
+
+    def paced(self, per_tick: int) -> ScheduleState:
+        """Return the state with at most so many plan times per tick, if each of those that are due gets a run."""
+        policy = self.definition.catch_up
+        if not policy.runs_each or policy.per_tick <= per_tick:
+            return self
+        return self.catching_up(msgspec.structs.replace(policy, per_tick=per_tick))
 
     def queueing(self) -> ScheduleState:
         """Return the state with plan times that wait for each other."""
@@ -87,6 +95,15 @@ class Tick(msgspec.Struct, frozen=True, gc=False):
 
 Refuse = Callable[[Scope, int, Create], str | None]
 """Callback, asked last about each run that overlap and failure allow: returns why a limit refuses it, or None."""
+
+
+def no_runs(definition: ScheduleDefinition, job: JobDefinition) -> str | None:
+    """Return why a job takes no runs of a schedule at all; None if it does."""
+    if not job.enabled:
+        return f"job {job.name!r} is disabled"
+    if job.replicas is not None and definition.limit is not None:
+        return f"job {job.name!r} has replicas, which take no limit"
+    return None
 
 
 def no_limits(_scope: Scope, _plan_time: int, _create: Create) -> str | None:

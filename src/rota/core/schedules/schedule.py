@@ -72,9 +72,9 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
         """The time from the end of its last run to the next plan time; None if a rule names the times."""
         return self.rule.trigger.repeats_after
 
-    def gates(self, schedule_id: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
+    def gates(self, schedule_id: str, name: str | None = None, *, unlimited: bool = False) -> tuple[Gate, ...]:
         """Return its own limits as they apply to each of its runs; only the rate if the run is `unlimited`."""
-        return gates_of_schedule(schedule_id, None if unlimited else self.limit, self.rate)
+        return gates_of_schedule(schedule_id, None if unlimited else self.limit, self.rate, name)
 
     @property
     def awaited(self) -> Following | None:

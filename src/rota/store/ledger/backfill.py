@@ -229,7 +229,9 @@ def _limit_key(run: LimitedRun) -> str | None:
 
 def _gates(row: ScheduleRow, pattern: RunTemplate, place: MissingPlanTime, payload: str) -> tuple[Gate, ...]:
     """Return the gates of a run in the order in which planning gives them: by key, the schedule's, the job's."""
-    return with_limits_of_schedule(gates_of(pattern.job, place.scope, payload), pattern.definition.gates(row.id))
+    return with_limits_of_schedule(
+        gates_of(pattern.job, place.scope, payload), pattern.definition.gates(row.id, row.name)
+    )
 
 
 def _keyed(shape: NewRun, pattern: RunTemplate, run: LimitedRun, place: MissingPlanTime, payload: str) -> NewRun:

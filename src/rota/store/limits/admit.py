@@ -1,24 +1,21 @@
-"""Limits when a run comes: may it wait at all, and the rows under which it then does."""
+"""Limits when a run comes: read what decides whether it may wait at all, and the rows under which it then does."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Collection, Iterable, Sequence
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import (
     UNLIMITED,
     Gate,
     LimitedRun,
-    Rejection,
-    admission,
     is_quota,
     job_key,
     keys_prefix,
     rate_prefixes,
 )
+from rota.core.runs.admit import Applicant, Facts, superseded_by
 from rota.store.databases.database import Row, Tx
 from rota.store.limits import rates
 from rota.store.limits.rates import Allowed
@@ -26,31 +23,7 @@ from rota.store.runs import cancel
 from rota.values import actor
 
 POLICY = f"{actor.POLICY}limit"
-SUPERSEDED = "superseded"
 _OPEN, _NOBODY_WAITS = 0, 1
-
-Displaced = Mapping[str, Collection[str]]
-"""By new runs: the runs that make way for each of them, if it is let be."""
-Unless = Callable[[str], Awaitable[str | None]]
-"""Asked last of each run that its limits let be: why it is not, nevertheless. If it is, those that it displaces end."""
-
-
-_NONE_DISPLACED: Displaced = {}
-
-
-class Admitted(msgspec.Struct, frozen=True):
-    run: LimitedRun
-
-
-class Skipped(msgspec.Struct, frozen=True):
-    run: LimitedRun
-    reason: str
-
-
-class Refused(msgspec.Struct, frozen=True):
-    run: LimitedRun
-    gate: Gate
-    reason: str
 
 
 async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ()) -> None:
@@ -80,67 +53,45 @@ async def _runs_to_stop(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
     for gate, count in coming.items():
         over = live.get(gate.key, 0) + count - gate.max
         if over > 0:
-            run_ids += [str(id) for (id,) in await tx.fetch("oldest_under", key=gate.key, count=over)]
+            run_ids += [str(id) for id, _ in await tx.fetch("oldest_under", key=gate.key, count=over)]
     return run_ids
 
 
-async def admit(
-    tx: Tx,
-    runs: Sequence[LimitedRun],
-    *,
-    refuse: bool,
-    locked: bool = False,
-    displaced: Displaced = _NONE_DISPLACED,
-    unless: Unless | None = None,
-) -> list[Admitted | Skipped | Refused]:
-    """One answer for each run, in order, each seeing those before it. Nothing is written of the runs themselves.
+async def read(tx: Tx, runs: Sequence[Applicant], fixed: Collection[str] = ()) -> Facts:
+    """Read what decides about these runs, whose limits are locked. The holders of their keys are added by `enqueue`.
 
-    Those that give way to one are stopped. Unless told to `refuse`, what would be refused is skipped. `locked`: the
-    caller did that, with all that it has to lock.
+    `fixed`: those of the runs that are to make way which cannot be stopped.
     """
-    if not runs:
-        return []
-    if not locked:
-        await lock(tx, runs)
-    live = await _live(tx, {gate for run in runs for gate in run.gates if gate.decides})
-    answers: list[Admitted | Skipped | Refused] = []
-    coming: dict[str, list[int]] = {}
-    places = await _places(tx, displaced) if displaced else {}
-    for run in runs:
-        # Whoever makes way counts no more, though it may not have stopped yet: whether its slot is free, a claim sees.
-        freed = Counter(key for run_id in displaced.get(run.id, ()) for key in places.get(run_id, ()))
-        decision = admission(run.gates, {gate.key: live.get(gate.key, 0) - freed[gate.key] for gate in run.gates})
-        if isinstance(decision, Rejection):
-            refused = refuse and decision.refused
-            answers.append(Refused(run, decision.gate, decision.reason) if refused else Skipped(run, decision.reason))
-            continue
-        # After the limits have let it be: it takes the run's unique key, which a run that is skipped must not keep.
-        if unless is not None and (reason := await unless(run.id)) is not None:
-            answers.append(Skipped(run, reason))
-            continue
-        for key, count in freed.items():
-            live[key] = live.get(key, 0) - count
-        for key, count in decision.stops:
-            for run_id in await _stop(tx, key, count, coming, answers, live):
-                places.pop(run_id, None)  # whoever was to displace it finds its place taken
-        for gate in run.gates:
-            live[gate.key] = live.get(gate.key, 0) + 1
-            coming.setdefault(gate.key, []).append(len(answers))
-        answers.append(Admitted(run))
-    return answers
+    # A statement of its own: the one that waited for the locks may not see what their holders did.
+    gates = {gate for run in runs for gate in run.gates if gate.decides}
+    facts = Facts(counts=await _live(tx, gates) if gates else {}, fixed=set(fixed))
+    displaced = {id for run in runs for id in run.displaces}
+    claimed: list[str] = []
+    coming = Counter(gate for run in runs for gate in run.gates if gate.stops_oldest)
+    for gate, count in coming.items():
+        over = facts.counts.get(gate.key, 0) + count - gate.max
+        if over > 0:
+            # Some of the oldest may be displaced: they give way anyway, so as many more are looked at.
+            rows = await tx.fetch("oldest_under", key=gate.key, count=over + len(displaced))
+            facts.oldest[gate.key] = [str(id) for id, _ in rows]
+            claimed += [str(id) for id, is_claimed in rows if is_claimed]
+    touched = displaced.union(*facts.oldest.values())
+    if touched and gates:
+        for run_id, key in await tx.fetch("counted_runs", [(id, UNLIMITED) for id in sorted(touched)]):
+            facts.places[str(run_id)] = (*facts.places.get(str(run_id), ()), key)
+    if claimed:
+        facts.fixed = {*facts.fixed, *await cancel.fixed_among(tx, claimed)}
+    return facts
 
 
-async def _places(tx: Tx, displaced: Displaced) -> dict[str, list[str]]:
-    """The limits under which each of these counts; after the locks, as `_live`."""
-    places: dict[str, list[str]] = {}
-    touched = sorted({run_id for run_ids in displaced.values() for run_id in run_ids})
-    for run_id, key in await tx.fetch("counted_runs", [(run_id, UNLIMITED) for run_id in touched]):
-        places.setdefault(str(run_id), []).append(key)
-    return places
+async def give_way(tx: Tx, run: Applicant, stops: Iterable[str]) -> None:
+    """Stop the runs that give way to an admitted one by its limits."""
+    # The limits are locked, so no run may be waited for now: `give_way` skips one that was not reserved and is held.
+    for run_id in stops:
+        await cancel.give_way(tx, run_id, superseded_by(run.id), POLICY)
 
 
 async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
-    # A statement of its own: the one that waited for the locks may not see what their holders did.
     by_key = {gate.key: gate for gate in gates}
     rows = await tx.fetch("live_under", [(key, UNLIMITED) for key in sorted(by_key)])
     live = {key: int(count) for key, count in rows}
@@ -150,28 +101,6 @@ async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
 
 def _limit_row(gate: Gate, job: str | None, shut: int) -> Row:
     return gate.key, None if is_quota(gate.key) else job, gate.max, shut, gate.period
-
-
-async def _stop(
-    tx: Tx,
-    key: str,
-    count: int,
-    coming: dict[str, list[int]],
-    answers: list[Admitted | Skipped | Refused],
-    live: dict[str, int],
-) -> list[str]:
-    """The oldest give way: first those that are there, which it returns, then those that came with this very call."""
-    oldest = [str(id) for (id,) in await tx.fetch("oldest_under", key=key, count=count)]
-    # The limits are locked, so no run may be waited for now: `give_way` skips one that was not reserved and is held.
-    for run_id in oldest:
-        await cancel.give_way(tx, run_id, SUPERSEDED, POLICY)
-    live[key] -= len(oldest)
-    for place in coming.get(key, [])[: count - len(oldest)]:
-        answers[place] = Skipped(answers[place].run, SUPERSEDED)
-        for gate in answers[place].run.gates:
-            live[gate.key] -= 1
-            coming[gate.key].remove(place)
-    return oldest
 
 
 async def install(tx: Tx, runs: Iterable[LimitedRun]) -> None:

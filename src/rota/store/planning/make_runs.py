@@ -11,10 +11,12 @@ import msgspec
 from rota.core.calendar.rules import Times
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
+from rota.core.jobs.unique import KeyHold
 from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.planning.overlap_and_failure import Create, Skip
-from rota.core.planning.tick import PLAIN, OrdinaryRule, Planned, ScheduleState, Tick, ordinary_rule
+from rota.core.planning.tick import PLAIN, OrdinaryRule, Planned, ScheduleState, Tick, no_runs, ordinary_rule
 from rota.core.runs.admission import Admission, hold_of
+from rota.core.runs.admit import Admitted, Applicant, Superseded, decide_all, superseded_by
 from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.runs.outcome import AT_MOST_ONCE
 from rota.core.runs.run import NewRun
@@ -24,7 +26,6 @@ from rota.store.databases.columns import Column, Columns, column, columns_of
 from rota.store.databases.database import Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import admit
-from rota.store.limits.admit import Admitted
 from rota.store.limits.quotas import Under
 from rota.store.planning.lanes import Lanes
 from rota.store.runs import cancel, enqueue, waits
@@ -112,7 +113,7 @@ def _template(text: str, job_text: str) -> RunTemplate:
     definition, job = decoded(text), _job(job_text)
     templated = check_template(definition.payload, after=definition.awaited is not None)
     payload = msgspec.json.encode(definition.payload).decode()
-    reason, model = _refused(definition, job), None
+    reason, model = no_runs(definition, job), None
     if reason is None:
         model = _model(job_text, msgspec.json.encode(definition.options))
     limited = bool(job.limits) or definition.limit is not None or definition.rate is not None
@@ -134,14 +135,6 @@ def _template(text: str, job_text: str) -> RunTemplate:
         place=_place(job, model),
         usual_facts=_facts(job, model, definition.lanes[0], payload),
     )
-
-
-def _refused(definition: ScheduleDefinition, job: JobDefinition) -> str | None:
-    if not job.enabled:
-        return f"job {job.name!r} is disabled"
-    if job.replicas is not None and definition.limit is not None:
-        return f"job {job.name!r} has replicas, which take no limit"
-    return None
 
 
 def _times(definition: ScheduleDefinition) -> Times | None:
@@ -254,7 +247,7 @@ def _gates(work: PlannedSchedule, planned: Planned, under: Under) -> tuple[Gate,
         return ()
     template, unlimited = work.template, planned.decision.unlimited
     of_job = gates_of(template.job, planned.scope, _payload(work, planned), unlimited=unlimited)
-    own = template.definition.gates(work.row.id, unlimited=unlimited)
+    own = template.definition.gates(work.row.id, work.row.name, unlimited=unlimited)
     return (*with_limits_of_schedule(of_job, own), *under.get(planned.scope, ()))
 
 
@@ -264,34 +257,53 @@ def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
     """Skip what a limit, or a key that another run holds, does not let be; and nobody makes way for it."""
-    creates = {planned.run_id: planned.decision for _, planned in pairs if isinstance(planned.decision, Create)}
-    gated = [_gated(work, planned, gates[planned.run_id]) for work, planned in pairs if gates.get(planned.run_id)]
-    decided = [run for run in gated if run.decided]
-    displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
-    await _lock(tx, pairs, decided)  # before the keys, as whoever enqueues does
-    with_keys = [(work, planned) for work, planned in pairs if work.template.keyed and planned.run_id in creates]
-    keyed = [_keyed_run(work, planned, gates.get(planned.run_id, ())) for work, planned in with_keys]
-    # Keys last, as whoever enqueues: runs, limits, keys.
-    keys = enqueue.Keys(tx, keyed, displaced)
-    await keys.lock()
-
-    async def unless(run_id: str) -> str | None:
-        # The key decides before anybody is ended: nobody makes way for a run that will not be.
-        reason = await keys.take(run_id)
-        for other in displaced.get(run_id, ()) if reason is None else ():
-            await cancel.supersede(tx, other, _superseded(run_id), OVERLAP)
-        return reason
-
-    answers = await admit.admit(tx, decided, refuse=False, locked=True, displaced=displaced, unless=unless)
-    reasons = {answer.run.id: answer.reason for answer in answers if not isinstance(answer, Admitted)}
-    decided_ids = {run.id for run in decided}
-    for run_id in creates:
-        if run_id not in decided_ids and (reason := await unless(run_id)) is not None:
-            reasons[run_id] = reason
-    await keys.settle()
-    if not reasons:
+    concerned = [(work, planned) for work, planned in pairs if _is_asked(work, planned, gates)]
+    if not concerned:
         return list(pairs)
-    return [(work, _skipped(planned, reasons.get(planned.run_id))) for work, planned in pairs]
+    gated = [_gated(work, planned, gates[planned.run_id]) for work, planned in concerned if gates.get(planned.run_id)]
+    # Keys last, as whoever enqueues: runs, limits, keys.
+    await _lock(tx, pairs, [run for run in gated if run.decided])
+    with_keys = [(work, planned) for work, planned in concerned if work.template.keyed]
+    keyed = [_keyed_run(work, planned, gates.get(planned.run_id, ())) for work, planned in with_keys]
+    keys = enqueue.Keys(tx, keyed)
+    await keys.lock()
+    holds = {run.id: run.holds for run in keyed}
+    runs = [_applicant(work, planned, gates, holds.get(planned.run_id, ())) for work, planned in concerned]
+    facts = await admit.read(tx, runs, {id for work, planned in concerned for id in _fixed(work, planned)})
+    facts.now, facts.holders = await keys.read()
+    answers = list(zip(runs, decide_all(runs, facts), strict=True))
+    for run, decision in answers:
+        if isinstance(decision, Admitted | Superseded):
+            for other in run.displaces:
+                await cancel.supersede(tx, other, superseded_by(run.id), OVERLAP)
+            await admit.give_way(tx, run, decision.stops)
+    await keys.settle([(run.id, decision) for run, decision in answers])
+    reasons = {run.id: decision.reason for run, decision in answers if not isinstance(decision, Admitted)}
+    return (
+        [(work, _skipped(planned, reasons.get(planned.run_id))) for work, planned in pairs] if reasons else list(pairs)
+    )
+
+
+def _is_asked(work: PlannedSchedule, planned: Planned, gates: dict[str, tuple[Gate, ...]]) -> bool:
+    """Return whether limits or keys have a say in this run, or others make way for it."""
+    if not isinstance(planned.decision, Create):
+        return False
+    decides = any(gate.decides for gate in gates.get(planned.run_id, ()))
+    return decides or work.template.keyed or bool(planned.decision.displaces or planned.decision.after)
+
+
+def _applicant(
+    work: PlannedSchedule, planned: Planned, gates: dict[str, tuple[Gate, ...]], holds: tuple[KeyHold, ...]
+) -> Applicant:
+    assert isinstance(planned.decision, Create)
+    displaces = planned.decision.displaces
+    return Applicant(planned.run_id, work.template.job.name, gates.get(planned.run_id, ()), holds, displaces)
+
+
+def _fixed(work: PlannedSchedule, planned: Planned) -> tuple[str, ...]:
+    """Return the runs that it wants to cancel, if its job does not support that."""
+    cancels = planned.decision.cancels if isinstance(planned.decision, Create) else ()
+    return () if work.template.job.cancel.supported else cancels
 
 
 def _keyed_run(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
@@ -301,8 +313,11 @@ def _keyed_run(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...])
     model, job = work.template.model, work.template.job
     assert model is not None
     payload = _payload(work, planned)
+    single = isinstance(planned.decision, Create) and planned.decision.single
     holds = key_holds(job, planned.scope, None, payload, {})
-    return msgspec.structs.replace(model, id=planned.run_id, payload=payload, holds=holds, gates=gates)
+    attempts = 1 if single else model.max_attempts
+    values = {"payload": payload, "holds": holds, "gates": gates, "run_at": planned.eligible_at}
+    return msgspec.structs.replace(model, id=planned.run_id, max_attempts=attempts, **values)
 
 
 def _skipped(planned: Planned, reason: str | None) -> Planned:
@@ -328,10 +343,6 @@ def _behind(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     return [(run_id, other) for run_id, create in creates for other in (*create.supersedes, *create.after)]
 
 
-def _superseded(by: str) -> str:
-    return f"superseded by run {by}"
-
-
 def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
     """Drop plan times that another one, decided together with them, makes needless before they ever were runs.
 
@@ -350,7 +361,7 @@ def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
         for work, planned in pairs
     ]
     return [
-        (work, _skipped(planned, _superseded(by[planned.run_id]) if planned.run_id in by else None))
+        (work, _skipped(planned, superseded_by(by[planned.run_id]) if planned.run_id in by else None))
         for work, planned in placed
     ]
 

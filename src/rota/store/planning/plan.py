@@ -10,7 +10,7 @@ from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.ledger.verify import is_zoned
 from rota.core.planning.overlap_and_failure import Create, Skip
 from rota.core.planning.tally import Tally, skip_kind
-from rota.core.planning.tick import ScheduleState, following_plan, tick
+from rota.core.planning.tick import ScheduleState, Tick, following_plan, tick
 from rota.core.schedules.policies import CatchUp
 from rota.errors import RotaError
 from rota.store.alerts.emit_signal import tell_missed
@@ -161,6 +161,7 @@ def _up_to_date(
 async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: Providers, under: Under) -> Planning:
     runs = [(work, planned) for work in works for planned in work.tick.planned]
     created = await make_runs(tx, runs, now, under) if runs else []
+    _name_next_plans(works, {planned.run_id for _, planned in created}, now)
     opened = {work.row.cursor_no: planned.plan_time for work, planned in created if _is_alone(work)}
     lane_runs = [lane_run(work, planned) for work, planned in created if work.row.cursor_no not in opened]
     if lane_runs:
@@ -186,6 +187,20 @@ async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: 
         if work.row.tzdata != tzdata or work.tick.next_plan is None:
             await _note_changes(tx, work)
     return Planning(len(works), len(runs), _tally(works, created, now, under))
+
+
+def _name_next_plans(works: Sequence[PlannedSchedule], created_ids: set[str], now: int) -> None:
+    """Name the next plan time of schedules that would follow a run which a limit or a key did not let be."""
+    for work in works:
+        done = work.tick
+        if done.awaits is not None and done.awaits not in created_ids and _is_planned(done, done.awaits):
+            next_plan = following_plan(work.standing, now)
+            next_at = None if next_plan is None else next_plan + work.standing.definition.delay_micros
+            work.tick = msgspec.structs.replace(done, awaits=None, next_plan=next_plan, next_at=next_at)
+
+
+def _is_planned(done: Tick, run_id: str) -> bool:
+    return any(planned.run_id == run_id for planned in done.planned)
 
 
 def _tally(works: Sequence[PlannedSchedule], created: Sequence[Pair], now: int, under: Under) -> Tally:

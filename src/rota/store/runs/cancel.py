@@ -104,6 +104,13 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
     return None
 
 
+async def fixed_among(tx: Tx, run_ids: Iterable[str]) -> set[str]:
+    """Return those of these claimed runs that cannot be stopped, because their jobs do not support it."""
+    rows = await tx.fetch("cancel_policies", [(id,) for id in run_ids])
+    supported = {definition: cancel_policy(definition).supported for definition in {text for _, text in rows}}
+    return {str(id) for id, definition in rows if not supported[definition]}
+
+
 async def _reserve_awaited(tx: Tx, run_id: str) -> None:
     """Reserve what the run waits for: others come to wait for that in its place."""
     awaited = [str(id) for (id,) in await tx.fetch("awaited_by", id=run_id)]

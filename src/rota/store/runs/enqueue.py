@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import assert_never
 
@@ -11,19 +11,31 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import is_pipeline
 from rota.core.jobs.status import JobVerb, Standing, require_verb
-from rota.core.jobs.unique import KeyHold, OnConflict
+from rota.core.jobs.unique import KeyHold, replaces
 from rota.core.ledger.audit import REPLACED, RETRIED
 from rota.core.limits.limits import Gate, LimitedRun, is_quota
 from rota.core.runs.admission import Admission, hold_of
+from rota.core.runs.admit import (
+    Admitted,
+    Applicant,
+    Conflicting,
+    Decision,
+    Facts,
+    Full,
+    Held,
+    Holder,
+    Superseded,
+    decide_all,
+    meet,
+)
 from rota.core.runs.outcome import AT_MOST_ONCE
 from rota.core.runs.run import Enqueued, NewRun, Run
 from rota.core.states import has_begun
-from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
+from rota.errors import LimitReached, QuotaExceeded, UnknownJob
 from rota.store.databases.database import AlreadyThere, Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger import audit
 from rota.store.limits import admit
-from rota.store.limits.admit import Admitted, Displaced, Refused, Skipped
 from rota.store.limits.quotas import gated as under_quotas
 from rota.store.runs import dependencies, read
 from rota.store.runs.end import EndedRuns, end
@@ -145,15 +157,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -
     decided = [run for run in gated if run.decided]
     if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
         raise AlreadyThere  # before they are counted against themselves
-    skipped: dict[str, str] = {}
-    for answer in await admit.admit(tx, decided, refuse=True, locked=True) if decided else ():
-        match answer:
-            case Refused(run, gate, reason):
-                raise await _limit_reached(tx, next(new for new in runs if new.id == run.id), gate, reason)
-            case Skipped(run, reason):
-                skipped[run.id] = reason
-            case Admitted():
-                continue
+    skipped = await _admit(tx, runs, decided) if decided else {}
     answers = await _insert_plain(tx, runs)
     for run_id, reason in skipped.items():
         await tx.fetch("drop_ready", id=run_id)
@@ -178,6 +182,26 @@ async def _limit_reached(tx: Tx, run: NewRun, gate: Gate, reason: str) -> LimitR
     error = QuotaExceeded if is_quota(gate.key) else LimitReached
     whose = None if scope == GLOBAL else scope_text(scope)
     return error(run.job, gate.key, gate.max, reason, scope=whose, holder=str(holders[0][0]) if holders else None)
+
+
+async def _admit(tx: Tx, runs: Sequence[NewRun], decided: Sequence[LimitedRun]) -> dict[str, str]:
+    """Ask the limits of runs that have taken their keys; return those that are skipped, and why."""
+    applicants = [Applicant(run.id, run.job, run.gates) for run in decided]
+    skipped: dict[str, str] = {}
+    for run, decision in zip(applicants, decide_all(applicants, await admit.read(tx, applicants)), strict=True):
+        match decision:
+            case Full(gate, refused=True):
+                raise await _limit_reached(tx, next(new for new in runs if new.id == run.id), gate, decision.reason)
+            case Admitted(stops):
+                await admit.give_way(tx, run, stops)
+            case Superseded(_, stops):
+                await admit.give_way(tx, run, stops)
+                skipped[run.id] = decision.reason
+            case Full() | Held() | Conflicting():
+                skipped[run.id] = decision.reason
+            case _:
+                assert_never(decision)
+    return skipped
 
 
 def _gated(run: NewRun) -> LimitedRun:
@@ -216,7 +240,7 @@ async def retry_facts(tx: Tx, part: str, within: Scope | None = None) -> RetryFa
     run = await read.run_within(tx, part, within)
     gates: tuple[Gate, ...] = ()
     for id, _, _, definition, *_ in await tx.fetch("get_schedule", name=run.schedule) if run.schedule else ():
-        gates = decoded(definition).gates(str(id))
+        gates = decoded(definition).gates(str(id), run.schedule)
     return RetryFacts(run, await read.copy_of(tx, run.id), await read.job(tx, run.job), gates)
 
 
@@ -236,27 +260,12 @@ def _hold_values(run_id: str, hold: KeyHold) -> dict[str, object]:
     return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
 
 
-class PendingRuns(msgspec.Struct, frozen=True):
-    """Runs that count when a run takes its keys, though the database does not say so: `coming` are about to be
-    inserted, `needless` will never be, and `displaced` make way for it.
-    """
-
-    coming: Collection[str] = ()
-    needless: Collection[str] = ()
-    displaced: Collection[str] = ()
-
-
-_ALONE = PendingRuns()
-
-
-async def _first_conflict(
-    tx: Tx, run: NewRun, fresh: dict[str, str], pending: LimitsToOpen, beside: PendingRuns = _ALONE
-) -> Enqueued | None:
+async def _first_conflict(tx: Tx, run: NewRun, fresh: dict[str, str], pending: LimitsToOpen) -> Enqueued | None:
     """The run that holds one of its keys; None if all are held for it now."""
     for place, hold in enumerate(run.holds):
         if fresh.get(hold.key) == run.id:
             continue
-        answer = await _take_key(tx, run, hold, pending, beside)
+        answer = await _take_key(tx, run, hold, pending)
         fresh.pop(hold.key, None)  # whosever it was to be
         if answer is not None:
             for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
@@ -270,111 +279,107 @@ async def _first_conflict(
 
 
 class Keys:
-    """The keys of runs that somebody else inserts, locked all at once. Each run takes its own when its turn comes."""
+    """The keys of runs that somebody else inserts, locked all at once; written when it is decided who gets them."""
 
-    def __init__(self, tx: Tx, runs: Sequence[NewRun], displaced: Displaced) -> None:
+    def __init__(self, tx: Tx, runs: Sequence[NewRun]) -> None:
         self._tx = tx
         self._runs = {run.id: run for run in runs}
-        self._displaced = displaced
         self._fresh: dict[str, str] = {}
-        self._coming: set[str] = set()
-        self._uninserted = set(self._runs)
-        self._waiting = set(self._runs)
-        self._pending = LimitsToOpen()
 
     async def lock(self) -> None:
         if self._runs:
             self._fresh = await _lock_keys(self._tx, list(self._runs.values()))
 
-    async def take(self, run_id: str) -> str | None:
-        """Why this run is needless, if the key of another makes it so."""
-        run = self._runs.get(run_id)
-        if run is None:
-            return None
-        self._waiting.discard(run_id)
-        beside = PendingRuns(self._coming, self._uninserted, self._displaced.get(run_id, ()))
-        try:
-            answer = await _first_conflict(self._tx, run, self._fresh, self._pending, beside)
-        except (DuplicateRun, NotRepeatable) as error:
-            return str(error)
-        if answer is not None:
-            return f"unique: run {answer.id} does this work"
-        self._uninserted.discard(run_id)
-        self._coming.add(run_id)
-        return None
+    async def read(self) -> tuple[int, dict[str, Holder]]:
+        """Return the holders of those keys that are not new, and the time; 0 if all are: then nobody asks for it."""
+        holds = {hold.key: hold for run in self._runs.values() for hold in run.holds if hold.key not in self._fresh}
+        now, holders = 0, dict[str, Holder]()
+        for hold in holds.values():
+            now, holder = await _holder(self._tx, hold)
+            if holder is not None:
+                holders[hold.key] = holder
+        return now, holders
 
-    async def settle(self) -> None:
-        """Leave the keys of runs whose turn never came, because a limit did not let them be."""
+    async def settle(self, answers: Sequence[tuple[str, Decision]]) -> None:
+        """Write who holds the keys now, and give holders that are replaced what the new runs have."""
+        pending, owners = LimitsToOpen(), dict[str, tuple[str, KeyHold]]()
+        for run_id, decision in answers:
+            run = self._runs.get(run_id)
+            if run is None:
+                continue
+            if isinstance(decision, Admitted | Superseded):
+                owners.update({hold.key: (run_id, hold) for hold in run.holds})
+            elif isinstance(decision, Held):
+                await _meet_holder(self._tx, run, decision, pending)
+        for key, (run_id, hold) in sorted(owners.items()):
+            if self._fresh.get(key) != run_id:
+                await self._tx.fetch("take_over_key", key=key, **_hold_values(run_id, hold))
         # A key that leads to no run would count as done (if once is enough), or as held until its period ends.
-        for key, run_id in self._fresh.items():
-            if run_id in self._waiting:
-                await self._tx.fetch("free_key", key=key)
-        await admit.open_for(self._tx, self._pending.placed)
+        for key in self._fresh.keys() - owners.keys():
+            await self._tx.fetch("free_key", key=key)
+        await admit.open_for(self._tx, pending.placed)
 
 
 async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     """Take the keys of runs that the caller inserts; return those that another run's key makes needless, and why."""
-    keys = Keys(tx, runs, {})
+    keys = Keys(tx, runs)
     await keys.lock()
-    reasons = {run.id: reason for run in runs if (reason := await keys.take(run.id)) is not None}
-    await keys.settle()
-    return reasons
+    now, holders = await keys.read()
+    applicants = [Applicant(run.id, run.job, holds=run.holds, retry_of=run.retry_of) for run in runs]
+    decisions = decide_all(applicants, Facts(now=now, holders=holders))
+    answers = [(run.id, decision) for run, decision in zip(runs, decisions, strict=True)]
+    await keys.settle(answers)
+    return {run_id: decision.reason for run_id, decision in answers if not isinstance(decision, Admitted)}
 
 
-async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, pending: LimitsToOpen, beside: PendingRuns) -> Enqueued | None:
-    """Take a key for `run`: None if it holds the key now, otherwise what the caller gets instead."""
+async def _holder(tx: Tx, hold: KeyHold) -> tuple[int, Holder | None]:
+    """Read who holds a key that is locked. None: another run of this call had it, and freed it."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     rows = await tx.fetch("key_holder", key=hold.key)
-    if not rows:  # another run of this call had it, and freed it
+    if not rows:
+        return 0, None
+    ((run_id, held_until, once, fingerprint, state, exists, now, fence),) = rows
+    live = bool(exists) and state is None
+    done = not exists or state == "succeeded"
+    waits, begun = live and fence is not None, has_begun(fence or 0)
+    holder = Holder(str(run_id), held_until, bool(once), fingerprint, live, waits, begun, done)
+    if waits and (hold.once or replaces(hold.on_conflict)):
+        # A ready row after a key is out of order. Claims and ends never wait for keys, so they cannot deadlock with
+        # this. A planner that has reserved the row may: then PostgreSQL ends one of the two, which is repeated.
+        waiting = await tx.fetch("lock_ready", id=holder.run_id)
+        holder = msgspec.structs.replace(holder, waits=bool(waiting))
+    return int(now), holder
+
+
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, pending: LimitsToOpen) -> Enqueued | None:
+    """Take a key for `run`: None if it holds the key now, otherwise what the caller gets instead."""
+    now, holder = await _holder(tx, hold)
+    if holder is None:
         await tx.fetch("hold_key", key=hold.key, **_hold_values(run.id, hold))
         return None
-    ((holder, held_until, once, fingerprint, state, exists, now),) = rows
-    holder = str(holder)
-    if holder == run.id:  # this very enqueue, repeated after an unknown outcome
+    if holder.run_id == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
-    if holder in beside.needless or (holder in beside.displaced and await _passes_on(tx, hold, holder)):
-        await tx.fetch("take_over_key", key=hold.key, **_hold_values(run.id, hold))
-        return None
-    live = (exists and state is None) or holder in beside.coming
-    done_once = once and (not exists or state == "succeeded")
-    within_period = held_until > now and holder != run.retry_of  # a run's own retry may follow at once
-    if live or within_period or done_once:
-        if hold.fingerprint and fingerprint != hold.fingerprint:
-            raise KeyReused(hold.label or hold.key)
-        return await _meet_holder(tx, run, hold, holder, pending if live else None)
-    await tx.fetch("take_over_key", key=hold.key, **_hold_values(run.id, hold))
-    return None
-
-
-async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
-    """Return whether the key of a run that makes way goes to the one that comes instead.
-
-    Not what is to be done once, and is being done: asked to stop, it may still succeed.
-    """
-    return not hold.once or bool(await tx.fetch("lock_ready", id=holder))
-
-
-async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, pending: LimitsToOpen | None) -> Enqueued:
-    """`pending`: where the holder goes if it is live and comes under other limits."""
-    if hold.once:
-        raise NotRepeatable(run.job, holder)
-    match hold.on_conflict:
-        case OnConflict.REJECT:
-            raise DuplicateRun(run.job, holder)
-        case OnConflict.REPLACE if pending is not None:
-            # A ready row after a key is out of order. Claims and ends never wait for keys, so they cannot deadlock with
-            # this. A planner that has reserved the row may: then PostgreSQL ends one of the two, which is repeated.
-            for ready in await tx.fetch("lock_ready", id=holder):
-                fence, _, _ = ready
-                if not has_begun(fence):  # else it stays as it is, as one that somebody has: its attempts were its own
-                    await _replace(tx, run, holder, ready, pending)
-        case OnConflict.EXISTING | OnConflict.REPLACE:
-            pass
+    decision = meet(hold, holder, Applicant(run.id, run.job, retry_of=run.retry_of), now)
+    match decision:
+        case None:
+            await tx.fetch("take_over_key", key=hold.key, **_hold_values(run.id, hold))
+            return None
+        case Conflicting(error):
+            raise error
+        case Held():
+            await _meet_holder(tx, run, decision, pending)
+            return Enqueued(decision.run_id, False)
         case _:
-            assert_never(hold.on_conflict)
-    if hold.clear and pending is not None:
-        await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
-    return Enqueued(holder, False)
+            assert_never(decision)
+
+
+async def _meet_holder(tx: Tx, run: NewRun, held: Held, pending: LimitsToOpen) -> None:
+    """Do what the holder of a run's key gets of it; `pending`: where it goes if it comes under other limits."""
+    if held.replaces:
+        for ready in await tx.fetch("lock_ready", id=held.run_id):
+            await _replace(tx, run, held.run_id, ready, pending)
+    if held.hold.clear and held.live:
+        await replicas.clear(tx, held.run_id, held.hold.clear, run.id, run.actor)
 
 
 async def _replace(tx: Tx, run: NewRun, holder: str, ready: Row, pending: LimitsToOpen) -> None:

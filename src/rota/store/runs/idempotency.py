@@ -14,7 +14,7 @@ async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
     # Without a lock: a repeated request mostly comes long after the first. Two that come at once meet in `remember`.
     run_ids: list[str] = []
     while rows := await tx.fetch("key_holder", key=_part(request, len(run_ids))):
-        ((run_id, held_until, _, fingerprint, _, _, now),) = rows
+        ((run_id, held_until, _, fingerprint, _, _, now, _),) = rows
         if held_until <= now:
             break
         if fingerprint != request.fingerprint:

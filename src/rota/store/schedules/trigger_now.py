@@ -8,12 +8,12 @@ from rota.core.jobs.status import JobVerb, Standing, require_verb
 from rota.core.ledger.audit import TRIGGERED
 from rota.core.planning.overlap_and_failure import Create, Skip, decide
 from rota.core.planning.tick import Planned, Tick, after_decision
+from rota.core.runs.admit import SUPERSEDED
 from rota.core.schedules.policies import Failure
 from rota.errors import Invalid, JobDisabled, NotTriggered, Overlapping, UnknownJob
 from rota.store.databases.database import Tx
 from rota.store.ledger import audit
 from rota.store.limits import quotas
-from rota.store.limits.admit import SUPERSEDED
 from rota.store.planning.lanes import changed_lanes, read_lanes
 from rota.store.planning.make_runs import PlannedSchedule, lane_run, make_runs, patterns_of
 from rota.store.planning.plan import NewId
@@ -70,7 +70,7 @@ async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:
     would one by one.
     """
     for (reason,) in await tx.fetch("skipped_among", [(id,) for id in run_ids]):
-        if reason != SUPERSEDED:
+        if not reason.startswith(SUPERSEDED):
             raise NotTriggered(schedule, reason)
 
 

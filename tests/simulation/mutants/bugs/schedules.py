@@ -88,8 +88,8 @@ _MISSED = (
         "missed-range-holds-the-run-too",
         "P1",
         _CATCH_UP,
-        '_gap(times, cursor, newest - 1, "later than its grace")',
-        '_gap(times, cursor, newest, "later than its grace")',
+        '_gap(times, edge, newest - 1, "due together with a newer one")',
+        '_gap(times, edge, newest, "due together with a newer one")',
     ),
     planted(
         "covered-plan-times-are-one-too-many",

@@ -78,7 +78,7 @@ where l.cancel_at is null and o.cancel_at is null
     and (l.run_id is null and o.run_id is null or g.period is null and g.max < counted.unlimited);
 
 -- name: oldest_under
-select g.run_id from rota_gate g join rota_run r on r.id = g.run_id and r.state is null
+select g.run_id, case when l.run_id is null and o.run_id is null then 0 else 1 end from rota_gate g join rota_run r on r.id = g.run_id and r.state is null
 left join rota_lease l on l.run_id = g.run_id
 left join rota_outside o on o.run_id = g.run_id
 where g.key = :key and l.cancel_at is null and o.cancel_at is null

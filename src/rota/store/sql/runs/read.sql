@@ -48,6 +48,10 @@ select r.job, r.state, j.definition
 from rota_run r left join rota_job j on j.name = r.job and j.version = r.job_version
 where r.id = :id;
 
+-- name: cancel_policies
+select r.id, j.definition from {rows id id} join rota_run r on r.id = rows.id
+left join rota_job j on j.name = r.job and j.version = r.job_version;
+
 -- name: save_job
 -- A version that was made by a command and dropped is free to be used.
 insert into rota_job (name, version, definition, declared_at, kind) values (:name, :version, :definition, :now, :kind)

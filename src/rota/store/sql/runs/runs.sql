@@ -24,8 +24,8 @@ values (:key, :run_id, coalesce(:now + :period, 0), :once, :fingerprint);
 delete from rota_unique where key = :key;
 
 -- name: key_holder
-select u.run_id, u.held_until, u.once, u.fingerprint, r.state, r.id is not null, :now
-from rota_unique u left join rota_run r on r.id = u.run_id
+select u.run_id, u.held_until, u.once, u.fingerprint, r.state, r.id is not null, :now, w.fence
+from rota_unique u left join rota_run r on r.id = u.run_id left join rota_ready w on w.run_id = u.run_id
 where u.key = :key;
 
 -- name: take_over_key
