@@ -57,6 +57,7 @@ from rota.store.workers import requirements, restrict
 from rota.store.workers.replica_parents import ReplicaStore
 from rota.store.workers.requirements import RestrictedClaims
 from rota.store.workers.workers import WorkerStore, save_worker
+from rota.values.actor import is_policy
 from rota.values.clock import RunIds, compare, id_clock
 from rota.values.scope import GLOBAL, Scope
 
@@ -236,11 +237,12 @@ class Store:
 
         return await self.database.read(body)
 
-    async def cancelling(self, worker_id: str) -> list[tuple[str, int]]:
-        """Runs of this worker that were asked to stop."""
+    async def cancelling(self, worker_id: str) -> list[tuple[str, int, bool]]:
+        """Runs of this worker that were asked to stop, and whether a policy asked."""
 
-        async def body(tx: Tx) -> list[tuple[str, int]]:
-            return [(str(id), fence) for id, fence in await tx.fetch("cancelling", worker_id=worker_id)]
+        async def body(tx: Tx) -> list[tuple[str, int, bool]]:
+            rows = await tx.fetch("cancelling", worker_id=worker_id)
+            return [(str(id), fence, is_policy(actor)) for id, fence, actor in rows]
 
         return await self.database.read(body)
 

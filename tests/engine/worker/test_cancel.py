@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from rota import Context, LeaseLost, Outcome, RunState
+from rota.core.calendar.triggers import every
 from rota.errors import NotCancellable
 from rota.testing import Harness
 from tests.support.jobs import isolated_jobs
-from tests.support.runs.real_worker import SECOND, Working, until_state
+from tests.support.runs.real_worker import RARE, SECOND, Working, until_state
 from tests.support.wait import until, wait_for
 
 Start = Callable[..., Awaitable[Working]]
@@ -150,6 +151,39 @@ async def test_a_coroutine_with_a_context_may_stop_by_itself(harness: Harness, w
     await harness.cancel(run)
     await real.has_state(run, RunState.CANCELLED)
     assert interrupted == []
+
+
+async def test_a_policy_interrupts_a_coroutine_at_its_next_await(
+    either: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told by a notification alone: polls and heartbeats are an hour apart. Its grace is for what it does then."""
+    monkeypatch.setattr("rota.engine.worker.executor._LONGEST_COOPERATION", 3_600.0)
+    heard: list[bool] = []
+
+    @either.app.job(cancel_grace="1h")
+    async def endless(ctx: Context) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.to_thread(heard.append, ctx.cancelled)
+            raise
+
+    await either.client.schedules.create("s", "endless", every("10s"), overlap="cancel_previous")
+    real = await working(either, **RARE)
+    first, second = [await next_run(either) for _ in range(2)]
+    done = await real.has_state(first, RunState.CANCELLED)
+    assert (heard, done.cancelled_by) == ([True], "policy:overlap")
+    await real.has_state(second, RunState.RUNNING)
+
+
+async def next_run(harness: Harness) -> str:
+    """Plan the next run of the schedule, and wait until it runs, or an earlier one is asked to stop."""
+    harness.clock.advance("10s")
+    await harness.planner.step()
+    run, *earlier = await harness.client.list(limit=2)
+    if not earlier:
+        await until_state(harness, run.id, RunState.RUNNING)
+    return run.id
 
 
 async def test_a_coroutine_that_ignores_its_context_is_interrupted(harness: Harness, working: Start) -> None:

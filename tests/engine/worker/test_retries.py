@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from rota import Exponential, Fail, Outcome, Retry, RunState, Snooze
+from rota import Exponential, Fail, Outcome, Retry, RunState, Snooze, every
+from rota.core.planning.simulation_report import SimulationOptions
 from rota.testing import Harness
 
 HOUR = timedelta(hours=1)
@@ -169,3 +171,51 @@ async def test_the_signals_mean_the_same_in_a_real_handler(harness: Harness, sig
         "return": (RunState.SUCCEEDED, 1, timedelta(0)),
     }
     assert (seen.state, seen.attempt, seen.run_at - harness.clock.now()) == expected[signal]
+
+
+@pytest.mark.parametrize(
+    ("options", "waits"),
+    [
+        ({}, [2.5, 2.5, 2.5]),
+        ({"backoff": "30s"}, [30, 30, 30]),
+        ({"backoff": Exponential(base=timedelta(seconds=20))}, [20, 40, 80]),
+    ],
+)
+async def test_the_default_backoff_leaves_room_for_the_next_plan_time(
+    either: Harness, options: dict[str, Any], waits: list[float]
+) -> None:
+    """Otherwise a failure would block a cadence of 10 seconds for a minute. What somebody chose stands."""
+    await either.declare("work", **options)
+    await either.client.schedules.create("s", "work", every("10s"))
+    either.clock.advance("10s")
+    await either.planner.step()
+    (run,) = await either.client.list()
+    assert run.plan_time == either.clock.now()
+    seen = []
+    for _ in range(3):
+        await fail_once(either)
+        rest = (await either.run(run.id)).run_at - either.clock.now()
+        seen.append(rest.total_seconds())
+        either.clock.advance(timedelta(seconds=max(10, *waits)))
+    assert seen == waits
+
+
+async def test_a_simulation_foretells_it(either: Harness) -> None:
+    """Each attempt fails, and the next one begins after a quarter of the time to the next plan time."""
+    await either.declare("work", max_attempts=3)
+    await either.client.schedules.create("s", "work", every("16s"))
+    assumptions = SimulationOptions(duration="0s", fail_every=1)
+    report = await either.client.schedules.simulate("s", "24s", assumptions)
+    either.clock.advance("16s")
+    began = either.clock.now()
+    await either.planner.step()
+    (run,) = await either.client.list()
+    for _ in range(3):
+        await fail_once(either)
+        if (run := await either.run(run.id)).state is RunState.SCHEDULED:
+            either.clock.advance(run.run_at - either.clock.now())
+    (event,) = report.events
+    assert event.finished_at is not None
+    assert run.finished_at is not None
+    assert (event.attempt, event.finished_at - event.plan_time) == (3, timedelta(seconds=7))
+    assert (run.state, run.finished_at - began) == (RunState.FAILED, timedelta(seconds=7))

@@ -47,6 +47,8 @@ class Working:
         registry = harness.app.registry
         info = worker_info(registry, self.config, "real", queues)
         self.worker = Worker(self.store, registry, info, self.config, meters=harness.app.meters)
+        if deaf:
+            self.worker._inbox = "nobody's"
 
     async def __aenter__(self) -> Self:
         await self.harness.store.save_jobs(self.harness.app.registry.definitions())

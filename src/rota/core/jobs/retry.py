@@ -65,6 +65,10 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     backoff: Backoff = Exponential()
 
+    @property
+    def has_default_backoff(self) -> bool:
+        return self.backoff == Exponential()
+
 
 class TryAgain(msgspec.Struct, frozen=True):
     after: timedelta

@@ -18,6 +18,7 @@ from rota.core.planning.overlap_and_failure import Create, Lane
 from rota.core.planning.simulated_limits import SimulatedLimits
 from rota.core.planning.tick import Planned, ScheduleState, eligible, following_plan, no_runs, tick
 from rota.core.runs.admit import Admitted, Applicant, Held, superseded_by
+from rota.core.schedules.backoff import adapted_backoff
 from rota.values.durations import in_micros
 from rota.values.scope import Scope
 
@@ -334,10 +335,13 @@ class World:
             return
         self._running -= 1
         run.running, run.attempt = False, run.attempt + 1
-        run.run_at = self._now + in_micros(again.after)
+        rest = in_micros(again.after)
+        if self._retry.has_default_backoff and run.plan_time is not None:
+            rest = adapted_backoff(rest, self._standing.times, self._now)
+        run.run_at = self._now + rest
         self._limits.wait(run.id)
         self._mark(run, claimed=False)
-        if again.after:
+        if rest:
             self._schedule_event(run.run_at, _BEGIN, run)
         else:
             self._become_due(run)

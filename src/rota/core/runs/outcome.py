@@ -66,7 +66,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     `limited`: the success releases slots of limits; if a report does not say so, the reaper releases them. `wait`: the
     run is handed over to an external worker instead of ending; if it was asked to stop meanwhile, it ends as cancelled.
     `part`: the step of a pipeline that the report is about; `advances`: that step is done, and the run goes on with the
-    next.
+    next. `adapts`: `retry_in` is the default backoff, which adapts to the schedule of the run, if it has one.
     """
 
     run_id: str
@@ -82,6 +82,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     wait: Wait | None = None
     part: str | None = None
     advances: bool = False
+    adapts: bool = False
 
 
 class Requeue(msgspec.Struct, frozen=True):

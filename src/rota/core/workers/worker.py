@@ -18,6 +18,7 @@ SHORTEST_HEARTBEAT = timedelta(milliseconds=100)
 SHORTEST_POLL = timedelta(milliseconds=10)
 SILENCE = timedelta(days=1)
 """A worker that was silent for so long is deleted."""
+_INBOX = "\x01worker:"
 _LEASE = timedelta(seconds=30)  # of an older worker, which does not report its own
 
 Queues = Mapping[str, int] | Iterable[str]
@@ -214,6 +215,11 @@ def read_asked(text: str | None) -> OperatorRequest:
 
 def write_asked(request: OperatorRequest) -> str:
     return msgspec.json.encode(request, order="deterministic").decode()
+
+
+def inbox_of(worker_id: str) -> str:
+    """Name the hint that tells this worker alone to read what it is asked; no queue may have such a name."""
+    return f"{_INBOX}{worker_id}"
 
 
 def matching(who: str, workers: Iterable[tuple[str, str]]) -> list[str]:

@@ -61,7 +61,8 @@ class RaisedElsewhere(Exception):
 class Attempt(Standing):
     """State of one attempt.
 
-    `stopped` is the reason if the worker interrupts it: that decides the outcome, not the exception.
+    `stopped` is the reason if the worker interrupts it: that decides the outcome, not the exception. `superseded`: a
+    policy has cancelled it.
     """
 
     __slots__ = (
@@ -74,6 +75,7 @@ class Attempt(Standing):
         "overdue",
         "reported",
         "stopped",
+        "superseded",
         "task",
         "timers",
     )  # fmt: skip
@@ -87,6 +89,7 @@ class Attempt(Standing):
         self.task: asyncio.Task[None] | None = None
         self.timers: list[asyncio.TimerHandle] | None = None
         self.reported = False
+        self.superseded = False
         self.finished = False
         self.overdue: StepDefinition | None = None
         self.backend: WorkerBackend | None = None
@@ -230,10 +233,17 @@ class Reports:
         retry_in = rest_before_retry(attempt.retry, claim.max_attempts, claim.attempt, self._jitter(), after)
         if retry_in is not None and at_least is not None:
             retry_in = max(retry_in, at_least)
-        return self._report(attempt, outcome, error, retry_in=retry_in)
+        chosen = after is not None or at_least is not None or not attempt.retry.has_default_backoff
+        return self._report(attempt, outcome, error, retry_in, adapts=not chosen and claim.plan_time is not None)
 
     def _report(
-        self, attempt: Attempt, outcome: Outcome, error: RunError | None, retry_in: timedelta | None = None
+        self,
+        attempt: Attempt,
+        outcome: Outcome,
+        error: RunError | None,
+        retry_in: timedelta | None = None,
+        *,
+        adapts: bool = False,
     ) -> Report:
         return Report(
             attempt.claim.run_id,
@@ -244,6 +254,7 @@ class Reports:
             retry_in=None if retry_in is None else in_micros(retry_in),
             began=attempt.began_at is not None,
             measures=_measured(attempt),
+            adapts=adapts,
         )
 
     def busy(self, attempt: Attempt) -> int:
@@ -274,7 +285,10 @@ def describe(attempt: Attempt, report: Report) -> str:
     problem = (
         without_secrets(f"{error.type}: {error.message.partition(chr(10))[0]:.300}", claim.payload) if error else ""
     )
-    then = f"retry in {span(timedelta(microseconds=report.retry_in))}" if report.retry_in is not None else "no retry"
+    then = "no retry"
+    if report.retry_in is not None:
+        rest = span(timedelta(microseconds=report.retry_in))
+        then = f"retry in {rest}" if not report.adapts else f"retry in {rest}, or sooner by its schedule"
     return (
         f"run {claim.run_id} of {claim.job}: attempt {claim.attempt} of {claim.max_attempts} "
         f"{report.outcome.value}, {then}: {problem}"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rota.config import Config
 from rota.core.jobs.allowed_addresses import networks_of
+from rota.core.jobs.job import Isolation
 from rota.core.progress.steps import StepDefinition
 from rota.core.runs.claim import Claim
 from rota.core.runs.outcome import Report
@@ -145,12 +146,16 @@ class Executor:
         attempt.overdue = step
         self._interrupt(attempt, Outcome.TIMED_OUT)
 
-    def cancel(self, attempt: Attempt) -> None:
-        """Request a cooperative stop. A handler that takes a context has part of its grace before it is interrupted."""
-        if attempt.cancelled:
+    def cancel(self, attempt: Attempt, *, by_policy: bool = False) -> None:
+        """Request a cooperative stop. A handler that takes a context has part of its grace before it is interrupted;
+        a coroutine that a policy cancels has none: its successor waits for it.
+        """
+        if attempt.cancelled and (attempt.superseded or not by_policy):
             return
-        attempt.cancelled = True
-        self._calls.tell(attempt)
+        attempt.superseded = attempt.superseded or by_policy
+        if not attempt.cancelled:
+            attempt.cancelled = True
+            self._calls.tell(attempt)
         attempt.after(_cooperation_time(attempt), self._interrupt_cancelled)
 
     def unshielded(self, attempt: Attempt) -> None:
@@ -186,6 +191,8 @@ class Executor:
 
 
 def _cooperation_time(attempt: Attempt) -> float:
-    cooperative = attempt.handler.payload.wants_context is not None
+    handler = attempt.handler
+    is_coroutine = handler.is_async and handler.isolation is Isolation.THREAD
+    cooperative = handler.payload.wants_context is not None and not (attempt.superseded and is_coroutine)
     grace = attempt.handler.definition.cancel.grace.total_seconds()
     return min(grace / 3, _LONGEST_COOPERATION) if cooperative else 0

@@ -12,7 +12,7 @@ from rota.config import Config
 from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest
 from rota.core.runs.outcome import Report
 from rota.core.states import Outcome
-from rota.core.workers.worker import WorkerInfo
+from rota.core.workers.worker import WorkerInfo, inbox_of
 from rota.engine.handlers.attempt import Attempt, Reports, describe
 from rota.engine.handlers.current_run import RunFields
 from rota.engine.handlers.note_buffer import NoteBuffer
@@ -78,6 +78,7 @@ class Worker:
         self._limited_at = 0.0
         self._limited_waits = False
         self._cancels_at = 0.0
+        self._inbox = inbox_of(info.id)
         self._lease = config.lease.total_seconds()
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
@@ -148,7 +149,10 @@ class Worker:
                 await self._store.worker_gone(self.info.id)
 
     def _hinted(self, queue: str | None) -> None:
-        if queue is None or queue in self.info.queues:
+        if queue == self._inbox:
+            self._cancels_at = 0.0  # somebody asks one of its runs to stop: look at once
+            self.wake()
+        elif queue is None or queue in self.info.queues:
             self.wake()
 
     def wake(self) -> None:
@@ -176,14 +180,14 @@ class Worker:
         now = self._clock.monotonic()
         if self.active and now >= self._cancels_at:
             self._cancels_at = now + self._config.poll.total_seconds()
-            for run_id, fence in await self._store.cancelling(self.info.id):
-                self._cancel_if_held(run_id, fence)
+            for run_id, fence, by_policy in await self._store.cancelling(self.info.id):
+                self._cancel_if_held(run_id, fence, by_policy=by_policy)
 
-    def _cancel_if_held(self, run_id: str, fence: int) -> None:
+    def _cancel_if_held(self, run_id: str, fence: int, *, by_policy: bool = False) -> None:
         """Cancel the attempt under this fence, or drop the claim from the buffer and report it as cancelled."""
         attempt = self.active.get(run_id)
         if attempt is not None and attempt.claim.fence == fence:
-            self._executor.cancel(attempt)
+            self._executor.cancel(attempt, by_policy=by_policy)
         elif self.held.get(run_id) == fence and self._buffer.take(run_id):
             self._reporter.add(Report(run_id, fence, Outcome.CANCELLED, began=False))
 
@@ -347,6 +351,8 @@ class Worker:
                 self._lost(run_id)
         for run_id in sorted(beat.extended.cancelling):
             self._cancel_if_held(run_id, beat.held[run_id])
+        if beat.extended.cancelling:  # it does not tell who asked: that is read next, and a policy's cancel interrupts
+            self._hinted(self._inbox)
         if self._operator_settings.update(beat.extended.asked):
             self._apply_settings()
 

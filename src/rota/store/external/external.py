@@ -248,7 +248,8 @@ async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, R
     report = Report(lease.run_id, lease.fence, ending.outcome, held.busy, ending.result, error, limited=True)
     report = msgspec.structs.replace(report, part=held.part)
     if ending.outcome is Outcome.FAILED and ending.retry:
-        report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after))
+        adapts = ending.after is None and held.retry_policy.has_default_backoff
+        report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after), adapts=adapts)
     if held.step is not None and ending.outcome is Outcome.SUCCEEDED:
         opened = {id: facts for id, *facts in await tx.fetch("opened_steps", id=lease.run_id)}
         step_report = StepReport(held.step, StepState.SUCCEEDED, ending.result or "null")

@@ -35,13 +35,16 @@ class HeldRun(msgspec.Struct, frozen=True):
     waits: bool
     part: str | None
 
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        own = msgspec.json.decode(self.overrides, type=Overrides).retry if self.overrides else None
+        return own or self.definition.retry
+
     def rest_before_retry(self, after: timedelta | None = None) -> int | None:
         """Return the rest (µs) by the policy of the run, or else of its job; None: it is not tried again."""
-        own = msgspec.json.decode(self.overrides, type=Overrides).retry if self.overrides else None
-        policy: RetryPolicy = own or self.definition.retry
         lease = self.lease
         jitter = jitter_of(lease.run_id, lease.fence)
-        rest = rest_before_retry(policy, lease.max_attempts, lease.attempt, jitter, after)
+        rest = rest_before_retry(self.retry_policy, lease.max_attempts, lease.attempt, jitter, after)
         return None if rest is None else in_micros(rest)
 
 
@@ -131,6 +134,7 @@ def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:
         held.busy,
         error=_error("TimedOut", words, "timed_out"),
         retry_in=held.rest_before_retry(),
+        adapts=held.retry_policy.has_default_backoff,
     )
 
 

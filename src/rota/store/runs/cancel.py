@@ -11,6 +11,7 @@ from rota.core.ledger.audit import CANCEL_ASKED
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
 from rota.core.states import RunState, end_unclaimed_as
+from rota.core.workers.worker import inbox_of
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
 from rota.store.databases.database import Tx
 from rota.store.ledger import audit
@@ -59,13 +60,14 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
 async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | None, grace: int) -> bool:
     """Ask whoever has the run, a worker or an external party, to stop; return False if nobody has it."""
     for state, lock, ask in _HOLDERS:
-        for asked_at, fence in await tx.fetch(lock, id=run_id):
+        for asked_at, fence, *worker in await tx.fetch(lock, id=run_id):
             if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
                 # Lease before run: the order of a report, which may end this run at the same moment.
                 await tx.fetch(ask, id=run_id, grace=grace)
                 await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
             if asked_at is None:
                 change = {"from": state, "to": RunState.CANCELLING, "reason": reason}
+                tx.wake(*map(inbox_of, worker))
                 await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
             return True
     return False

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.outcome import End, Lease, Report, Requeue, after_report, is_handed_over
 from rota.core.runs.run import RunError
+from rota.core.schedules.backoff import adapted_backoff
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import REPLICA
 from rota.store.databases.database import Completed, Row, Tx
@@ -16,6 +18,7 @@ from rota.store.external import deadlines, handover
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
 from rota.store.runs.end import EndedRuns, EndEffects, end
+from rota.store.schedules.schedule_row import readable
 from rota.store.workers import replicas
 
 
@@ -84,7 +87,8 @@ async def _report_each_run_once(tx: Tx, batch: Sequence[Report], freed: list[Row
         leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, unsuccessful))}
         # Fenced: what has no lease under its fence is a zombie's report, or one that is repeated (`_not_repeated`).
         current = [report for report in unsuccessful if report.run_id in leases]
-        pairs = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in current]
+        adapted = await _adapted(tx, current)
+        pairs = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in adapted]
         await handover.hand_over(tx, [(lease, report) for lease, report in pairs if is_handed_over(lease, report)])
         endings = [_ending(lease, report) for lease, report in pairs if not is_handed_over(lease, report)]
         aftermath = await _apply(tx, endings)
@@ -94,6 +98,26 @@ async def _report_each_run_once(tx: Tx, batch: Sequence[Report], freed: list[Row
     unsettled = [report for report in batch if report.run_id not in settled]
     outcomes = [(_settled(ending), _final(ending)) for ending in endings]
     return Reported(await _not_repeated(tx, unsettled), outcomes, vain)
+
+
+async def _adapted(tx: Tx, reports: Sequence[Report]) -> Sequence[Report]:
+    """Adapt the default backoff of scheduled runs to the next plan times of their schedules.
+
+    Their rows are read and not locked: planning holds cursors while it marks runs.
+    """
+    adapting = [(report.run_id,) for report in reports if report.adapts and report.retry_in]
+    if not adapting:
+        return reports
+    rests: dict[str, Callable[[int], int]] = {}
+    for run_id, name, text, now in await tx.fetch("schedules_of_retries", adapting):
+        if (definition := readable(text)) is not None:
+            rests[str(run_id)] = partial(adapted_backoff, times=definition.times(name), now=now)
+    return [
+        msgspec.structs.replace(report, retry_in=rests[report.run_id](report.retry_in))
+        if report.adapts and report.retry_in and report.run_id in rests
+        else report
+        for report in reports
+    ]
 
 
 async def _lock(tx: Tx, reports: Sequence[Report]) -> Sequence[Row]:
@@ -115,8 +139,10 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     """Take expired leases, and those whose cancel grace is over, away from their holders; and from those outside."""
     # Skips locked rows: a report that is under way counts, however late. Leases before external runs, as a cancel.
     leases = [_lease(row) for row in await tx.fetch("lock_expired", limit=limit)]
-    endings = [_ending(lease, await deadlines.overdue_report(tx, lease) or _lost_report(lease)) for lease in leases]
-    endings += [_ending(lease, report) for lease, report in await handover.take_overdue(tx, limit)]
+    overdue = [(lease, await deadlines.overdue_report(tx, lease) or _lost_report(lease)) for lease in leases]
+    overdue += await handover.take_overdue(tx, limit)
+    adapted = await _adapted(tx, [report for _, report in overdue])
+    endings = [_ending(lease, report) for (lease, _), report in zip(overdue, adapted, strict=True)]
     aftermath = await _apply(tx, endings)
     await slots.open_limits(tx, aftermath.freed)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)

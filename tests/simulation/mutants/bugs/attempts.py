@@ -241,7 +241,7 @@ _WORK = (
         "worker-is-never-told-to-cancel",
         "P15",
         _WORKER,
-        "            self._executor.cancel(attempt)\n",
+        "            self._executor.cancel(attempt, by_policy=by_policy)\n",
         "            pass\n",
     ),
     planted(

@@ -139,10 +139,16 @@ returning run_id, case when cancel_at is null then 0 else 1 end;
 select l.run_id from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence;
 
 -- name: cancelling
-select run_id, fence from rota_lease where worker_id = :worker_id and cancel_at is not null order by run_id;
+-- Who asked is looked up run by run: a join might scan all runs.
+select l.run_id, l.fence, (select r.cancelled_by from rota_run r where r.id = l.run_id) from rota_lease l
+where l.worker_id = :worker_id and l.cancel_at is not null order by l.run_id;
 
 -- name: leases_of_worker
 select run_id, fence from rota_lease where worker_id = :worker_id;
+
+-- name: schedules_of_retries
+select r.id, s.name, s.definition, :now from {rows id id} join rota_run r on r.id = rows.id
+join rota_schedule s on s.id = r.schedule_id;
 
 -- name: promote
 -- Taken once, as in `unblock_limits`.
@@ -186,7 +192,7 @@ where id = :id;
 
 -- name: lock_lease
 -- The lease before the run: a report that ends it holds the lease first.
-select cancel_at, fence from rota_lease where run_id = :id {for_update};
+select cancel_at, fence, worker_id from rota_lease where run_id = :id {for_update};
 
 -- name: ask_to_cancel
 update rota_lease set cancel_at = coalesce(cancel_at, :now + :grace) where run_id = :id;
