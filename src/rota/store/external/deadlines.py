@@ -139,5 +139,6 @@ async def overdue_report(tx: Tx, lease: Lease) -> Report | None:
         held.busy,
         error=stored_error(error),
         retry_in=held.rest_before_retry(),
+        adapts=held.retry_policy.has_default_backoff,
         part=held.part,
     )
