@@ -116,6 +116,20 @@ async def test_questions_cannot_write(sqlite_store: Store) -> None:
     assert await sqlite_store.queue_counts() == []
 
 
+async def test_only_its_owner_may_read_a_new_file(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store = await open_store(f"sqlite:///{tmp_path}/rota.db")
+        await put(store)
+        names = [name for name in os.listdir(tmp_path) if name.startswith("rota.db")]
+        modes = {name: os.stat(tmp_path / name).st_mode & 0o777 for name in names}
+        await store.close()
+    finally:
+        os.umask(before)
+    assert modes.keys() >= {"rota.db", "rota.db-wal", "rota.db-shm"}
+    assert set(modes.values()) == {0o600}
+
+
 async def test_commits_are_durable(sqlite_database: SqliteDatabase) -> None:
     async def settings(tx: Tx) -> tuple[object, object]:
         journal = (await tx.fetch_sql("pragma journal_mode"))[0][0]

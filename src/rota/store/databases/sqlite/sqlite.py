@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 import weakref
@@ -273,6 +274,8 @@ class _Connections:
     def _open_writer(self, drop: Callable[[], None]) -> SqliteTx:
         # Made once: where a file was deleted, an empty one would only be in the way of whoever puts it back.
         flags = apsw.SQLITE_OPEN_CREATE if self._opened is None else 0
+        if flags:
+            _create_private(self._path)
         tx = self._open(flags, f"{_PRAGMAS}; {_CHECKPOINT}", drop)
         self._opened = identity(self._path)
         _enter(tx.connection, self._path, self._clock.micros())
@@ -321,6 +324,12 @@ class _Connections:
             reader.stop()
         self.writer.stop()
         self._opened = None
+
+
+def _create_private(path: str) -> None:
+    """Create a missing file that only its owner may read: payloads may be secret. SQLite's other files follow it."""
+    with contextlib.suppress(OSError):  # it exists; or it cannot be made, which SQLite says better
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _enter(connection: apsw.Connection, path: str, now: int) -> None:
