@@ -53,7 +53,7 @@ async def begin(dashboard: Dashboard) -> None:
     for number in range(3):
         await dashboard.done("crawl", url=f"{MARKUP} {number}")
     await dashboard.done("hostile")
-    await client.pause_queue(MARKUP, reason=MARKUP, actor=MARKUP)
+    await client.pause_queue(MARKUP, reason=MARKUP, force=True, actor=MARKUP)
     await client.pause_job("refuse", reason=MARKUP, actor=MARKUP)
     await dashboard.enqueue("hello", {"queue": MARKUP}, name=MARKUP)
     await dashboard.enqueue("hello", {"queue": "nobody"})

@@ -12,7 +12,7 @@ def rows(page: Page) -> Locator:
 async def test_it_tells_who_did_what_to_whom(dashboard: Dashboard, page: Page) -> None:
     run_id = await dashboard.enqueue("hello", {"delay": "1h"})
     await dashboard.client.cancel(run_id, reason="a mistake", actor="ann")
-    await dashboard.client.pause_queue("mail", reason="the relay is down", actor="ben")
+    await dashboard.client.pause_queue("mail", reason="the relay is down", force=True, actor="ben")
     await dashboard.client.pause_job("crawl", actor="ann")
     await page.goto(f"{dashboard.url}/audit")
     await expect(rows(page)).to_have_count(3)
@@ -37,12 +37,12 @@ async def test_it_tells_who_did_what_to_whom(dashboard: Dashboard, page: Page) -
 
 async def test_it_comes_by_the_page_and_keeps_up(dashboard: Dashboard, page: Page) -> None:
     for number in range(60):
-        await dashboard.client.pause_queue(f"q{number}")
+        await dashboard.client.pause_queue(f"q{number}", force=True)
     await page.goto(f"{dashboard.url}/audit")
     await expect(rows(page)).to_have_count(50)
     await page.get_by_role("button", name="Show more").click()
     await expect(rows(page)).to_have_count(60)
-    await dashboard.client.pause_queue("q60")
+    await dashboard.client.pause_queue("q60", force=True)
     await expect(rows(page)).to_have_count(61)
     await expect(rows(page).first).to_contain_text("q60")
 

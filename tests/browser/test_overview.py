@@ -77,7 +77,7 @@ async def test_it_counts_down_and_up_while_it_is_looked_at(dashboard: Dashboard,
 async def test_what_needs_attention_says_why_and_leads_there(dashboard: Dashboard, page: Page) -> None:
     await dashboard.enqueue("hello", {"queue": HOSTILE, "run_at": AGO})
     await dashboard.enqueue("hello", {"queue": "mail", "run_at": AGO})
-    await dashboard.client.pause_queue("mail")
+    await dashboard.client.pause_queue("mail", force=True)
     await page.goto(dashboard.url)
     requirements = page.get_by_role("list", name="Needs attention")
     unserved = requirements.locator('[data-kind="queue_unserved"]')

@@ -53,6 +53,7 @@ HOMES = {
     "job": Home("rota.cli.jobs.jobs", "job", "List, show, pause, cancel and retry jobs; create data jobs."),
     "queue": Home("rota.cli.jobs.queues", "queue", "List, pause and resume queues."),
     "quota": Home("rota.cli.limits.quotas", "quota", "List, set and delete quotas of scopes."),
+    "scope": Home("rota.cli.limits.quotas", "scope", "Pause and resume scopes: the runs of a tenant, over all jobs."),
     "workers": Home("rota.cli.workers.workers", "workers", "List, drain, resume, stop and reconfigure workers."),
     "token": Home("rota.cli.admin.tokens", "token", "Create, list and revoke API tokens."),
     "expectation": Home(

@@ -19,7 +19,7 @@ _SECTIONS = {
     "Getting started": ("init", "dev"),
     "Servers and workers": ("server", "worker"),
     "Monitoring": ("top", "run", "error-groups", "explain"),
-    "Jobs and schedules": ("job", "schedule", "queue", "quota", "cron", "import"),
+    "Jobs and schedules": ("job", "schedule", "queue", "scope", "quota", "cron", "import"),
     "Workers": ("workers",),
     "Notifications and access": ("expectation", "notification", "token", "audit"),
     "Maintenance": ("migrate", "promote", "doctor", "prune", "export", "completion"),

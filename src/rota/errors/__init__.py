@@ -2,7 +2,7 @@
 
     RotaError
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker, NotExpected,
-    │                                    UnknownToken, UnknownQuota, UnknownNotification
+    │                                    UnknownToken, UnknownQuota, UnknownQueue, UnknownNotification
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
@@ -38,6 +38,7 @@ from rota.errors.resources import (
     Overlapping,
     UnknownJob,
     UnknownNotification,
+    UnknownQueue,
     UnknownQuota,
     UnknownSchedule,
     UnknownWorker,
@@ -137,6 +138,7 @@ __all__ = [
     "UnknownJob",
     "UnknownNotification",
     "UnknownOption",
+    "UnknownQueue",
     "UnknownQuota",
     "UnknownRun",
     "UnknownSchedule",

@@ -148,6 +148,16 @@ class AmbiguousWorker(Conflict):
         super().__init__(f"{part!r} is the beginning of more than one worker's id", hint=f"give more of it: {some}")
 
 
+class UnknownQueue(NotFound):
+    """No job names the queue, and it has no runs."""
+
+    code = "unknown-queue"
+
+    def __init__(self, queue: str, known: Iterable[str]) -> None:
+        hint = did_you_mean(queue, known) or "`rota queue list` lists queues"
+        super().__init__(f"there is no queue {queue!r:.80}", hint=f"{hint}; with force, one that is to come")
+
+
 class UnknownQuota(NotFound):
     """No quota is set for this scope."""
 

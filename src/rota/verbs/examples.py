@@ -91,6 +91,7 @@ REPLICA: dict[str, Any] = {
 }  # fmt: skip
 QUOTA: dict[str, Any] = {
     "kind": "tenant", "id": "42", "max_concurrency": 5, "max_queued": 100, "rate": "1000/1h", "owner": "token:ada",
+    "paused": False, "reason": None,
 }  # fmt: skip
 NOTIFICATION: dict[str, Any] = {
     "name": "ops", "on": ["failure"], "to": "https://example.com/hook", "jobs": ["crawl"], "schedules": [],

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import Result
@@ -533,3 +534,14 @@ def test_every_state_of_a_schedule_has_a_symbol() -> None:
     states = ("active", "disabled", "paused", "job paused", "ended")
     assert all(schedule_state_cell(_Of(state)).shown for state in states)  # type: ignore[arg-type]
     assert isinstance(Schedule.state, property)
+
+
+@pytest.mark.usefixtures("known_url")
+def test_a_plan_time_without_a_zone_is_in_the_schedules_own() -> None:
+    answer("schedule", "create", "nightly", "crawl", "--cron", "0 2 * * *", "--tz", "Asia/Tokyo")
+    at = datetime.fromisoformat(answer("explain", "nightly", "--at", "02:00")["facts"]["at"])
+    assert at.astimezone(ZoneInfo("Asia/Tokyo")).strftime("%H:%M") == "02:00"
+    assert timedelta(0) <= datetime.now(UTC) - at < timedelta(days=1)
+    at = datetime.fromisoformat(answer("explain", "nightly", "--at", "2026-01-31T02:00")["facts"]["at"])
+    assert at == datetime(2026, 1, 30, 17, tzinfo=UTC)
+    assert "is not a time" in refused(2, "explain", "nightly", "--at", "26:00")

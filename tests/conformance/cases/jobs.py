@@ -174,7 +174,19 @@ _ACTS = [
         contains={"queue": "default", "paused": {"reason": "a rest"}},
         reads=_QUEUES,
     ),
-    Case("pause_queue", "that nobody names", ("new",), contains={"queue": "new", "queued": 0}, reads=_QUEUES),
+    Case(
+        "pause_queue",
+        "that nobody names yet",
+        ("new",),
+        {"force": True},
+        contains={"queue": "new", "queued": 0},
+        reads=_QUEUES,
+    ),
+    *refusals(
+        "pause_queue",
+        ("of a wrong name", ("defalt",), {}, Refusal("unknown-queue", "defalt", "'default'")),
+        reads=_QUEUES,
+    ),
     Case(
         "resume_queue",
         "that is paused",

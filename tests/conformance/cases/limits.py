@@ -62,7 +62,6 @@ _REFUSED_UPDATES = refusals(
     ("a negative number", ("a",), {"max_queued": -1}, Refusal("out-of-range", "max_queued", "give 0 to 1000000000")),
     ("a text for a number", ("a",), {"max_concurrency": "many"}, Refusal("invalid", "max_concurrency", shape=True)),
     ("a number for a rate", ("a",), {"rate": 5}, Refusal("invalid", "rate", shape=True)),
-    ("zero at a time", ("a",), {"max_concurrency": 0}, Refusal("invalid", "max_concurrency must be")),
     ("a rate that is none", ("a",), {"rate": "often"}, Refusal("invalid", "rate", '"100/1m", or a pair')),
     ("a rate of no time", ("a",), {"rate": "5/0s"}, Refusal("invalid", "rate", None)),
     ("a rate with a wrong duration", ("a",), {"rate": "5/soon"}, Refusal("bad-duration", "soon", "90s")),
@@ -81,7 +80,62 @@ _UNKNOWN_FIELD = refusals(
     reads=_LIST,
     only=(REST,),  # Python raises a TypeError, as for every function
 )
+
+
+async def paused_scope(world: World) -> None:
+    """Pause a scope that has a quota."""
+    await two_quotas(world)
+    await world.client.quotas.pause("tenant", "a/42", reason="their database moves", actor="ann")
+
+
+_PAUSES = [
+    Case(
+        "quotas.pause",
+        "without a quota",
+        ("tenant", "7"),
+        contains={"kind": "tenant", "id": "7", "paused": True, "max_concurrency": None, "owner": "<actor>"},
+        reads=_LIST,
+    ),
+    Case(
+        "quotas.pause",
+        "with a quota and a reason",
+        ("tenant", "a/42"),
+        {"reason": "their database moves"},
+        given=(two_quotas,),
+        contains={"paused": True, "reason": "their database moves", "max_queued": 7, "owner": "ann"},
+        reads=_LIST,
+    ),
+    Case("quotas.pause", "again", ("tenant", "a/42"), given=(paused_scope,), contains={"paused": True}, reads=_LIST),
+    *refusals("quotas.pause", ("of runs without a scope", ("global", "global"), {}, _GLOBAL), reads=_LIST),
+    Case(
+        "quotas.resume",
+        "a paused one",
+        ("tenant", "a/42"),
+        given=(paused_scope,),
+        contains={"was_paused": True},
+        reads=_LIST,
+    ),
+    Case("quotas.resume", "one that is not", ("tenant", "7"), contains={"was_paused": False}, reads=_LIST),
+    Case(
+        "quotas.update",
+        "to zero",
+        ("tenant", "7"),
+        {"max_concurrency": 0},
+        contains={"paused": True, "max_concurrency": None},
+        reads=_LIST,
+    ),
+    Case(
+        "quotas.update",
+        "during a pause",
+        ("tenant", "a/42"),
+        {"max_concurrency": 3},
+        given=(paused_scope,),
+        contains={"paused": True, "max_concurrency": 3},
+        reads=_LIST,
+    ),
+]
 CASES = [
+    *_PAUSES,
     *_UNSAID,
     *_UNKNOWN_FIELD,
     *refusals("quotas.update", ("of runs without a scope", ("global",), {"max_queued": 1}, _GLOBAL), reads=_LIST),

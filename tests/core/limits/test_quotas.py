@@ -43,7 +43,7 @@ def _written(quota: QuotaOf) -> dict[str, object]:
     ("written", "told"),
     [
         ({}, "limits nothing"),
-        ({"max_concurrency": 0}, "from 1 up"),
+        ({"max_concurrency": -1}, "from 1 up"),
         ({"max_concurrency": "5"}, "whole number"),
         ({"max_queued": True}, "whole number"),
         ({"max_queued": -1}, "from 0 up"),

@@ -197,7 +197,7 @@ async def _hold(process: ClientProcess, entry: Hold) -> None:
     client = process.client
 
     async def pause() -> None:
-        await (client.pause_queue(entry.name) if entry.kind == "queue" else client.pause_job(entry.name))
+        await (client.pause_queue(entry.name, force=True) if entry.kind == "queue" else client.pause_job(entry.name))
 
     async def resume() -> None:
         if entry.kind == "queue":

@@ -66,7 +66,7 @@ async def live(harness: Harness) -> dict[str, Any]:
     await client.notifications.create("pager", to="https://example.com/hook", on=["missed"])
     await client.expectations.update("schedule", "nightly", success_every="25h")
     await client.schedules.pause("shops", reason="holiday")
-    await client.pause_queue("mail", reason="full")
+    await client.pause_queue("mail", reason="full", force=True)
     for _ in range(3):
         clock.advance(timedelta(minutes=1))
         await harness.drain()

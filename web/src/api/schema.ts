@@ -1531,6 +1531,8 @@ export interface PauseJobBody {
 export interface PauseQueueBody {
   /** Why, for the audit log */
   reason?: string | null;
+  /** Also one that no job names, and that has no runs. Default: `false` */
+  force?: boolean;
 }
 
 /** An error, as in RFC 9457. Programs should decide by `code`. */
@@ -1595,6 +1597,16 @@ export interface QuotaOf {
   rate: string | null;
   /** Who declared it: a program, a person, a token, or the owner of a file */
   owner: string;
+  /** Whether nothing of the scope begins, or is planned */
+  paused: boolean;
+  /** Reason of the pause */
+  reason: string | null;
+}
+
+/** Pause a scope: until it is resumed, none of its runs starts, and its plan times are skipped. */
+export interface QuotasPauseBody {
+  /** Why, for the audit log */
+  reason?: string | null;
 }
 
 /** Set a quota, replacing the previous one. */
@@ -1744,6 +1756,12 @@ export interface ResumedQueue {
   /** Since when the run that waits longest could be claimed; null if none waits */
   oldest_at: string | null;
   /** Whether it was paused before */
+  was_paused: boolean;
+}
+
+/** Answer to the resume of a scope. */
+export interface ResumedScope {
+  /** Whether it was paused */
   was_paused: boolean;
 }
 

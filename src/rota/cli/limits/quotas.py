@@ -9,14 +9,14 @@ import click
 
 from rota.cli.options import Group, examples
 from rota.cli.terminal.format import Cell, Columns, text_cell
-from rota.cli.verbs.looks import facts, sentence, table
+from rota.cli.verbs.looks import Reply, facts, sentence, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.cli.verbs.verb_options import scope_form
 from rota.client.limits.quotas import QuotasClient
 from rota.core.limits.quotas import QuotaOf
 from rota.values.scope import Scope, scope_text
 
-_COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner"), cut=("scope", "owner"))
+_COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner", "paused"), cut=("scope", "owner"))
 
 
 @click.group(cls=Group, epilog=examples("rota quota update tenant/42 --max-concurrency 3", "rota quota list"))
@@ -30,7 +30,9 @@ def quota() -> None:
 
 def _cells(quota: QuotaOf, _: datetime) -> list[Cell]:
     name = quota.kind if quota.id is None else scope_text(Scope(quota.kind, quota.id))
-    return [text_cell(fact) for fact in (name, quota.max_concurrency, quota.max_queued, quota.rate, quota.owner)]
+    paused = Cell("yes", "yes", "yellow") if quota.paused else Cell("no", "no")
+    facts = (name, quota.max_concurrency, quota.max_queued, quota.rate, quota.owner)
+    return [*map(text_cell, facts), paused]
 
 
 _command = partial(verb_command, "quotas")
@@ -58,3 +60,19 @@ for command in (
     _of_scope(QuotasClient.delete, sentence("the quota of {scope} is deleted"), "rota quota delete tenant/42"),
 ):
     quota.add_command(command)
+
+
+@click.group(cls=Group, epilog=examples("rota scope pause tenant/42 --reason 'their database moves'"))
+def scope() -> None:
+    """Pause and resume scopes: the runs of a tenant, over all jobs."""
+
+
+def _resumed(reply: Reply) -> None:
+    sentence("{scope} is resumed" if reply.value.was_paused else "{scope} was not paused")(reply)
+
+
+for command in (
+    _of_scope(QuotasClient.pause, sentence("{scope} is paused"), "rota scope pause tenant/42"),
+    _of_scope(QuotasClient.resume, _resumed, "rota scope resume tenant/42"),
+):
+    scope.add_command(command)

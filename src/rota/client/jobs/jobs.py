@@ -26,7 +26,7 @@ from rota.core.monitoring.executions import SchedulerMetrics, metrics_of
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.bulk import BulkResult
 from rota.core.states import RunState
-from rota.errors import BulkMismatch, RotaError, Unavailable, UnknownJob
+from rota.errors import BulkMismatch, RotaError, Unavailable, UnknownJob, UnknownQueue
 from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
@@ -174,8 +174,22 @@ class JobVerbs:
         takes={"reason": "the relay is down"},
         gives=QUEUE,
     )
-    async def pause_queue(self, queue: str, *, reason: Reason = None, actor: str | None = None) -> Queue:
-        """Pause a queue: nothing is claimed from it until it is resumed. Running runs continue."""
+    async def pause_queue(
+        self,
+        queue: str,
+        *,
+        reason: Reason = None,
+        force: Annotated[bool, Meta(description="Also one that no job names, and that has no runs")] = False,
+        actor: str | None = None,
+    ) -> Queue:
+        """Pause a queue: nothing is claimed from it until it is resumed. Running runs continue.
+
+        Raise `UnknownQueue` for one that no job names and that has no runs, unless `force` is given.
+        """
+        if not force:
+            known = await self.store.job_views.queue_names(self._declared())
+            if queue not in known:
+                raise UnknownQueue(checked_name(queue, "queue"), known)
         await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
         return await self.store.queue(queue)
 

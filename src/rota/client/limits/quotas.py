@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from msgspec import Meta
 
 from rota.core.access.roles import Role
@@ -23,6 +24,13 @@ Many = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 _SOMEBODY = "operator"
 _OF_KIND = {"id": None}
+
+
+class ResumedScope(msgspec.Struct, frozen=True):
+    """Answer to the resume of a scope."""
+
+    was_paused: bool
+    """Whether it was paused."""
 
 
 class QuotasClient:
@@ -56,11 +64,46 @@ class QuotasClient:
         ] = None,
         actor: str | None = None,
     ) -> QuotaOf:
-        """Set a quota, replacing the previous one. It also applies to runs that already wait or run."""
+        """Set a quota, replacing the previous one. It also applies to runs that already wait or run. With
+        `max_concurrency` 0 the scope is paused, until `resume`."""
         place = checked_place(kind, id)
         owner = checked_actor(actor) or _SOMEBODY
         quota = await self._store.quotas.update(*place, quota_of(max_concurrency, max_queued, rate), owner)
         return self._existing(quota, kind, id)
+
+    @verb(
+        "POST",
+        "/scopes/{kind}/{id}/pause",
+        Role.OPERATOR,
+        repeatable=True,
+        optional_body=True,
+        takes={"reason": "its database is being moved"},
+        gives={**QUOTA, "paused": True},
+        operation="pause_scope",
+    )
+    async def pause(
+        self,
+        kind: str,
+        id: str,
+        *,
+        reason: Annotated[str, Meta(max_length=1_000, description="Why, for the audit log")] | None = None,
+        actor: str | None = None,
+    ) -> QuotaOf:
+        """Pause a scope: until it is resumed, none of its runs starts, and its plan times are skipped. Runs that wait
+        keep their places, new ones wait, too, and running ones continue."""
+        return await self._store.quotas.pause(*checked_place(kind, id), reason, checked_actor(actor) or _SOMEBODY)
+
+    @verb(
+        "POST",
+        "/scopes/{kind}/{id}/resume",
+        Role.OPERATOR,
+        repeatable=True,
+        gives={"was_paused": True},
+        operation="resume_scope",
+    )
+    async def resume(self, kind: str, id: str, *, actor: str | None = None) -> ResumedScope:
+        """Resume a scope. Its own quota, or that of its kind, applies again."""
+        return ResumedScope(await self._store.quotas.resume(*checked_place(kind, id), checked_actor(actor)))
 
     @verb("GET", "/quotas/{kind}/{id}", Role.VIEWER, gives=QUOTA)
     @verb("GET", "/quotas/{kind}", Role.VIEWER, fixed=_OF_KIND, operation="get_quota_of_kind")

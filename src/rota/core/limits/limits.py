@@ -244,7 +244,7 @@ def rate_of(value: object, what: str = "rate") -> Limit | None:
 def measure(most: int, period: int | None) -> str:
     if period is not None:
         return f"{most} per {format_duration(timedelta(microseconds=period))}"
-    return f"{most} at once"
+    return f"{most} at once" if most else "it is paused"
 
 
 def limits_of(value: Any) -> tuple[Limit, ...]:

@@ -18,11 +18,18 @@ _PREFIXES = ("rate:quota:", "quota:")
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Quota of a scope. `max_queued`: how many runs may wait besides those that could begin; more are refused."""
+    """Quota of a scope. `max_queued`: how many runs may wait besides those that could begin; more are refused.
+
+    `paused`: nothing of the scope begins, or is planned. `bare`: it is nothing but a pause, and `max_concurrency`
+    stands there for older programs, which refuse a quota without a number.
+    """
 
     max_concurrency: int | None = None
     max_queued: int | None = None
     rate: Limit | None = None
+    paused: bool = False
+    reason: str | None = None
+    bare: bool = False
 
     def __post_init__(self) -> None:
         if self.max_concurrency is not None and not 1 <= self.max_concurrency < UNLIMITED:
@@ -35,6 +42,8 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def gates(self, scope: Scope) -> tuple[Gate, ...]:
         """Return the gates for each run of that scope; they are wider than all other limits."""
         key = f"quota:{scope_text(scope)}"
+        if self.paused:
+            return (Gate(key, 0, max_queued=self.max_queued),)
         gates = []
         alone = self.max_concurrency is None
         if self.rate is not None:
@@ -48,6 +57,27 @@ def _waiting(limit: Limit, max_queued: int | None) -> Limit:
     return msgspec.structs.replace(limit, max_queued=max_queued)
 
 
+def pause_of(quota: Quota | None, reason: str | None) -> Quota:
+    """Return a quota as it is during a pause; None: the scope has no quota of its own."""
+    if quota is None:
+        return Quota(max_concurrency=1, paused=True, reason=reason, bare=True)
+    return msgspec.structs.replace(quota, paused=True, reason=reason)
+
+
+def resumed(quota: Quota) -> Quota | None:
+    """Return what is left of a quota after its pause; None: nothing."""
+    return None if quota.bare else msgspec.structs.replace(quota, paused=False, reason=None)
+
+
+def within_kind(own: Quota | None, general: Quota | None) -> Quota | None:
+    """Return what is in force for a scope: its own quota, else that of its kind. A mere pause leaves the bounds of the
+    latter for those that wait.
+    """
+    if own is None or not own.bare or general is None:
+        return own or general
+    return msgspec.structs.replace(general, paused=True, reason=own.reason)
+
+
 class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
     """Stored quota; without an id, the default of all scopes of its kind that have no quota of their own."""
 
@@ -59,13 +89,22 @@ class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
     max_queued: int | None
     rate: str | None
     owner: str
+    paused: bool = False
+    """Whether nothing of the scope begins, or is planned."""
+    reason: str | None = None
+    """Reason of the pause."""
 
 
 def quota_of(max_concurrency: object = None, max_queued: object = None, rate: RateOption = None) -> Quota:
+    """Build a quota from options. `max_concurrency` 0 is a pause."""
     numbers = {"max_concurrency": max_concurrency, "max_queued": max_queued}
     for name, value in numbers.items():
         if value is not None and type(value) is not int:
             raise Invalid(f"{name} must be a whole number, not {value!r:.80}")
+    if max_concurrency == 0:
+        if max_queued is None and rate is None:
+            return pause_of(None, None)
+        return pause_of(Quota(max_queued=max_queued, rate=rate_of(rate)), None)  # type: ignore[arg-type]
     return Quota(max_concurrency=max_concurrency, max_queued=max_queued, rate=rate_of(rate))  # type: ignore[arg-type]
 
 
@@ -79,10 +118,12 @@ def described(kind: str, id: str, quota: Quota, owner: str) -> QuotaOf:
     return QuotaOf(
         kind=kind,
         id=id or None,
-        max_concurrency=quota.max_concurrency,
+        max_concurrency=None if quota.bare else quota.max_concurrency,
         max_queued=quota.max_queued,
         rate=rate_text(quota.rate),
         owner=owner,
+        paused=quota.paused,
+        reason=quota.reason,
     )
 
 

@@ -55,6 +55,11 @@ class JobViewStore:
 
         return await self._database.read(body)
 
+    async def queue_names(self, declared: Declared) -> list[str]:
+        """Return the names of all queues that have runs, are paused, or that jobs name."""
+        names = {definition.queue for definition in declared.values()}
+        return [queue.queue for queue in await self._database.read(lambda tx: _queues(tx, names))]
+
 
 async def queue_view(tx: Tx, name: str) -> Queue:
     """Return one queue; without runs, if nothing names it."""

@@ -8,8 +8,17 @@ from typing import TypeVar
 
 import msgspec
 
-from rota.core.limits.limits import UNLIMITED, Gate, LimitedRun, is_quota
-from rota.core.limits.quotas import Quota, QuotaOf, described, prefixes, scope_of_key
+from rota.core.limits.limits import UNLIMITED, Gate, LimitedRun, WhenFull, is_quota
+from rota.core.limits.quotas import (
+    Quota,
+    QuotaOf,
+    described,
+    pause_of,
+    prefixes,
+    resumed,
+    scope_of_key,
+    within_kind,
+)
 from rota.core.runs.admission import Hold
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.run import NewRun
@@ -26,6 +35,7 @@ Under = Mapping[Scope, tuple[Gate, ...]]
 """What the runs of these scopes are under; the others are under no quota."""
 
 _BATCH = 500
+_NOBODY = "operator"
 _UNDER_LIMITS = (Hold.LIMITED, Hold.LIMITED_LATER)
 _UNDER_NONE = (Hold.OPEN, Hold.OPEN_LATER, Hold.RESTRICTED, Hold.RESTRICTED_LATER)
 # Most databases have no quota: then an enqueue asks once in this many seconds instead of each time. What slips through
@@ -34,15 +44,29 @@ _CACHED_FOR = 1.0
 _STRAGGLERS = in_micros(timedelta(seconds=5))
 
 
-async def under(tx: Tx, scopes: Iterable[Scope]) -> Under:
-    """Read in the transaction that makes the runs. Runs without a scope ask nothing."""
+async def under(tx: Tx, scopes: Iterable[Scope], *, planned: bool = False) -> Under:
+    """Read in the transaction that makes the runs. Runs without a scope ask nothing.
+
+    `planned`: for plan times that are due. Those of a paused scope are skipped; what anybody asks for waits.
+    """
     rows = sorted({(scope.kind, scope.id) for scope in scopes if scope != GLOBAL})
-    definitions = await tx.fetch("quotas_for", rows) if rows else []
-    return {Scope(kind, id): _quota(text).gates(Scope(kind, id)) for kind, id, text in definitions}
+    gates: dict[Scope, tuple[Gate, ...]] = {}
+    for kind, id, own, general in await tx.fetch("quotas_for", rows) if rows else ():
+        quota = within_kind(_maybe(own), _maybe(general))
+        assert quota is not None
+        found = quota.gates(Scope(kind, id))
+        if planned and quota.paused:
+            found = tuple(msgspec.structs.replace(gate, when_full=WhenFull.SKIP) for gate in found)
+        gates[Scope(kind, id)] = found
+    return gates
 
 
 def _quota(text: str) -> Quota:
     return msgspec.json.decode(text, type=Quota)
+
+
+def _maybe(text: str | None) -> Quota | None:
+    return None if text is None else _quota(text)
 
 
 async def gated(tx: Tx, runs: Sequence[NewRun]) -> Sequence[NewRun]:
@@ -112,12 +136,45 @@ class QuotaStore:
 
         It applies to all its runs when this returns, except those that are being enqueued at this moment.
         """
-        values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
 
         async def body(tx: Tx) -> QuotaOf | None:
-            if await tx.fetch("put_quota", **values):
+            # A pause outlasts the numbers that are set meanwhile: only `resume` ends it.
+            stored, _ = await _lock(tx, kind, id)
+            kept = pause_of(quota, stored.reason) if stored is not None and stored.paused else quota
+            if await _put(tx, kind, id, kept, owner):
                 await audit.note(tx, "quota", _label(kind, id), "set", owner, msgspec.to_builtins(quota))
             return await _stored(tx, kind, id)
+
+        return await self._change(kind, id, body)
+
+    async def pause(self, kind: str, id: str, reason: str | None, actor: str | None) -> QuotaOf:
+        """Let nothing of a scope begin, or be planned, until it is resumed. What runs, runs on."""
+
+        async def body(tx: Tx) -> QuotaOf:
+            stored, owner = await _lock(tx, kind, id)
+            if stored is None or not stored.paused:
+                await _put(tx, kind, id, pause_of(stored, reason), owner or actor or _NOBODY)
+                await audit.note(tx, "quota", _label(kind, id), "paused", actor, {"reason": reason})
+            paused = await _stored(tx, kind, id)
+            assert paused is not None
+            return paused
+
+        return await self._change(kind, id, body)
+
+    async def resume(self, kind: str, id: str, actor: str | None) -> bool:
+        """End the pause of a scope; return whether there was one."""
+
+        async def body(tx: Tx) -> bool:
+            stored, owner = await _lock(tx, kind, id)
+            if stored is None or not stored.paused:
+                return False
+            rest = resumed(stored)
+            if rest is None:
+                await tx.fetch("drop_quota", kind=kind, id=id)
+            else:
+                await _put(tx, kind, id, rest, owner or actor or _NOBODY)
+            await audit.note(tx, "quota", _label(kind, id), "resumed", actor, {})
+            return True
 
         return await self._change(kind, id, body)
 
@@ -125,10 +182,15 @@ class QuotaStore:
         """Delete a quota; return whether there was one."""
 
         async def body(tx: Tx) -> bool:
-            deleted = bool(await tx.fetch("drop_quota", kind=kind, id=id))
-            if deleted:
-                await audit.note(tx, "quota", _label(kind, id), "dropped", actor, {})
-            return deleted
+            stored, owner = await _lock(tx, kind, id)
+            if stored is None:
+                return False
+            if stored.paused and not stored.bare:
+                await _put(tx, kind, id, pause_of(None, stored.reason), owner or actor or _NOBODY)
+            else:
+                await tx.fetch("drop_quota", kind=kind, id=id)
+            await audit.note(tx, "quota", _label(kind, id), "dropped", actor, {})
+            return True
 
         return await self._change(kind, id, body)
 
@@ -178,6 +240,18 @@ class QuotaStore:
         while key is not None:
             key = await self._database.transact(lambda tx, key=key: _settle_limits(tx, kind, id, key))  # type: ignore[misc]
         self._database.notify({None})
+
+
+async def _lock(tx: Tx, kind: str, id: str) -> tuple[Quota | None, str | None]:
+    """Return the quota and its owner, its row locked until the transaction ends."""
+    for text, owner in await tx.fetch("lock_quota", kind=kind, id=id):
+        return _quota(text), owner
+    return None, None
+
+
+async def _put(tx: Tx, kind: str, id: str, quota: Quota, owner: str) -> bool:
+    definition = msgspec.json.encode(quota).decode()
+    return bool(await tx.fetch("put_quota", kind=kind, id=id, definition=definition, owner=owner))
 
 
 async def _stored(tx: Tx, kind: str, id: str) -> QuotaOf | None:

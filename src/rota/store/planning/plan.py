@@ -68,7 +68,7 @@ async def plan_rows(
     lanes = await read_lanes(tx, rows, scopes)
     newcomers = await newcomers_of(tx, rows, scopes) if providers else {}
     named = {scope for scopes_of_one in set(scopes.values()) for scope in scopes_of_one}
-    under: Under = await quotas.under(tx, named) if named - {GLOBAL} else {}
+    under: Under = await quotas.under(tx, named, planned=True) if named - {GLOBAL} else {}
     simply = not settle and catch_up is None
     fires, remaining = ordinary_fires(schedules, lanes, under, int(now)) if simply else ([], schedules)
     works, runs = [], len(fires)

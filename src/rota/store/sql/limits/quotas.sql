@@ -1,8 +1,8 @@
 -- Quotas: limits of scopes over all jobs, and how runs that are there already come under them.
 
 -- name: quotas_for
--- A scope's own, else that of its kind.
-select rows.kind, rows.id, coalesce(own.definition, general.definition)
+-- A scope's own, and that of its kind.
+select rows.kind, rows.id, own.definition, general.definition
 from {rows kind text, id text}
 left join rota_quota own on own.scope_kind = rows.kind and own.scope_id = rows.id
 left join rota_quota general on general.scope_kind = rows.kind and general.scope_id = ''
@@ -18,6 +18,10 @@ order by scope_kind, scope_id;
 -- name: get_quota
 select definition, owner from rota_quota
 where scope_kind = :kind and scope_id = :id and definition is not null;
+
+-- name: lock_quota
+select definition, owner from rota_quota
+where scope_kind = :kind and scope_id = :id and definition is not null {for_update};
 
 -- name: put_quota
 -- Nothing changes, and there is nothing to settle, if it says so already; or if code says so, and a person otherwise.
