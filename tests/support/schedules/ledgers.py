@@ -1,13 +1,14 @@
 """Ledgers of random cases: as a simulation foretells them, and as real planning and scripted workers leave them."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from rota.core.jobs.retry import RetryPolicy, rest_before_retry, retry_policy
-from rota.core.planning.assumptions import Assumptions, Attempt
+from rota.core.limits.limits import Gate
+from rota.core.planning.assumptions import Assumptions, Attempt, Simulation
 from rota.core.planning.simulate import simulate
 from rota.core.planning.tick import ScheduleState
 from rota.core.runs.claim import Claim
@@ -17,6 +18,7 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.durations import in_micros, parse_duration
 from rota.values.instants import micros_at
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, claim_limited, report_of
 from tests.support.schedules.random_policies import Behaviour, RandomCase
@@ -80,19 +82,46 @@ def retry_of(case: RandomCase, definition: ScheduleDefinition) -> RetryPolicy:
 
 def foretold(case: RandomCase, schedule: Schedule, start: int, until: int, away: tuple[int, int]) -> Ledger:
     """Return the ledger of a simulation that begins when the schedule is made."""
-    definition = schedule.definition
-    assuming = _Scripted(
+    assert schedule.next_plan is not None
+    first = micros_at(schedule.next_plan)
+    standing = ScheduleState(schedule.id, schedule.name, schedule.definition, start, first)
+    quotas = {} if case.quota is None else {scope: case.quota.gates(scope) for scope in schedule.definition.lanes}
+    assuming = _assuming(case, start, away, quotas)
+    end = start + until * SECOND
+    return _lines(simulate(standing, retry_of(case, schedule.definition), start, end, assuming), start)
+
+
+async def foretold_from_now(
+    store: Store, case: RandomCase, definition: ScheduleDefinition, start: int, until: int, away: tuple[int, int]
+) -> tuple[float, Ledger]:
+    """Return the ledger of a simulation that begins now, and up to where everything was decided before."""
+    present = await store.planning.present(case.name, definition, case.job)
+    assuming = _assuming(case, start, away, present.quotas)
+    found = simulate(
+        present.state,
+        retry_of(case, definition),
+        present.now,
+        start + until * SECOND,
+        assuming,
+        beginning=present.beginning,
+    )
+    return _second(present.state.cursor, start), _lines(found, start)
+
+
+def _assuming(
+    case: RandomCase, start: int, away: tuple[int, int], quotas: Mapping[Scope, tuple[Gate, ...]]
+) -> _Scripted:
+    return _Scripted(
         outages=((start + away[0] * SECOND, start + away[1] * SECOND),),
         job=case.job,
-        quotas={} if case.quota is None else {scope: case.quota.gates(scope) for scope in definition.lanes},
+        quotas=quotas,
         timeout=None if timeout_of(case) is None else timedelta(seconds=timeout_of(case) or 0),
         behaviour=case.behaviour,
         start=start,
     )
-    assert schedule.next_plan is not None
-    first = micros_at(schedule.next_plan)
-    standing = ScheduleState(schedule.id, schedule.name, definition, start, first)
-    found = simulate(standing, retry_of(case, definition), start, start + until * SECOND, assuming)
+
+
+def _lines(found: Simulation, start: int) -> Ledger:
     lines = []
     for event in found.events:
         if event.kind == "paused":
@@ -131,13 +160,21 @@ def _order(line: Line) -> tuple[float, str, str]:
     return line.plan_time, line.scope, line.fate
 
 
+Pause = Callable[[], Awaitable[None]]
+
+
 async def live_through(
-    store: Store, clock: ManualClock, cases: Collection[RandomCase], until: int, away: tuple[int, int]
+    store: Store,
+    clock: ManualClock,
+    cases: Collection[RandomCase],
+    until: int,
+    away: tuple[int, int],
+    at: Mapping[int, Pause] | None = None,
 ) -> dict[str, Ledger]:
     """Let planning and workers do what the cases say, at every second and whenever something is due.
 
     At each instant, in this order: attempts end; runs begin that waited for an end; plan times are decided, oldest
-    first; runs are told to stop, and stop; runs begin that are due.
+    first; runs are told to stop, and stop; runs begin that are due. `at` has what else is done at the end of a second.
     """
     start = clock.micros()
     workers = Workers(store, clock, cases, start)
@@ -149,6 +186,8 @@ async def live_through(
             await workers.stop()
         await store.promote(500)
         await workers.begin()
+        if at is not None and elapsed % SECOND == 0 and elapsed // SECOND in at:
+            await at[elapsed // SECOND]()
         upcoming = (await store.promote(500)).next_in
         rests = [SECOND - elapsed % SECOND, workers.next_in, upcoming or SECOND]
         clock.advance(timedelta(microseconds=max(1, min(rests))))

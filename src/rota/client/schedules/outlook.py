@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rota.client.schedules import forms
 from rota.client.schedules.definition import MOST_PREVIEWED, DefinitionVerbs, jobs_of, require_limit
-from rota.client.schedules.simulate import simulate_from, state_at
+from rota.client.schedules.simulate import beginning_now, simulate_from, state_at, state_now
 from rota.core.access.roles import Role
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
@@ -118,14 +118,21 @@ class OutlookVerbs(DefinitionVerbs):
         trigger: Trigger | None = None,
         **changes: Any,
     ) -> SimulationReport:
-        """Simulate a schedule for `span` from `start` (default: now), optionally with another trigger or other options;
-        store nothing."""
+        """Simulate a schedule for `span`, optionally with another trigger or other options; store nothing.
+
+        From now on, with the runs that are live, what limits and keys they hold, and pauses; or from `start`, as if
+        there were nothing yet.
+        """
         document = changes_of(name, None, trigger, changes)
         schedule, definition, found = await self._foreseen(name, document)
-        at = found.now if start is None else micros_at(start)
         job = found.jobs.get(definition.job) or await self._job(definition.job)
-        state = state_at(schedule, definition, at, now=start is None)
-        return simulate_from(state, job, span, assumptions or SimulationOptions())
+        options = assumptions or SimulationOptions()
+        if start is not None:
+            return simulate_from(state_at(schedule, definition, micros_at(start), now=False), job, span, options)
+        present = await self._store.planning.present(name, definition, job)
+        state = state_now(schedule, definition, present)
+        beginning = beginning_now(schedule, definition, present)
+        return simulate_from(state, job, span, options, start=present.now, beginning=beginning, quotas=present.quotas)
 
     async def _foreseen(
         self, name: str, changes: Mapping[str, Any]

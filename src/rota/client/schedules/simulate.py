@@ -11,7 +11,8 @@ import msgspec
 from rota.core.calendar.describe import describe
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy, retry_policy
-from rota.core.planning.assumptions import Assumptions, SimulatedEvent
+from rota.core.limits.limits import Gate
+from rota.core.planning.assumptions import Assumptions, Beginning, SimulatedEvent
 from rota.core.planning.simulate import simulate
 from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport, outage_of
 from rota.core.planning.tick import ScheduleState
@@ -21,10 +22,11 @@ from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.errors import DuplicateSchedule, Invalid
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, micros_at
-from rota.values.scope import scope_text
+from rota.values.scope import Scope, scope_text
 
 if TYPE_CHECKING:
     from rota.store import Store
+    from rota.store.planning.present import Present
 
 _LONGEST = timedelta(days=3_660)
 _MOST_EVENTS = 1_000
@@ -40,11 +42,39 @@ def state_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, 
     return ScheduleState(schedule.id, schedule.name, definition, start, first, schedule.fired)
 
 
+def state_now(schedule: Schedule, definition: ScheduleDefinition, present: Present) -> ScheduleState:
+    """Return the state a simulation that begins now starts from: with what is due, unless it would only begin now."""
+    if definition.rule != schedule.definition.rule or schedule.state in ("disabled", "paused", "job paused"):
+        return state_at(schedule, definition, present.now, now=True)
+    return msgspec.structs.replace(present.state, definition=definition)
+
+
+def beginning_now(schedule: Schedule, definition: ScheduleDefinition, present: Present) -> Beginning:
+    """Return what a simulation that begins now finds, and whether the schedule is planned at all."""
+    why, resumes_at = None, None
+    if not definition.enabled:
+        why = "it is disabled"
+    elif schedule.job_paused:
+        why = "its job is paused"
+    elif schedule.paused_at is not None:
+        why = "it is paused"
+        resumes_at = None if schedule.resume_at is None else micros_at(schedule.resume_at)
+    awaits = present.beginning.awaits if definition.rule == schedule.definition.rule else None
+    return msgspec.structs.replace(present.beginning, awaits=awaits, inactive=why, resumes_at=resumes_at)
+
+
 def simulate_from(
-    state: ScheduleState, job: JobDefinition, span: Duration, options: SimulationOptions
+    state: ScheduleState,
+    job: JobDefinition,
+    span: Duration,
+    options: SimulationOptions,
+    *,
+    start: int | None = None,
+    beginning: Beginning | None = None,
+    quotas: Mapping[Scope, tuple[Gate, ...]] | None = None,
 ) -> SimulationReport:
-    """Simulate from a state, and report it."""
-    start, definition = state.cursor, state.definition
+    """Simulate from a state, and report it; `start` is the state's cursor, unless it is said."""
+    start, definition = state.cursor if start is None else start, state.definition
     length = parse_duration(span, "span")
     if length <= timedelta(0):
         raise Invalid(f"the span of a simulation must be positive, not {span}", hint='"6h", "1d", "30d"')
@@ -57,9 +87,10 @@ def simulate_from(
         workers=options.workers,
         job=job,
         timeout=_timeout(job, definition),
+        quotas=quotas or {},
     )
     until = start + in_micros(length)
-    result = simulate(state, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
+    result = simulate(state, _retry(job, definition), start, until, assuming, beginning=beginning, limit=_MOST_EVENTS)
     return SimulationReport(
         rule=describe(definition.rule, state.name),
         from_at=instant(start),

@@ -129,7 +129,7 @@ class Beginning(msgspec.Struct, frozen=True):
     """State at the start of a simulation: lanes, live runs, keys that are held, and begins that rates count.
 
     A live run of a lane that is not among `runs` is due, or began just now. `awaits`: the run whose end names the next
-    plan time.
+    plan time. `inactive`: why the schedule is not planned; until `resumes_at`, if that is known.
     """
 
     lanes: Mapping[Scope, Lane] = {}
@@ -137,3 +137,5 @@ class Beginning(msgspec.Struct, frozen=True):
     keys: Mapping[str, HeldKey] = {}
     starts: Mapping[str, tuple[int, ...]] = {}
     awaits: str | None = None
+    inactive: str | None = None
+    resumes_at: int | None = None

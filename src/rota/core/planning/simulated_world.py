@@ -87,6 +87,8 @@ class World:
     def run_until(self, start: int, until: int, most: int, beginning: Beginning) -> int:
         """Run the simulation; return the instant that it reached."""
         self._now = start
+        if beginning.inactive is not None:
+            self._begin_inactive(beginning.inactive, beginning.resumes_at)
         self._take_over(beginning)
         self._plan_at(self._standing.next_at)
         while self._agenda and self._agenda[0][0] <= until:
@@ -103,6 +105,16 @@ class World:
                 self._opens_at = None
             self._start_ready()
         return until
+
+    def _begin_inactive(self, why: str, resumes_at: int | None) -> None:
+        """Plan nothing, or from when it is resumed on: what was due before is left out then, as planning does it."""
+        self._note("paused", self._now, reason=why)
+        times, next_plan = self._standing.times, None
+        if resumes_at is not None:
+            follows = self._standing.definition.follows is not None
+            next_plan = times.next_allowed(resumes_at) if follows else times.next(resumes_at)
+        cursor = self._now if resumes_at is None else resumes_at
+        self._standing = msgspec.structs.replace(self._standing, cursor=cursor, next_plan=next_plan)
 
     def _due(self, kind: int) -> str | None:
         """Take the next event of a kind that is due now; return its run, or None if there is none."""

@@ -10,13 +10,16 @@ from functools import partial
 import msgspec
 
 from rota.core.calendar.zones import TZDATA_VERSION
+from rota.core.jobs.job import JobDefinition
 from rota.core.runs.claim import NIL_ID
+from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import RotaError, UnreadableSchedule
 from rota.store.databases.database import Database, Tx
 from rota.store.databases.statements import SQLITE
 from rota.store.planning.fast_path import rehearse
 from rota.store.planning.make_runs import RunTemplate, patterns_of
 from rota.store.planning.plan import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
+from rota.store.planning.present import Present, read_present
 from rota.store.schedules import change
 from rota.store.schedules.schedule_row import (
     NO_DEFINITIONS,
@@ -120,6 +123,10 @@ class PlanningStore:
         values = {"after_at": after[0], "after_no": after[1], "until": until, "limit": limit}
         await self._database.foresee(lambda tx: tx.fetch("foresee", **values))
         return last is not None
+
+    async def present(self, name: str, definition: ScheduleDefinition, job: JobDefinition) -> Present:
+        """Return the state of a schedule now, for a simulation with this definition and job."""
+        return await self._database.read(lambda tx: read_present(tx, name, definition, job))
 
     async def due_providers(self, providers: Collection[str]) -> list[str]:
         """Return those of these providers whose scopes are needed now."""

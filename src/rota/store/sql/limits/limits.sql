@@ -290,3 +290,6 @@ delete from rota_pause where kind = 'queue' and name = :queue returning name;
 
 -- name: paused_queues
 select name, paused_at, paused_by, reason from rota_pause where kind = 'queue' order by name;
+
+-- name: runs_under
+select distinct g.run_id from {rows key text} join rota_gate g on g.key = rows.key limit :limit;

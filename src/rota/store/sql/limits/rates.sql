@@ -43,3 +43,7 @@ select key, max, period, shut from rota_limit where opens_at <= :now order by op
 -- name: open_rates
 update rota_limit set shut = case when rota_limit.shut = 3 then 0 else rota_limit.shut end, opens_at = null
 from {rows key text} where rota_limit.key = rows.key;
+
+-- name: begins_within
+select rows.key, b.at, b.count from {rows key text, period bigint}
+join rota_begun b on b.key = rows.key and b.at > :now - rows.period;

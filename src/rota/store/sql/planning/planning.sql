@@ -178,3 +178,12 @@ where id = :id;
 
 -- name: revise_schedule
 update rota_schedule set revision = :revision, updated_at = :now where id = :id;
+
+-- name: standing_runs
+-- Live runs, wherever they are, as a simulation begins with them.
+select r.id, r.scope_kind, r.scope_id, r.plan_time, r.max_attempts, coalesce(w.attempt, l.attempt, r.attempt), w.run_at,
+    w.fence, l.claimed_at, case when l.cancel_at is not null or o.cancel_at is not null then 1 else 0 end
+from {rows id id} join rota_run r on r.id = rows.id and r.state is null
+left join rota_ready w on w.run_id = r.id
+left join rota_lease l on l.run_id = r.id
+left join rota_outside o on o.run_id = r.id;
