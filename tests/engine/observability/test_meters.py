@@ -226,6 +226,17 @@ async def test_plan_times_by_what_became_of_them(harness: Harness) -> None:
     assert await read(harness, "rota_plan_times_total", outcome="coalesced", reason="") > 1_000
 
 
+async def test_plan_times_that_are_another_attempt(harness: Harness) -> None:
+    """A schedule with failure=retry tries again: its runs have no retries of their own."""
+    await harness.declare("work", max_attempts=3)
+    await harness.client.schedules.create("s", "work", every("1m"), failure="retry")
+    for _ in range(4):  # attempts 1, 2, 3, and 1 again
+        harness.clock.advance("1m")
+        await harness.planner.step()
+        await (await harness.worker().claim()).fail()
+    assert await read(harness, "rota_task_failure_retry_total") == 2
+
+
 async def test_plan_times_that_a_limit_or_a_key_does_not_let_be(harness: Harness) -> None:
     options: dict[str, dict[str, Any]] = {
         "full": {"limit": {"max": 1, "when_full": "skip"}},

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from rota.core.planning.catch_up import Gap
-from rota.core.planning.overlap_and_failure import Skip
+from rota.core.planning.overlap_and_failure import Create, Skip
 from rota.core.planning.tick import Planned
 
 _MISSED = (("later than", "grace"), ("due together", "newer"), ("more than", "keep"), ("older than", "window"))
@@ -29,18 +29,22 @@ MISSED = tuple(kind for _, kind in _MISSED)
 
 
 class Tally(msgspec.Struct):
-    """Counts of plan times; `skipped` and `missed` by kind of reason. `lateness` (µs) is of those that ran."""
+    """Counts of plan times; `skipped` and `missed` by kind of reason. `lateness` (µs) is of those that ran, `retried`
+    counts those whose runs are attempts after a failed one (`failure="retry"`).
+    """
 
     ran: int = 0
     coalesced: int = 0
     skipped: dict[str, int] = {}
     missed: dict[str, int] = {}
     lateness: list[int] = []
+    retried: int = 0
 
     def ran_or_waits(self, planned: Planned, now: int) -> None:
         self.ran += 1
         self.coalesced += planned.covered
         self.lateness.append(max(0, now - planned.eligible_at))
+        self.retried += isinstance(planned.decision, Create) and planned.decision.attempt > 1
 
     def skipped_for(self, kind: str, planned: Planned) -> None:
         self.coalesced += planned.covered
@@ -58,6 +62,7 @@ class Tally(msgspec.Struct):
             _sums(self.skipped, other.skipped),
             _sums(self.missed, other.missed),
             self.lateness + other.lateness,
+            self.retried + other.retried,
         )
 
 

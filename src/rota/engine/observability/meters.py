@@ -59,7 +59,9 @@ class Meters:
             unit=_MICRO,
             finer=_FINER,
         )()
-        self.retries = metrics.counter("rota_task_failure_retry_total", "Failures and timeouts that are retried.")()
+        self.retries = metrics.counter(
+            "rota_task_failure_retry_total", "Failures and timeouts that are retried, by a job or by failure=retry."
+        )()
         self.handed_over = metrics.counter("rota_handed_over_total", "Runs handed over to an external party.")()
         self.timeouts = metrics.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
         self.cancels = metrics.counter("rota_cancel_requests_total", "Cancel requests made through this process.")()
@@ -187,6 +189,7 @@ class Meters:
             self.runs[RunState.SKIPPED].add(count)
         self._overlaps.add(tally.skipped.get("overlap", 0))
         self._full.add(tally.skipped.get("limit", 0))
+        self.retries.add(tally.retried)
         for kind, count in tally.missed.items():
             self._missed[kind].add(count)
 
