@@ -15,7 +15,7 @@ from rota.config import Config
 from rota.core.calendar.triggers import every
 from rota.core.jobs.job import JobDefinition, Retention
 from rota.core.limits.limits import Limit
-from rota.core.runs.claim import PLAIN, Claim, LimitedRequest, RestrictedRequest
+from rota.core.runs.claim import PLAIN, SUSPECTS, Claim, LimitedRequest, OrderedRequest, QueueRequest, RestrictedRequest
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome
@@ -72,6 +72,22 @@ class World:
     async def limited(self) -> list[Claim]:
         request = LimitedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, COUNT, PLAIN)
         return (await self.store.claim_limited(request)).claims
+
+    async def in_order(self, count: int = COUNT) -> list[Claim]:
+        needs = await self.store.known_requirements()
+        request = OrderedRequest(
+            worker_id=WORKER.id,
+            name="worker",
+            asks=(QueueRequest("default", count),),
+            known=KNOWN,
+            lease=LEASE_MICROS,
+            slots=count,
+            solo=SUSPECTS,
+            met=MetRequirements(tuple(needs)),
+            needs=frozenset(needs),
+        )
+        answer = await self.store.claim_in_order(request)
+        return [*answer.others, *answer.plain]
 
     async def restricted(self) -> list[Claim]:
         needs = tuple(await self.store.known_requirements())
@@ -166,6 +182,10 @@ OPERATIONS = [
     Operation("claim, under a limit", _waiting(LIMITED), lambda world, _: world.limited()),
     Operation("claim, under a limit by key", _waiting(KEYED), lambda world, _: world.limited()),
     Operation("claim, labelled", _waiting(labels=["gpu"]), lambda world, _: world.restricted()),
+    Operation("in order, one", _waiting(), lambda world, _: world.in_order(1)),
+    Operation("in order, nothing waits", _at_rest, lambda world, _: world.in_order()),
+    Operation("in order, by key", _waiting(KEYED), lambda world, _: world.in_order()),
+    Operation("in order, labelled", _waiting(labels=["gpu"]), lambda world, _: world.in_order()),
     Operation("extend", _claimed, lambda world, held: world.store.extend(WORKER, held, LEASE_MICROS)),
     _report("report success", Outcome.SUCCEEDED),
     _report("report failure, retried", Outcome.FAILED, retry_in=1),

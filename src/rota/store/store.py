@@ -13,7 +13,7 @@ from rota.core.jobs.status import JobFacts
 from rota.core.jobs.unique import KeyHold
 from rota.core.monitoring.gauges import Gauges
 from rota.core.monitoring.statistics import JobStats
-from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, RestrictedRequest
+from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, OrderedRequest, RestrictedRequest
 from rota.core.runs.dependencies import is_whole
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import Attempt, Enqueued, EnqueuedRun, NewRun, Run, RunFilter, enqueued_as, with_steps
@@ -54,6 +54,7 @@ from rota.store.runs.search import Searching
 from rota.store.schedules.schedule_operations import ScheduleStore
 from rota.store.schema import migrate
 from rota.store.workers import requirements, restrict
+from rota.store.workers.claims import OrderedClaims
 from rota.store.workers.replica_parents import ReplicaStore
 from rota.store.workers.requirements import RestrictedClaims
 from rota.store.workers.workers import WorkerStore, save_worker
@@ -193,6 +194,12 @@ class Store:
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim runs. Not repeated by itself: a claim that nobody knows of would keep its runs until its leases end."""
         return await self.database.transact(lambda tx: pipeline_claims.claim(tx, request), repeatable=False)
+
+    async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
+        """Claim the first runs of whatever kind. Not repeated by itself either."""
+        result = await self.database.transact(lambda tx: pipeline_claims.claim_in_order(tx, request), repeatable=False)
+        self._emptied.add(result.emptied)
+        return result
 
     async def claim_limited(self, request: LimitedRequest) -> LimitedClaims:
         """Claim runs under limits, as far as these have free slots. Not repeated by itself either."""

@@ -1,4 +1,4 @@
-"""Limits: parsing, the gates of a run, their names, and who gets a slot."""
+"""Limits: parsing, the gates of a run, and their names."""
 
 from datetime import timedelta
 
@@ -7,12 +7,10 @@ import pytest
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import (
-    Candidate,
     Gate,
     Limit,
     WhenFull,
     gate_under,
-    hand_out,
     limit_of,
     limits_of,
     title,
@@ -124,46 +122,6 @@ def test_the_limit_of_the_whole_job_can_be_left_out() -> None:
     both = job(Limit(max=5), Limit(max=1, by=("a",)))
     assert len(keys(both, '{"a": 1}', unlimited=True)) == 1
     assert keys(job(Limit(max=5)), unlimited=True) == []
-
-
-def waiting(**names: str) -> dict[str, list[Candidate]]:
-    """Build candidates: `a="12"` is run 1, then run 2 under a; in `a="1x 2y"` they also need the wider x and y."""
-    found: dict[str, list[Candidate]] = {}
-    for key, text in names.items():
-        words = text.split() if text[-1:].isalpha() else list(text)
-        found[key] = [Candidate(word[0], key, tuple(word[1:])) for word in words]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("found", "free", "slots", "taken", "full", "blocked"),
-    [
-        (waiting(a="12"), {"a": 2}, 9, "12", "a", {}),
-        (waiting(a="12"), {"a": 3}, 9, "12", "", {}),
-        (waiting(a="12"), {"a": 1}, 9, "1", "a", {}),
-        (waiting(a=""), {"a": 0}, 9, "", "a", {}),
-        (waiting(a=""), {"a": -1}, 9, "", "a", {}),
-        (waiting(a=""), {"a": 1}, 9, "", "", {}),
-        (waiting(a="123", b="456"), {"a": 9, "b": 9}, 4, "1425", "", {}),
-        (waiting(a="123", b="456"), {"a": 1, "b": 9}, 4, "1456", "a", {}),
-        (waiting(a="12", b="3"), {"a": 9, "b": 9}, 1, "1", "", {}),
-        (waiting(a="1x 2x"), {"a": 9, "x": 1}, 9, "1", "", {}),
-        (waiting(a="1x 2x"), {"a": 9, "x": 0}, 9, "", "", {"a": "x"}),
-        (waiting(a="1x 2y"), {"a": 9, "x": 0, "y": 1}, 9, "2", "", {}),
-        (waiting(a="1x"), {"a": 9}, 9, "", "", {}),
-        (waiting(a="1x 2y"), {"a": 9, "x": 0}, 9, "", "", {}),
-        (waiting(a="1x", b="2x"), {"a": 9, "b": 9, "x": 1}, 9, "1", "", {"b": "x"}),
-        (waiting(a="1xy"), {"a": 9, "x": 1, "y": 0}, 9, "", "", {"a": "y"}),
-        (waiting(a="1b", b="2"), {"a": 9, "b": 1}, 9, "1", "b", {}),
-    ],
-)
-def test_who_gets_a_slot(
-    found: dict[str, list[Candidate]], free: dict[str, int], slots: int, taken: str, full: str, blocked: dict[str, str]
-) -> None:
-    handed = hand_out(found, free, slots)
-    assert "".join(candidate.run_id for candidate in handed.taken) == taken
-    assert handed.full == set(full)
-    assert handed.blocked == blocked
 
 
 def test_rates_have_keys_of_their_own_and_come_before_limits_of_the_same_runs() -> None:

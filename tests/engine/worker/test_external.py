@@ -208,13 +208,15 @@ async def test_under_limits_needs_are_kept_too(either: Harness) -> None:
     assert (await take(either)).run_id == run_id
 
 
-async def test_those_with_needs_and_the_others_take_turns(either: Harness) -> None:
-    await declare(either, only_workers=["scanner"])
+async def test_those_with_needs_and_the_others_are_claimed_by_age(either: Harness) -> None:
+    await declare(either, labels=["gpu"])
     await declare(either, "scan")
     await declare(either, "read", max_concurrency=100)
-    for job in ("label", "scan", "read") * 2:
+    jobs = ("read", "label", "scan", "label", "read", "scan")
+    for job in jobs:
         await put(either, job)
-    assert {(await take(either)).job for _ in range(3)} == {"label", "scan", "read"}
+        either.clock.advance("1ms")
+    assert [(await take(either, "outside", labels=["gpu"])).job for _ in jobs] == list(jobs)
 
 
 @pytest.mark.parametrize("replicas", [2, "all"])

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from rota.core.runs.claim import Claim, ClaimRequest
+from rota.core.runs.claim import Claim, ClaimRequest, OrderedRequest
 from rota.core.states import RunState
 from rota.store import Store
+from rota.store.workers.claims import OrderedClaims
 from rota.testing import Harness
 from tests.support.runs.real_worker import Working
 from tests.support.wait import until
@@ -22,6 +23,10 @@ class Counting(Store):
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         self.claims += 1
         return await super().claim(request)
+
+    async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
+        self.claims += 1
+        return await super().claim_in_order(request)
 
 
 async def claims_while_idle(store: Counting) -> int:

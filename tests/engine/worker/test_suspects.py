@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from rota import Outcome, RunState
-from rota.core.runs.claim import AT_ONCE, Claim, ClaimRequest, QueueRequest
+from rota.core.runs.claim import Claim, OrderedRequest, QueueRequest
 from rota.core.runs.outcome import Report
 from rota.engine.worker.suspects import Suspects
 from rota.testing import Harness
@@ -40,14 +40,18 @@ class Life:
 
     def __init__(self, harness: Harness, number: int) -> None:
         self._store = harness.store
-        self._facts = (f"worker-{number}", harness.app.registry.known(), in_micros(harness.lease))
-        self._suspects = Suspects(self._store, *self._facts)
+        self._facts = (f"worker-{number}", "worker", harness.app.registry.known(), in_micros(harness.lease))
 
     async def claim(self) -> list[Claim]:
-        worker_id, known, lease = self._facts
-        suspects = await self._suspects.claim((QueueRequest("default", 1),), 0.0)
-        plain = ClaimRequest(worker_id, (QueueRequest("default", 4),), known, lease, AT_ONCE)
-        return suspects + await self._store.claim(plain)
+        worker_id, name, known, lease = self._facts
+        suspects, held, slots = Suspects(), list[Claim](), 5
+        for _ in range(slots):
+            asks = (QueueRequest("default", slots - len(held)),)
+            request = OrderedRequest(worker_id, name, asks, known, lease, slots - len(held), suspects.level)
+            answer = await self._store.claim_in_order(request)
+            suspects.remember(answer.others)
+            held += answer.others + answer.plain
+        return held
 
 
 async def test_innocents_beside_a_poison_run_lose_two_attempts_at_most(either: Harness) -> None:

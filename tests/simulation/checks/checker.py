@@ -11,6 +11,7 @@ from tests.simulation.checks import final_state, limits, runs
 from tests.simulation.checks.audit_trail import trails_are_true
 from tests.simulation.checks.coordination.suite import CoordinationChecks
 from tests.simulation.checks.latency import Latency
+from tests.simulation.checks.order import OrderChecks
 from tests.simulation.checks.progress import ProgressChecks
 from tests.simulation.checks.suspects import SuspectChecks
 from tests.simulation.world.history import Deed, StepDeed
@@ -41,6 +42,7 @@ class Checker:
         self._latency = Latency(world)
         self._notes = ProgressChecks(world)
         self._suspects = SuspectChecks(world)
+        self._order = OrderChecks(world)
         self._coordination = CoordinationChecks(world)
         self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
             *runs.checks(world),
@@ -48,11 +50,13 @@ class Checker:
             *self._latency.of_changes(),
             *self._notes.of_changes(),
             *self._suspects.of_changes(),
+            *self._order.of_changes(),
             *self._coordination.of_changes,
         ]
         self._of_commits: list[Callable[[], Iterator[Finding]]] = [
             *limits.of_commits(world),
             *self._latency.of_commits(),
+            *self._order.of_commits(),
             *self._coordination.of_commits,
         ]
 

@@ -24,7 +24,7 @@ from tests.simulation.script.entries import (
 CREATED = "client ScheduleStore.create"
 CHANGED = "ScheduleStore._changing"
 PLANNED = "engine PlanningStore.plan"
-CLAIMED = "engine Store.claim"
+CLAIMED = "engine Store.claim_in_order"
 ALL: dict[str, Any] = {"catch_up": {"mode": "all"}, "overlap": "allow"}
 
 
@@ -194,7 +194,7 @@ RUNS = [
     Scenario(
         name="limit-of-job",
         entries=[enqueue(0.5, "narrow", "ok:0.6", copies=4)],
-        subjects=("engine Store.claim_limited", REPORTED),
+        subjects=("engine Store.claim_in_order", REPORTED),
         promise=TRIED,
         engines=2,
     ),
@@ -204,7 +204,7 @@ RUNS = [
             enqueue(0.5, "keyed", "ok:0.4", copies=2, scope=("tenant", "a")),
             enqueue(0.5, "keyed", "ok:0.4", client=SECOND, scope=("tenant", "b")),
         ],
-        subjects=("engine Store.claim_limited", REPORTED),
+        subjects=("engine Store.claim_in_order", REPORTED),
         promise=together(TRIED, must.enqueued_whole_or_not),
         engines=2,
     ),
@@ -232,7 +232,7 @@ SCHEDULES = [
     Scenario(
         name="plan-scopes",
         entries=[schedule(scopes=[["tenant", "a"], ["tenant", "b"]], overlap="queue_one", max_concurrency=1)],
-        subjects=(PLANNED, "engine Store.claim_limited"),
+        subjects=(PLANNED, "engine Store.claim_in_order"),
         promise=together(must.all_end("succeeded", "skipped", "cancelled"), must.goes_on),
     ),
     Scenario(
@@ -314,7 +314,7 @@ SCHEDULES = [
     Scenario(
         name="backfill",
         entries=[schedule(**ALL), change(3.0, SECOND, "backfill", back=3.0, again="all")],
-        subjects=("client-2 LedgerStore.backfill", "engine Store.claim_limited"),
+        subjects=("client-2 LedgerStore.backfill", "engine Store.claim_in_order"),
         promise=together(TRIED, must.backfilled_once, must.each_planned_once),
         span=5.0,
     ),

@@ -107,7 +107,7 @@ COORDINATION = [
         subjects=(
             "client Store.enqueue",
             "engine _begin_some",
-            "engine Store.claim_restricted",
+            "engine Store.claim_in_order",
             "engine _look_at_some",
             REPORTED,
         ),
@@ -134,7 +134,7 @@ COORDINATION = [
     Scenario(
         name="restrict",
         entries=[enqueue(0.5, "named", "ok:3"), Restrict(1.5, SECOND, 0.0, ["engine-2"])],
-        subjects=("client-2 Store.restrict", "engine Store.claim_restricted"),
+        subjects=("client-2 Store.restrict", "engine Store.claim_in_order"),
         promise=must.all_end("succeeded"),
         engines=2,
         span=8.0,
@@ -142,7 +142,7 @@ COORDINATION = [
     Scenario(
         name="rate",
         entries=[enqueue(0.5, "rated", "ok:0.1", copies=4)],
-        subjects=("engine Store.claim_limited", "client Store.enqueue"),
+        subjects=("engine Store.claim_in_order", "client Store.enqueue"),
         promise=must.all_end("succeeded"),
         engines=2,
         span=6.0,
@@ -154,7 +154,7 @@ COORDINATION = [
             enqueue(1.0, "label", "ok:0.5"),
             ExternalWorker(6.0, "outsider-2", 5.0),
         ],
-        subjects=("outsider-1 Store.claim", "outsider-1 ExternalStore.finish"),
+        subjects=("outsider-1 Store.claim_in_order", "outsider-1 ExternalStore.finish"),
         promise=must.all_end("succeeded"),
         span=12.0,
     ),

@@ -86,7 +86,7 @@ EXTERNAL = CoordinationTheme(
         ("client-1", "ExternalStore.finish", "repeated"),
         ("client-2", "ExternalStore.finish", "late"),
         ("outsider-1", "ExternalStore.finish", "repeated"),
-        ("outsider-1", "Store.claim", "lost_reply"),
+        ("outsider-1", "Store.claim_in_order", "lost_reply"),
         ("outsider-1", "ExternalStore.finish", "late"),
         ("engine", "Store.report", "late"),
         ("engine", "Store.report", "repeated"),
@@ -220,7 +220,7 @@ PIPELINES = CoordinationTheme(
         *(("engine", "Store.report", "repeated"),) * 4,
         ("engine", "Store.report", "lost_reply"),
         ("engine", "Store.report", "late"),
-        ("engine", "Store.claim", "lost_reply"),
+        ("engine", "Store.claim_in_order", "lost_reply"),
         ("client-1", "Store.enqueue_keeping", "repeated"),
     ),
 )  # fmt: skip

@@ -136,7 +136,7 @@ class _Generator:
             return Enqueue(at, self._client(), "plain", ["ok:0.05"], {}, 40)
         if self._chance(theme.delayed):
             options["delay"] = f"{rng.randrange(1, 9)}s"
-        if self._chance(0.2):
+        if self._chance(theme.prioritized):
             options["priority"] = rng.randrange(-2, 3)
         if job in ("keyed", "nested") or self._chance(theme.scoped):
             options["scope"] = rng.choice(SCOPES)

@@ -88,6 +88,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
     unique: float = 0.0
     scoped: float = 0.0
     bursts: float = 0.0
+    prioritized: float = 0.2
 
     cancels: tuple[int, ...] = (0,)
     cancels_at_work: tuple[int, ...] = (0,)
@@ -110,7 +111,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
     freezes: tuple[float, ...] = (1.0, 4.0, 12.0, 20.0)
     jumps: tuple[float, ...] = (-30.0, -1.0, 1.0, 30.0, 60.0)
     mutes: tuple[float, ...] = (4.0, 14.0)
-    muted: tuple[str, ...] = ("NoteStore.write", "Store.extend", "Store.extend", "Store.report", "Store.claim",
+    muted: tuple[str, ...] = ("NoteStore.write", "Store.extend", "Store.extend", "Store.report", "Store.claim_in_order",
         "Store.reap", "PlanningStore.plan")  # fmt: skip
     aims: tuple[tuple[str, str, str], ...] = ()
 
@@ -373,5 +374,20 @@ CHANGES = Theme(
     muted=("PlanningStore.plan",),
 )
 
+# More than there are slots for: who begins first?
+PRIORITIES = Theme(
+    name="priorities",
+    weight=6,
+    engines=(1, 1, 2),
+    jobs=("plain", "plain", "once", "careful", "narrow", "keyed"),
+    acts={"": ("ok:0.6", "ok:1", "ok:2")},
+    enqueues=(6, 10),
+    copies=(2, 3, 5),
+    delayed=0.0,
+    prioritized=0.8,
+    busy=0.4,
+    faults=(0, 0, 1),
+)
+
 THEMES = (EVERYTHING, NOTES, ATTEMPTS, STEPS, SHIELDS, ZOMBIES, TRANSACTIONS, SUSPECTS, LIMITS, KEYS, ORDER, CANCELS,
-    SCHEDULES, CHANGES)  # fmt: skip
+    SCHEDULES, CHANGES, PRIORITIES)  # fmt: skip

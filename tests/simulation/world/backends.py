@@ -73,6 +73,9 @@ class _Answer:
     def done(self) -> bool:
         return self._done
 
+    def running(self) -> bool:
+        return not self._done
+
     def set_running_or_notify_cancel(self) -> bool:
         return True
 

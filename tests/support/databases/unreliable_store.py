@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeVar
 
 from rota.core.progress.notes import Notes
-from rota.core.runs.claim import Claim, ClaimRequest
+from rota.core.runs.claim import Claim, ClaimRequest, OrderedRequest
 from rota.core.runs.outcome import Report
 from rota.errors import Unavailable
 from rota.store import Store
 from rota.store.progress.notes import NoteStore
 from rota.store.runs.report import Reported
+from rota.store.workers.claims import OrderedClaims
 
 T = TypeVar("T")
 Fault = Literal["refused", "unanswered", "broken"]
@@ -39,6 +40,13 @@ class ShakyStore(Store):
             self.claims_done.set()
         await self.claims_answered.wait()
         return claims
+
+    async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
+        answer = await self.shaken(self.claim_faults, lambda: super(ShakyStore, self).claim_in_order(request))
+        if answer.plain or answer.others:
+            self.claims_done.set()
+        await self.claims_answered.wait()
+        return answer
 
     async def report(self, reports: Sequence[Report]) -> Reported:
         self.reports += reports

@@ -103,13 +103,13 @@ async def test_a_run_that_ends_while_more_is_being_claimed_counts_as_claimed(
         async with ctx.transaction() as tx:
             tx.finish(1)
 
-    look = Worker._claim_limited
+    look = Worker._claim_in_order
 
-    async def look_when_all_have_ended(worker: Worker, now: float) -> bool:
+    async def look_when_all_have_ended(worker: Worker, wanted: int, now: float, *, exact: bool) -> float:
         while worker.active:
             await asyncio.sleep(0)
-        return await look(worker, now)
+        return await look(worker, wanted, now, exact=exact)
 
-    monkeypatch.setattr(Worker, "_claim_limited", look_when_all_have_ended)
+    monkeypatch.setattr(Worker, "_claim_in_order", look_when_all_have_ended)
     run = await harness.enqueue("first")
     assert [ran.id for ran in await harness.drain()] == [run.id]

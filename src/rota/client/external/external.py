@@ -45,11 +45,11 @@ from rota.core.external.external import (
 from rota.core.jobs.pipelines import steps_within
 from rota.core.progress.notes import hundredths
 from rota.core.progress.steps import RECORDED, StepState
-from rota.core.runs.claim import SUSPECTS, Claim, ClaimRequest, LimitedRequest, QueueRequest, RestrictedRequest
+from rota.core.runs.claim import SUSPECTS, Claim, OrderedRequest, QueueRequest
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
-from rota.core.workers.requirements import MetRequirements, labels_of, met_by
+from rota.core.workers.requirements import labels_of, met_by
 from rota.core.workers.worker import Pace, WorkerInfo
 from rota.errors import BadDuration, Invalid, LeaseLost, UnknownJob, UnknownOption
 from rota.values.durations import Duration, in_micros, parse_duration
@@ -105,7 +105,6 @@ class ExternalClient:
         self._meters = meters
         self._limits = Limits(config.max_payload)
         self._boot = secrets.token_hex(6)
-        self._turn = 0
 
     @verb(
         "POST",
@@ -210,43 +209,33 @@ class ExternalClient:
         raise Invalid(f"job {job!r} is not external", hint="Python workers run it; claim only external jobs")
 
     async def _claim(self, claimer: ExternalWorker, versions: Mapping[str, int]) -> list[Claim]:
-        """Try each claim source once. The source that goes first rotates, so that none starves."""
-        met = met_by(claimer.info, await self._store.known_requirements())
-        sources = [self._claim_restricted, self._claim_limited, self._claim_plain]
-        self._turn = (self._turn + 1) % len(sources)
+        """Claim the first runs of each queue, in the order of queues."""
+        requirements = await self._store.known_requirements()
+        who = OrderedRequest(
+            worker_id=claimer.info.id,
+            name=claimer.info.name,
+            asks=(),
+            known=versions,
+            lease=in_micros(claimer.lease),
+            slots=0,
+            solo=SUSPECTS,
+            met=met_by(claimer.info, requirements),
+            needs=frozenset(requirements),
+        )
         claims: list[Claim] = []
-        for source in (*sources[self._turn :], *sources[: self._turn]):
-            if len(claims) < claimer.most:
-                claims += await source(claimer, versions, claimer.most - len(claims), met)
+        for queue in claimer.info.queues:
+            await self._claim_from(queue, who, claimer.most, claims)
         self._meters.claimed(claims, self._store.clock.monotonic())
         return claims
 
-    async def _claim_restricted(
-        self, claimer: ExternalWorker, versions: Mapping[str, int], most: int, met: MetRequirements
-    ) -> list[Claim]:
-        if not met:
-            return []
-        info, lease = claimer.info, in_micros(claimer.lease)
-        request = RestrictedRequest(info.id, info.name, info.queues, versions, lease, most, SUSPECTS, met)
-        return (await self._store.claim_restricted(request)).claims
-
-    async def _claim_plain(
-        self, claimer: ExternalWorker, versions: Mapping[str, int], most: int, _: MetRequirements
-    ) -> list[Claim]:
-        claims: list[Claim] = []
-        for queue in claimer.info.queues:
-            if len(claims) < most:
-                requests = (QueueRequest(queue, most - len(claims)),)
-                request = ClaimRequest(claimer.info.id, requests, versions, in_micros(claimer.lease), SUSPECTS)
-                claims += await self._store.claim(request)
-        return claims
-
-    async def _claim_limited(
-        self, claimer: ExternalWorker, versions: Mapping[str, int], most: int, met: MetRequirements
-    ) -> list[Claim]:
-        info, lease = claimer.info, in_micros(claimer.lease)
-        request = LimitedRequest(info.id, info.name, info.queues, versions, lease, most, SUSPECTS, met)
-        return (await self._store.claim_limited(request)).claims
+    async def _claim_from(self, queue: str, who: OrderedRequest, most: int, claims: list[Claim]) -> None:
+        """Add claims, up to `most`, until the queue has nothing more for this worker."""
+        while (room := most - len(claims)) > 0:
+            request = msgspec.structs.replace(who, asks=(QueueRequest(queue, room),), slots=room)
+            answer = await self._store.claim_in_order(request)
+            claims += [*answer.others, *answer.plain]
+            if queue not in answer.left:  # what needs something that was unknown so far is for the next call
+                break
 
     async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:
         if not claims:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -350,64 +351,10 @@ def is_quota(key: str) -> bool:
     return _width(key) == _WIDTHS.index("quota:")
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """Run that waits under `key`, its narrowest limit, and the `wider` limits that it also needs."""
-
-    run_id: str
-    key: str
-    wider: tuple[str, ...] = ()
-
-
-class SlotGrant(msgspec.Struct, frozen=True):
-    """Result of handing out slots.
-
-    `full`: limits without a free slot. `blocked`: limit → the wider limit that its next run waits for. `left`: free
-    slots of each limit.
-    """
-
-    taken: list[Candidate]
-    full: set[str]
-    blocked: dict[str, str]
-    left: dict[str, int] = {}
-
-
-def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int], slots: int) -> SlotGrant:
-    """Grant slots round-robin: one run of each limit in the order given, then a second of each, while there are slots.
-
-    `free` has the limits whose rows this transaction has locked. A wider limit that is missing is locked by another
-    transaction at this moment, so a run that needs it is left for the next look.
-    """
-    left = dict(free)
-    taken: list[Candidate] = []
-    blocked: dict[str, str | None] = {}
-    queues = {key: list(reversed(candidates)) for key, candidates in waiting.items()}
-    while slots > len(taken) and any(queues.values()):
-        for key, candidates in queues.items():
-            if len(taken) < slots and (candidate := _next(key, candidates, left, blocked)):
-                taken.append(candidate)
-                for needed in (key, *candidate.wider):
-                    left[needed] -= 1
-    served = {candidate.key for candidate in taken}
-    full = {key for key in waiting if left.get(key, 0) <= 0}
-    over = served | full
-    blocked_by = {key: by for key, by in blocked.items() if by is not None and key not in over}
-    return SlotGrant(taken, full, blocked_by, left)
-
-
-def _next(
-    key: str, candidates: list[Candidate], left: Mapping[str, int], blocked: dict[str, str | None]
-) -> Candidate | None:
-    """Return the first candidate for which all its limits have room; those before it are passed over."""
-    while candidates:
-        candidate = candidates.pop()
-        if left.get(key, 0) <= 0:
-            candidates.clear()
-            return None
-        full = [wider for wider in candidate.wider if left.get(wider, 1) <= 0]
-        if full:
-            blocked.setdefault(key, full[0])
-        elif all(wider in left for wider in candidate.wider):
-            return candidate
-        else:
-            blocked[key] = None  # another transaction has the wider limit locked: not known yet
-    return None
+@functools.lru_cache(4_096)
+def limit_of_key(key: str) -> str:
+    """Return what the keys of one limit have in common; of a limit without keys, all of it."""
+    width = _width(key)
+    if width == _WIDTHS.index("quota:"):
+        return "quota"
+    return key.rpartition(":")[0] if width == _WIDTHS.index("key:") else key

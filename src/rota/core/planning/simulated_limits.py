@@ -11,7 +11,8 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
 from rota.core.jobs.unique import KeyHold
-from rota.core.limits.limits import UNLIMITED, Candidate, Gate, hand_out
+from rota.core.limits.limits import UNLIMITED, Gate
+from rota.core.limits.turns import Candidate, hand_out
 from rota.core.planning.overlap_and_failure import Create
 from rota.core.planning.tick import ScheduleState
 from rota.core.runs.admit import Applicant, Facts, Holder, Verdict, decide

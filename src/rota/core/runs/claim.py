@@ -24,7 +24,28 @@ class Watermark(msgspec.Struct, frozen=True, order=True):
     id: str = NIL_ID
 
 
-START = Watermark()
+START, LAST = Watermark(), Watermark(32_767, 2**62, LAST_ID)
+
+
+class Position(msgspec.Struct, frozen=True, order=True):
+    """Place of a run in the one order of all kinds of runs; `place` is 0 if the run's requirements name the worker."""
+
+    rank: int
+    place: int
+    run_at: int
+    run_id: str
+
+    @property
+    def watermark(self) -> Watermark:
+        """Return the same place in the order of plain runs, none of which names a worker."""
+        return Watermark(self.rank, self.run_at, self.run_id) if self.place else Watermark(self.rank)
+
+    def later(self, slack: int) -> Position:
+        """Return the place `slack` µs behind it, within the same priority."""
+        return Position(self.rank, 1, self.run_at + slack, LAST_ID) if slack else self
+
+
+END = Position(32_767, 1, 2**62, LAST_ID)
 
 PLAIN, AT_ONCE, SUSPECTS = 0, 1, 2
 
@@ -47,6 +68,7 @@ class ClaimRequest(msgspec.Struct, frozen=True):
     known: Mapping[str, int]
     lease: int
     solo: int
+    before: Watermark = LAST
 
 
 class LimitedRequest(msgspec.Struct, frozen=True):
@@ -63,10 +85,12 @@ class LimitedRequest(msgspec.Struct, frozen=True):
     slots: int
     solo: int
     met: MetRequirements = MetRequirements()
+    before: Position = END
 
 
 class RestrictedRequest(msgspec.Struct, frozen=True):
-    """Request for runs with requirements, and for replicas; never more than the free `slots`.
+    """Request for runs that not every worker may have at any time: with requirements, replicas, and solo runs; never
+    more than the free `slots`.
 
     `name` is the worker's, which several workers may share. It returns at most one of `SUSPECTS`.
     """
@@ -79,6 +103,44 @@ class RestrictedRequest(msgspec.Struct, frozen=True):
     slots: int
     solo: int
     met: MetRequirements
+    before: Position = END
+
+
+class OrderedRequest(msgspec.Struct, frozen=True):
+    """Request for the first runs of each queue, of whatever kind, in one order.
+
+    `slots` are the free ones, for runs that must begin at once; it is 0 while the worker has others to begin before.
+    `needs` are the ids of all requirements from which `met` was worked out. Within one priority, a claim of several
+    runs may pass over a run of another kind that is older by up to `slack` µs; 0 keeps the order exactly.
+    """
+
+    worker_id: str
+    name: str
+    asks: tuple[QueueRequest, ...]
+    known: Mapping[str, int]
+    lease: int
+    slots: int
+    solo: int
+    met: MetRequirements = MetRequirements()
+    needs: frozenset[str] = frozenset()
+    slack: int = 0
+
+    def limited(self, queue: str, slots: int, before: Position = END) -> LimitedRequest:
+        who = (self.worker_id, self.name, (queue,), self.known, self.lease)
+        return LimitedRequest(*who, slots, self.solo, self.met, before)
+
+    def restricted(self, queue: str, slots: int, before: Position = END) -> RestrictedRequest:
+        who = (self.worker_id, self.name, (queue,), self.known, self.lease)
+        return RestrictedRequest(*who, slots, self.solo, self.met, before)
+
+
+class Heads(msgspec.Struct, frozen=True):
+    """First plain and first solo run of queues, and whether to look for others; `needs`: ids of all requirements."""
+
+    plain: dict[str, Position]
+    solo: dict[str, Position]
+    limits: bool
+    needs: frozenset[str]
 
 
 class Candidate(msgspec.Struct, frozen=True, order=True):
@@ -91,6 +153,10 @@ class Candidate(msgspec.Struct, frozen=True, order=True):
     solo: int
     parent_id: str | None = None
 
+    @property
+    def position(self) -> Position:
+        return Position(self.rank, self.place, self.run_at, self.run_id)
+
 
 class WaitingRun(msgspec.Struct, frozen=True):
     """Run that waits under `key`, its narrowest limit; `is_open`: a replica that is not assigned to a worker yet."""
@@ -99,6 +165,12 @@ class WaitingRun(msgspec.Struct, frozen=True):
     run_id: str
     solo: int
     is_open: bool = False
+    rank: int = 0
+    run_at: int = 0
+
+    @property
+    def position(self) -> Position:
+        return Position(self.rank, 1, self.run_at, self.run_id)
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

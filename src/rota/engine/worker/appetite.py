@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from rota.core.jobs.job import JobDefinition
 from rota.core.runs.claim import START, Claim, QueueRequest, Watermark, busy_of, shares, still_owed
-from rota.core.runs.outcome import AT_MOST_ONCE
 
 _MOST_BUFFERED = 3_000
 LARGEST_CLAIM = 2_000
 _HORIZON = 0.1  # seconds of work to hold in the buffer
 _RESCAN = 0.5
-_SOLO_EVERY = 0.5
-# Without an at-most-once job there are still suspects, and runs that an older declaration of their job made solo.
-_SOLO_BY_OTHERS = 5.0
 
 
 class Rate:
@@ -48,11 +43,6 @@ def buffer_target(rate: float) -> int:
     return min(_MOST_BUFFERED, int(rate * _HORIZON))
 
 
-def solo_every(definitions: Iterable[JobDefinition]) -> float:
-    """Return how many seconds pass before the buffer may drain to look for solo runs, which never go into it."""
-    return _SOLO_EVERY if any(definition.on_lost in AT_MOST_ONCE for definition in definitions) else _SOLO_BY_OTHERS
-
-
 class ClaimPositions:
     """Position in each queue from which to claim next, and which queues had runs lately.
 
@@ -70,13 +60,13 @@ class ClaimPositions:
         self._rescan_at = 0.0
         self._rescan_every = _RESCAN
 
-    def requests(self, wanted: int, now: float) -> tuple[QueueRequest, ...]:
+    def requests(self, wanted: int, now: float, *, exact: bool = False) -> tuple[QueueRequest, ...]:
         """Divide `wanted` runs among the queues and return one request for each.
 
         A request continues after the queue's watermark. A run of higher priority that was enqueued since is seen at the
-        next rescan from the head.
+        next rescan from the head: at once if `exact`, unless scans have become expensive.
         """
-        if now >= self._rescan_at:
+        if now >= self._rescan_at or (exact and self._rescan_every <= _RESCAN):
             self._marks.clear()
             self._busy.clear()
         if not self._marks:
@@ -89,28 +79,22 @@ class ClaimPositions:
             self._owed = still_owed(split, busy_of(in_turn, self._busy), self._weights, self._owed)
         return tuple(QueueRequest(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
-    def head_requests(self, free: int) -> tuple[QueueRequest, ...]:
-        """Return requests for one run each, from the head of at most `free` queues, taking turns between queues."""
-        if free <= 0:
-            return ()
-        queues = self.queues[self._turn :] + self.queues[: self._turn]
-        self._turn = (self._turn + 1) % max(1, len(queues))
-        return tuple(QueueRequest(queue, 1) for queue in queues[:free])
-
-    def learn(self, requests: tuple[QueueRequest, ...], claims: list[Claim], took: float) -> bool:
+    def learn(
+        self, requests: tuple[QueueRequest, ...], claims: list[Claim], took: float, left: Collection[str] = ()
+    ) -> bool:
         """Move the watermarks past `claims`; return whether every queue was scanned from its head and is exhausted.
 
-        `took` is the duration of the claim, in seconds.
+        `took` is the duration of the claim, in seconds; in the queues `left` there may be more runs of any kind.
         """
         from_start = all(request.after == START for request in requests)
         short = True
         for request in requests:
             queue_claims = claims if len(requests) == 1 else [claim for claim in claims if claim.queue == request.queue]
             scanned = request.after == START
-            self._busy[request.queue] = bool(queue_claims) or not scanned
-            (self._exhausted.add if scanned and len(queue_claims) < request.wanted else self._exhausted.discard)(
-                request.queue
-            )
+            more = request.queue in left
+            self._busy[request.queue] = bool(queue_claims) or not scanned or more
+            done = scanned and len(queue_claims) < request.wanted and not more
+            (self._exhausted.add if done else self._exhausted.discard)(request.queue)
             short = short and len(queue_claims) < request.wanted
             if queue_claims:
                 last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in queue_claims))

@@ -66,10 +66,6 @@ class KnownJobs:
     def for_run(self, job: str, version: int) -> Handler | None:
         return self._handlers[job].get(version) if job in self._handlers else self._registry.for_run(job, version)
 
-    def definitions(self) -> list[JobDefinition]:
-        own = self._registry.definitions()
-        return own + [handler.definition for versions in self._handlers.values() for handler in versions.values()]
-
     def _learn(self, text: str) -> None:
         """Add the data job that `text` defines.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from rota.config import Config
-from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest
+from rota.core.runs.claim import PLAIN, Claim, ClaimRequest
 from rota.core.runs.outcome import Report
 from rota.core.states import Outcome
 from rota.core.workers.worker import WorkerInfo, inbox_of
@@ -19,15 +19,14 @@ from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.observability.log_capture import capture
 from rota.engine.observability.meters import Meters
 from rota.engine.observability.repeated_errors import RepeatedErrors
-from rota.engine.worker.appetite import LARGEST_CLAIM, Rate, buffer_target, solo_every
+from rota.engine.worker.appetite import LARGEST_CLAIM, Rate, buffer_target
 from rota.engine.worker.buffer import Buffer
 from rota.engine.worker.executor import Executor
 from rota.engine.worker.heartbeat import Beat, HeartbeatThread
 from rota.engine.worker.known_jobs import KnownJobs
 from rota.engine.worker.operator_settings import OperatorSettings
+from rota.engine.worker.ordered_claims import InOrder
 from rota.engine.worker.reporter import Reporter
-from rota.engine.worker.restricted_claims import RestrictedClaims
-from rota.engine.worker.suspects import Suspects
 from rota.errors import RotaError
 from rota.registry.jobs import Registry
 from rota.store import Store
@@ -37,9 +36,7 @@ from rota.values.json import Limits
 log = logging.getLogger("rota.worker")
 
 _DOUBT = 40.0  # seconds; longer than the server may still work on a claim whose answer was lost
-_LIMITED_EVERY = 0.2
-_LIMITED_AGAIN = 0.02
-_LIMITED_LOOKS = 10
+_AGAIN = 0.02  # seconds until another look at runs that somebody else was at
 _TROUBLE = 0.5
 _LAST_REPORTS = 3.0
 
@@ -66,17 +63,12 @@ class Worker:
         self.rate_shut: Callable[[], None] = lambda: None
         self._clock = store.clock
         self._errors = RepeatedErrors(log, "claiming", self._clock)
-        self._solo_every = solo_every(self._jobs.definitions())
         self._buffer = Buffer()
         self._rate = Rate()
         self._wake = asyncio.Event()
         self._stopping = False
         self._doubt_until = 0.0
-        self._solo_at = 0.0
-        self._suspects = Suspects(store, info.id, self._known, in_micros(config.lease))
-        self._restricted = RestrictedClaims(store, in_micros(config.lease))
-        self._limited_at = 0.0
-        self._limited_waits = False
+        self._in_order = InOrder(store, in_micros(config.lease))
         self._cancels_at = 0.0
         self._inbox = inbox_of(info.id)
         self._lease = config.lease.total_seconds()
@@ -192,95 +184,65 @@ class Worker:
             self._reporter.add(Report(run_id, fence, Outcome.CANCELLED, began=False))
 
     async def step(self) -> float:
-        """Claim once along each path that is due; return how many seconds to rest unless woken."""
+        """Claim once; return how many seconds to rest unless woken."""
         await self._hand_back_unknown()
         if not self._operator_settings.may_claim:
             return self._config.poll.total_seconds()
         self._fill()
-        now, positions = self._clock.monotonic(), self._operator_settings.positions
+        now = self._clock.monotonic()
         if self._jobs.due(now) and await self._jobs.refresh(now):
             self._learn_jobs()
         self._rate.measure(now)
-        self._low_water = buffer_target(self._rate.per_second) // 3
-        if self._limited_waits or (self._more and now >= self._limited_at):
-            await self._claim_limited(now)
-        if self._restricted.due(now):
-            await self._claim_restricted(now)
-        if self._suspects.due(now):
-            await self._claim_suspect(now)
-        wanted, solo = self._appetite(now)
+        target = buffer_target(self._rate.per_second)
+        wanted = self._appetite(target)
         if wanted <= 0:
             self._more = True
             return self._config.poll.total_seconds()
-        requests = positions.requests(wanted, now)
-        request = ClaimRequest(self.info.id, requests, self._known, in_micros(self._config.lease), int(solo))
-        claims = await self._store.claim(request)
-        exhausted = positions.learn(requests, claims, self._clock.monotonic() - now)
-        if exhausted and not solo:
-            self._solo_at = now  # nothing else is left: claim solo runs in the next step
-        self._more = not (exhausted and solo)
-        self._accept(claims, now)
-        if self._more:
-            return 0
-        await self._claim_suspect(now)
-        await self._claim_restricted(now)
-        soon = await self._claim_limited(now) or self._restricted.missed
-        return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()
+        if target and not self._in_order.due(now):
+            return await self._claim_plain(wanted, now)
+        return await self._claim_in_order(wanted, now, exact=not target)
 
     def _learn_jobs(self) -> None:
         """Publish the jobs known now with the next heartbeat."""
-        self._solo_every = solo_every(self._jobs.definitions())
         self.info = self._operator_settings.set_jobs(tuple(self._known))
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=False)
 
-    async def _claim_suspect(self, now: float) -> None:
-        requests = self._operator_settings.positions.head_requests(0 if self._buffer else self._free())
-        self._accept(await self._suspects.claim(requests, now), now)
-        if requests and self._free() <= 0:  # this claim took solo runs, too
-            self._solo_at = max(self._solo_at, now + self._solo_every)
+    async def _claim_plain(self, wanted: int, now: float) -> float:
+        """Claim plain runs only. Whether others wait is looked at in between, and before the worker rests."""
+        positions = self._operator_settings.positions
+        requests = positions.requests(wanted, now)
+        request = ClaimRequest(self.info.id, requests, self._known, in_micros(self._config.lease), PLAIN)
+        claims = await self._store.claim(request)
+        if positions.learn(requests, claims, self._clock.monotonic() - now):
+            self._in_order.look_soon()
+        self._more = True
+        self._accept(claims, now)
+        return 0
 
-    async def _claim_restricted(self, now: float) -> None:
-        """Claim runs that not every worker may take. As for limited runs, the buffer is drained for them."""
-        slots = 0 if self._buffer else self._free()
-        if slots > 0 or self._buffer:
-            claims = await self._restricted.claim(self.info, self._known, slots, self._suspects.level, now)
-            self._accept(self._suspects.remember(claims), now)
-
-    async def _claim_limited(self, now: float) -> bool:
-        """Claim runs under limits into free slots; with a filled buffer only look. Return whether more wait."""
-        slots = 0 if self._buffer else self._free()
-        if slots <= 0 and (self._limited_waits or not self._buffer):
-            return False
-        self._limited_at = now + _LIMITED_EVERY
-        lease = in_micros(self._config.lease)
-        solo, met, info = self._suspects.level, self._restricted.met, self.info
-        request = LimitedRequest(info.id, info.name, info.queues, self._known, lease, slots, solo, met)
-        answer = await self._store.claim_limited(request)
-        shut = answer.shut
-        for _ in range(_LIMITED_LOOKS):  # a claim may only shut exhausted limits and bring no run
-            if answer.claims or not answer.waiting or not slots:
-                break
-            answer = await self._store.claim_limited(request)
-            shut |= answer.shut
-        if shut:
+    async def _claim_in_order(self, wanted: int, now: float, *, exact: bool) -> float:
+        """Claim the first runs of all kinds. Other than plain ones are never buffered: they go into free slots."""
+        positions, slots = self._operator_settings.positions, 0 if self._buffer else self._free()
+        requests = positions.requests(wanted, now, exact=exact)
+        answer = await self._in_order.claim(self.info, self._known, requests, slots, now, exact=exact)
+        took = 0.0 if answer.mixed else self._clock.monotonic() - now
+        exhausted = positions.learn(requests, answer.plain, took, answer.left)
+        self._more = answer.held_up or not exhausted
+        if answer.shut:
             self.rate_shut()
-        self._accept(self._suspects.remember(answer.claims), now)
-        self._limited_waits = answer.waiting and not slots
-        return answer.waiting and slots > 0
+        self._accept([*answer.others, *answer.plain], now)
+        if self._more and not answer.held_up:
+            return 0
+        return _AGAIN if answer.missed else self._config.poll.total_seconds()
 
-    def _appetite(self, now: float) -> tuple[int, bool]:
-        """Return how many runs to claim and whether they may be solo."""
+    def _appetite(self, target: int) -> int:
+        """Return how many runs to claim. `target`: how many the buffer should have."""
+        self._low_water = 0 if self._in_order.held_up else target // 3
         free = self._free()
-        if self._limited_waits or self._restricted.waits:
-            return 0, False
-        room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
-        if now >= self._solo_at:  # claim nothing until the buffer is empty, then solo runs
-            if self._buffer or free <= 0:
-                return 0, False
-            self._solo_at = now + self._solo_every
-            return free, True
+        if self._in_order.held_up and (self._buffer or free <= 0):
+            return 0
+        room = min(LARGEST_CLAIM, free + target - len(self._buffer))
         worth_it = not self._buffer or room >= min(200, self._config.concurrency)
-        return (room if worth_it else 0), not self._buffer and room <= free
+        return room if worth_it else 0
 
     def _free(self) -> int:
         return self._config.concurrency - self._executor.slots_taken
@@ -320,7 +282,7 @@ class Worker:
     def freed(self) -> None:
         """Fill a slot that became free, and claim more if the buffer is low."""
         self._fill()
-        if (self._more or self._restricted.more) and len(self._buffer) <= self._low_water:
+        if self._more and len(self._buffer) <= self._low_water:
             self._wake.set()
 
     def _begin(self, claim: Claim, fresh: bool) -> None:
@@ -397,6 +359,6 @@ class Worker:
     def _release(self, run_id: str, fence: int) -> None:
         if self.held.get(run_id) == fence:
             del self.held[run_id]
-            if self._suspects.release(run_id, fence):
-                self._solo_at = 0.0
+            if self._in_order.suspects.release(run_id, fence):
+                self._in_order.look_soon()
                 self._wake.set()

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
+from rota.core.limits.turns import KeyHead
+from rota.core.runs.claim import (
+    Candidate,
+    Claim,
+    ClaimRequest,
+    Heads,
+    LimitedRequest,
+    OrderedRequest,
+    RestrictedRequest,
+    WaitingRun,
+)
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.errors import Conflict
@@ -18,7 +28,6 @@ from rota.values.clock import Clock
 
 if TYPE_CHECKING:
     from rota.store.databases.columns import Column, Columns
-    from rota.store.limits.rates import Allowed
 
 
 T = TypeVar("T")
@@ -88,8 +97,14 @@ class HotForms(Protocol):
     async def complete(self, reports: Sequence[Report]) -> Completed:
         """End runs that succeeded, drop their leases, and write the signals of those that somebody listens to."""
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
-        """Limits to see to, locked, least recently served first."""
+    async def heads(self, request: OrderedRequest) -> Heads:
+        """The first plain and solo run of each queue, and whether runs of other kinds may wait. Not locked."""
+
+    async def solo(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
+        """Runs that must begin at once, locked."""
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> list[KeyHead]:
+        """Limits to see to, least recently served first. Not locked."""
 
     async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
         """Lock, of each limit, up to so many runs, in their order: key and run."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from rota.core.jobs.pipelines import Pipeline, is_pipeline, payload_of
-from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, RestrictedRequest
+from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, OrderedRequest, RestrictedRequest
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunError
@@ -19,7 +19,8 @@ from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
 from rota.store.limits.slots import LimitedClaims
 from rota.store.runs import report as reports
-from rota.store.workers import requirements
+from rota.store.workers import claims, requirements
+from rota.store.workers.claims import OrderedClaims
 from rota.store.workers.requirements import RestrictedClaims
 
 
@@ -48,15 +49,22 @@ async def claim_restricted(tx: Tx, request: RestrictedRequest) -> RestrictedClai
     return msgspec.structs.replace(claimed, claims=await parts(tx, claimed.claims)) if claimed.claims else claimed
 
 
-async def parts(tx: Tx, claims: list[Claim]) -> list[Claim]:
+async def claim_in_order(tx: Tx, request: OrderedRequest) -> OrderedClaims:
+    claimed = await claims.claim(tx, request)
+    claimed.plain = await parts(tx, claimed.plain)
+    claimed.others = await parts(tx, claimed.others)
+    return claimed
+
+
+async def parts(tx: Tx, claimed: list[Claim]) -> list[Claim]:
     """Replace claims of pipelines by claims of their parts, in the transaction that claimed them.
 
     Other claims stay as they are. Runs of a paused pipeline are put back. A part whose input is missing fails, because
     a retry would fail, too.
     """
-    staged = [claim for claim in claims if is_pipeline(claim.overrides)]
+    staged = [claim for claim in claimed if is_pipeline(claim.overrides)]
     if not staged:
-        return claims
+        return claimed
     rows = [_Stage(*row) for row in await tx.fetch("stages_of", [(claim.run_id,) for claim in staged])]
     stages = {str(stage.run_id): stage for stage in rows}
     pipelines = sorted({(stage.pipeline,) for stage in rows})
@@ -83,7 +91,7 @@ async def parts(tx: Tx, claims: list[Claim]) -> list[Claim]:
     if failed:
         await reports.report(tx, failed)
     over = gone | {report.run_id for report in failed}
-    return [part_claims.get(claim.run_id, claim) for claim in claims if claim.run_id not in over]
+    return [part_claims.get(claim.run_id, claim) for claim in claimed if claim.run_id not in over]
 
 
 async def _results(tx: Tx, runs: Sequence[str]) -> dict[str, dict[str, str | None]]:

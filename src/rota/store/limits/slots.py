@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rota.core.limits.limits import Candidate, SlotGrant, hand_out
-from rota.core.runs.claim import SUSPECTS, Claim, LimitedRequest, WaitingRun
+from rota.core.limits.turns import Candidate, KeyHead, SlotGrant, hand_out, in_turn
+from rota.core.runs.claim import END, SUSPECTS, Claim, LimitedRequest, WaitingRun
 from rota.store.databases.database import Row, Tx
 from rota.store.limits import rates
 from rota.store.limits.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
@@ -17,6 +17,8 @@ from rota.store.workers import replicas
 _OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
 # More limits than slots are locked: some turn out to be full or empty, and the claim should not come back with nothing.
 _MORE_KEYS = 16
+# Keys whose first runs are compared. While more of them have work, turns come before priority and age.
+_COMPARED = 100
 
 
 class LimitedClaims(msgspec.Struct, frozen=True):
@@ -32,16 +34,22 @@ class LimitedClaims(msgspec.Struct, frozen=True):
     emptied: tuple[str, ...] = ()
 
 
-async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
+async def heads(tx: Tx, request: LimitedRequest) -> list[KeyHead]:
+    """Return limits under which a run waits that this worker may have, and those under which nobody waits any more."""
+    return await tx.hot.open_keys(request, request.slots + _COMPARED)
+
+
+async def claim(tx: Tx, request: LimitedRequest, open_keys: Sequence[KeyHead] | None = None) -> LimitedClaims:
     """Key first: lock a few limits, count their slots, take as many of their runs as are free.
 
     Every lock is taken only if nobody else has it, so that claims do not wait, and cannot deadlock; but for a limit
     that has to be made, and is being made by somebody else.
     """
-    keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
-    # A worker without a free slot only asks whether anything waits; it locks one limit, and takes nothing.
-    if not keys or not request.slots:
-        return LimitedClaims([], bool(keys))
+    found = await heads(tx, request) if open_keys is None else open_keys
+    # A worker without a free slot only asks whether anything waits.
+    if not found or not request.slots:
+        return LimitedClaims([], bool(found))
+    keys = await _lock(tx, found, request.slots + _MORE_KEYS)
     counted: dict[str, Counted] = {}
     free = await _free(tx, keys, counted)
     slots_by_key = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
@@ -66,6 +74,18 @@ async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     full = {key: rate for key, rate in counted.items() if handed.left[key] <= 0}
     emptied = await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
     return LimitedClaims(claims, True, bool(full), tuple(emptied))
+
+
+async def _lock(tx: Tx, found: Sequence[KeyHead], most: int) -> dict[str, Allowed]:
+    """Lock limits, in the order in which they hand out slots, and those that are to be shut because nobody waits.
+
+    Looked at again by the statement that locks them: one that was shut meanwhile is left alone.
+    """
+    empty = [head.key for head in found if head.run_id is None]
+    chosen = [*in_turn(found)[:most], *empty[:_COMPARED]]
+    # In the order of keys, though none is waited for.
+    locked = allowed(await tx.fetch("lock_open_limits", [(key,) for key in sorted(chosen)]))
+    return {key: locked[key] for key in chosen if key in locked}
 
 
 async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, Allowed]:
@@ -101,29 +121,31 @@ async def _candidates(
     tx: Tx, request: LimitedRequest, slots_by_key: dict[str, int], opened: set[str]
 ) -> dict[str, list[Candidate]]:
     """`opened` gets those of them that are replicas which nobody has; their parents are locked."""
-    runs = await tx.hot.candidates(request, slots_by_key) if slots_by_key else []
+    found = await tx.hot.candidates(request, slots_by_key) if slots_by_key else []
+    runs = [run for run in found if run.position < request.before] if request.before is not END else found
     unowned = [(run.run_id,) for run in runs if run.is_open]
     # Lock order: a parent before its replicas. Their ready rows are held already, so its lock is only taken if free.
     if unowned:
         parents = {str(id): str(parent) for id, parent in await tx.fetch("parents_of", unowned)}
         in_order = {id: parents[id] for (id,) in unowned if id in parents}
         opened |= await replicas.lock_open(tx, in_order, request.name)
-    keyed_ids = _one_suspect([run for run in runs if not run.is_open or run.run_id in opened])
-    if not keyed_ids:
+    free_ones = _one_suspect([run for run in runs if not run.is_open or run.run_id in opened])
+    if not free_ones:
         return {}
     wider: dict[str, list[str]] = {}
-    for run_id, key in await tx.fetch("wider_gates", [(run_id,) for _, run_id in keyed_ids]):
+    for run_id, key in await tx.fetch("wider_gates", [(run.run_id,) for run in free_ones]):
         wider.setdefault(str(run_id), []).append(key)
     waiting: dict[str, list[Candidate]] = {}
-    for key, run_id in keyed_ids:
-        waiting.setdefault(key, []).append(Candidate(run_id, key, tuple(wider.get(run_id, ()))))
+    for run in free_ones:
+        candidate = Candidate(run.run_id, run.key, tuple(wider.get(run.run_id, ())), run.rank, run.run_at)
+        waiting.setdefault(run.key, []).append(candidate)
     return waiting
 
 
-def _one_suspect(runs: Sequence[WaitingRun]) -> list[tuple[str, str]]:
+def _one_suspect(runs: Sequence[WaitingRun]) -> list[WaitingRun]:
     """Return all runs that are beyond suspicion, and the first that is not."""
     first = next((run.run_id for run in runs if run.solo == SUSPECTS), None)
-    return [(run.key, run.run_id) for run in runs if run.solo != SUSPECTS or run.run_id == first]
+    return [run for run in runs if run.solo != SUSPECTS or run.run_id == first]
 
 
 async def _leave_open_or_shut(

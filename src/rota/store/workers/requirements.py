@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from rota.core.runs.claim import SUSPECTS, Candidate, Claim, RestrictedRequest
+from rota.core.runs.claim import END, SUSPECTS, Candidate, Claim, Position, RestrictedRequest
 from rota.core.workers.requirements import (
     NOTHING,
     Eligibility,
@@ -91,17 +91,33 @@ async def requirements_of_run(tx: Tx, run_id: str) -> Requirements:
 
 async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
     """Every lock is taken only if nobody else has it, so that claims do not wait."""
-    limit = max(1, request.slots)
-    candidates = await tx.hot.needed(request, limit) if request.met.all else []
-    candidates += await tx.hot.open_replicas(request, limit) if request.met.open_to else []
+    found = await _candidates(tx, request, max(1, request.slots))
+    bounded = request.before is not END
+    candidates = [one for one in found if one.position < request.before] if bounded else found
     if not candidates or not request.slots:
         return RestrictedClaims([], bool(candidates))
-    # From two queries, each in its own order: a claim takes the first of both together.
+    # From several queries, each in its own order: a claim takes the first of all together.
     first = _one_suspect(sorted(candidates))[: request.slots]
     chosen = await replicas.reserve(tx, first, request.name)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in chosen]) if chosen else []
     mine = [msgspec.structs.replace(claimed, limited=False) for claimed in claims]
     return RestrictedClaims(mine, len(candidates) >= request.slots, len(mine) < len(first))
+
+
+async def first(tx: Tx, request: RestrictedRequest) -> Position | None:
+    """Return where the first run with requirements that this worker meets is."""
+    found = await _restricted(tx, request, 1)
+    return min(candidate.position for candidate in found) if found else None
+
+
+async def _candidates(tx: Tx, request: RestrictedRequest, limit: int) -> list[Candidate]:
+    solo = await tx.hot.solo(request, limit) if request.solo else []
+    return [*solo, *await _restricted(tx, request, limit)]
+
+
+async def _restricted(tx: Tx, request: RestrictedRequest, limit: int) -> list[Candidate]:
+    candidates = await tx.hot.needed(request, limit) if request.met.all else []
+    return candidates + (await tx.hot.open_replicas(request, limit) if request.met.open_to else [])
 
 
 def _one_suspect(candidates: Sequence[Candidate]) -> list[Candidate]:

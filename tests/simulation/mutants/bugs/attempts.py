@@ -18,8 +18,8 @@ _CLAIM = (
         "claim-takes-what-is-not-due",
         "P2",
         _SQLITE,
-        "w.hold = {open} and w.queue",
-        "w.hold in ({open}, {open_later}) and w.queue",
+        "w.hold = {open} and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id)\n        and",
+        "w.hold in ({open}, {open_later}) and w.queue = :queue\n        and",
     ),
     planted(
         "claim-leaves-the-run-in-the-queue",
@@ -234,8 +234,8 @@ _WORK = (
         "worker-waits-for-hints-only",
         "P19",
         _WORKER,
-        "return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()",
-        "return _LIMITED_AGAIN if soon else 86_400.0",
+        "return _AGAIN if answer.missed else self._config.poll.total_seconds()",
+        "return _AGAIN if answer.missed else 86_400.0",
     ),
     planted(
         "worker-is-never-told-to-cancel",

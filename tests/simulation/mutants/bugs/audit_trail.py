@@ -113,9 +113,9 @@ _LOST = (
     planted(
         "suspects-of-several-queues-are-begun-together",
         "P12",
-        _SUSPECTS,
-        "surplus = [claim for claim in claims if claim.suspect][1:]",
-        "surplus: list[Claim] = []",
+        "store/workers/claims.py",
+        "        if any(claim.suspect for claim in answer.others):",
+        "        if False:",
     ),
     planted(
         "worker-forgets-that-it-has-a-suspect",
@@ -134,28 +134,23 @@ _LOST = (
     planted(
         "ordinary-claims-bring-suspects",
         "P12",
-        _WORKER,
-        "in_micros(self._config.lease), int(solo))",
-        "in_micros(self._config.lease), 2 * int(solo))",
+        "store/workers/claims.py",
+        "request.lease, PLAIN, before.watermark)",
+        "request.lease, 2, before.watermark)",
     ),
-    Planted(
+    planted(
         "suspects-are-never-looked-for",
         "P12",
-        (
-            Edit(_WORKER, "        if self._suspects.due(now):\n", "        if False:\n"),
-            Edit(
-                _WORKER,
-                "        await self._claim_suspect(now)\n        await self._claim_restricted(now)\n        soon",
-                "        await self._claim_restricted(now)\n        soon",
-            ),
-        ),
+        _SUSPECTS,
+        "        return SUSPECTS if self._held is None else AT_ONCE",
+        "        return AT_ONCE",
     ),
     planted(
         "worker-never-lets-go-of-a-suspect",
         "P12",
         _SUSPECTS,
-        "        self._held = None\n        self._look_at = 0.0\n        return True",
-        "        self._look_at = 0.0\n        return True",
+        "        self._held = None\n        return True",
+        "        return True",
     ),
 )
 

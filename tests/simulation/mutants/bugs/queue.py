@@ -13,7 +13,7 @@ _SLOTS, _WAITS, _REPORTING, _PRUNING = (
     "store/runs/report.py",
     "store/runs/prune.py",
 )
-_END, _STRAYS = "store/runs/end.py", "store/limits/strays.py"
+_END, _STRAYS, _CLAIMS = "store/runs/end.py", "store/limits/strays.py", "store/workers/claims.py"
 
 _TIME = (
     planted(
@@ -124,7 +124,7 @@ _LIMITS = (
     planted(
         "wider-limit-is-one-more-than-it-says",
         "P6",
-        "core/limits/limits.py",
+        "core/limits/turns.py",
         "left.get(wider, 1) <= 0",
         "left.get(wider, 1) < 0",
     ),
@@ -281,7 +281,32 @@ _PRUNE = (
     ),
 )
 
+_ORDER = (
+    planted(
+        "plain-runs-come-before-all-others",
+        "P30",
+        _CLAIMS,
+        "        return {source: min(positions) for source, positions in found.items() if positions}",
+        "        return {one: END if one else min(positions) for one, positions in found.items() if positions}",
+    ),
+    planted(
+        "plain-runs-pass-those-that-must-begin-at-once",
+        "P30",
+        _CLAIMS,
+        "            if source is not Source.PLAIN and self._free(ask) <= 0:",
+        "            if source is not Source.PLAIN:\n                continue\n            if False:",
+    ),
+    planted(
+        "plain-runs-are-claimed-by-age",
+        "P30",
+        _SQLITE,
+        "    order by w.rank, w.run_at, w.run_id\n    limit :wanted);",
+        "    order by w.run_at, w.run_id\n    limit :wanted);",
+    ),
+)
+
 BUGS = (
+    *seen_in("priorities", _ORDER),
     *seen_in("keys limits changes", _TIME),
     *seen_in("limits", _LIMITS),
     *seen_in("order", _WAITS_FOR_OTHERS),

@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING
 import asyncpg
 from msgspec.structs import asdict
 
-from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
+from rota.core.limits.turns import KeyHead
+from rota.core.runs.claim import (
+    Candidate,
+    Claim,
+    ClaimRequest,
+    Heads,
+    LimitedRequest,
+    OrderedRequest,
+    Position,
+    RestrictedRequest,
+    WaitingRun,
+)
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.databases.columns import Column, Columns
 from rota.store.databases.database import AlreadyThere, Completed, Row
-from rota.store.limits.rates import Allowed, allowed
 from rota.values.durations import in_micros
 
 if TYPE_CHECKING:
@@ -26,6 +36,7 @@ _SHAPE = (
     *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
     *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
+_PLAIN_HEAD, _SOLO_HEAD, _NEED, _OPEN_LIMIT = range(4)  # kinds of rows of `heads`
 _PLACE = attrgetter("rank", "run_at", "run_id")
 # Replicas looked at beyond those that are asked for: many of one parent may stand before the next parent's first.
 _REPLICAS = 500
@@ -94,6 +105,9 @@ class PostgresHotForms:
             ranks=[ask.after.rank for ask in asks],
             run_ats=[ask.after.run_at for ask in asks],
             ids=[ask.after.id for ask in asks],
+            before_rank=request.before.rank,
+            before_run_at=request.before.run_at,
+            before_id=request.before.id,
             solo=request.solo,
             jobs=list(request.known),
             versions=list(request.known.values()),
@@ -111,16 +125,40 @@ class PostgresHotForms:
             self._tx.wake(MESSENGER)
         return Completed(ids, [str(id) for id in followed or ()])
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
+    async def heads(self, request: OrderedRequest) -> Heads:
+        asks = request.asks
+        rows = await self._tx.fetch(
+            "heads",
+            queues=[ask.queue for ask in asks],
+            ranks=[ask.after.rank for ask in asks],
+            run_ats=[ask.after.run_at for ask in asks],
+            ids=[ask.after.id for ask in asks],
+            solo=request.solo,
+            jobs=list(request.known),
+            versions=list(request.known.values()),
+        )
+        plain, solo = (
+            {name: Position(rank, 1, at, id) for found, name, rank, at, id in rows if found == kind}
+            for kind in (_PLAIN_HEAD, _SOLO_HEAD)
+        )
+        needs = frozenset(name for kind, name, *_ in rows if kind == _NEED)
+        return Heads(plain, solo, any(kind == _OPEN_LIMIT for kind, *_ in rows), needs)
+
+    async def solo(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
+        rows = await self._tx.fetch("solo_candidates", wanted=limit, **_filters(request))
+        return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> list[KeyHead]:
         values = {**_filters(request), "requirements": list(request.met.under_limits), "name": request.name}
-        return allowed(await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values))
+        rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values)
+        return [KeyHead(key, rank, at, id) if id else KeyHead(key) for key, rank, at, id in rows]
 
     async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
         values = {**_filters(request), "requirements": list(request.met.under_limits), "name": request.name}
         rows = await self._tx.fetch(
             "limited_candidates", keys=list(slots_by_key), wanted=list(slots_by_key.values()), **values
         )
-        return [WaitingRun(key, str(id), solo, bool(is_open)) for key, id, solo, is_open in rows]
+        return [WaitingRun(key, str(id), solo, bool(is_open), *place) for key, id, solo, is_open, *place in rows]
 
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]

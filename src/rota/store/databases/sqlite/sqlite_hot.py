@@ -10,14 +10,24 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
+from rota.core.limits.turns import KeyHead
+from rota.core.runs.claim import (
+    Candidate,
+    Claim,
+    ClaimRequest,
+    Heads,
+    LimitedRequest,
+    OrderedRequest,
+    Position,
+    RestrictedRequest,
+    WaitingRun,
+)
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.store.alerts import emit_signal
 from rota.store.databases.columns import Column, Columns
 from rota.store.databases.database import AlreadyThere, Completed, Row
 from rota.store.databases.sqlite.connection_thread import is_frozen
-from rota.store.limits.rates import Allowed, allowed
 from rota.store.runs.enqueue import ready_row
 from rota.values.durations import in_micros
 
@@ -84,6 +94,9 @@ class SqliteHotForms:
                 rank=ask.after.rank,
                 run_at=ask.after.run_at,
                 id=ask.after.id,
+                before_rank=request.before.rank,
+                before_run_at=request.before.run_at,
+                before_id=request.before.id,
                 solo=request.solo,
                 known=versions,
             )
@@ -119,27 +132,57 @@ class SqliteHotForms:
             [queue for queue in queues if queue not in held],
         )
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
-        unpaused = await self._not_paused(request.known, request.queues)
-        versions, queues = (msgspec.json.encode(part).decode() for part in unpaused)
-        values = {"known": versions, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
+    async def heads(self, request: OrderedRequest) -> Heads:
+        jobs, queues = await self._not_paused(request.known, [ask.queue for ask in request.asks])
+        known = _json(jobs)
+        plain: dict[str, Position] = {}
+        solo: dict[str, Position] = {}
+        for ask in request.asks:
+            if ask.queue not in queues:
+                continue
+            mark = {"rank": ask.after.rank, "run_at": ask.after.run_at, "id": ask.after.id}
+            for rank, at, id in await self._tx.fetch("plain_head", queue=ask.queue, known=known, **mark):
+                plain[ask.queue] = Position(rank, 1, at, id)
+            values: dict[str, object] = {"known": known, "solo": request.solo, "wanted": 1}
+            for id, rank, at, _ in await self._tx.fetch("solo_candidates", queue=ask.queue, **values):
+                solo[ask.queue] = Position(rank, 1, at, id)
+        beside = [id for (id,) in await self._tx.fetch("beside_plain")]
+        return Heads(plain, solo, None in beside, frozenset(id for id in beside if id is not None))
+
+    async def solo(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "wanted": limit}
+        return [
+            Candidate(rank, 1, at, id, solo)
+            for queue in queues
+            for id, rank, at, solo in await self._tx.fetch("solo_candidates", queue=queue, **values)
+        ]
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> list[KeyHead]:
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        values = {"known": _json(jobs), "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
         values |= {"requirements": _json(request.met.under_limits), "name": request.name}
-        rows = await self._tx.fetch("open_keys", **values)
-        return allowed(rows)
+        heads: dict[str, KeyHead] = {}
+        for queue in queues:  # each for itself: then it is a look into an index that has their order
+            for key, *first in await self._tx.fetch("open_keys", queue=queue, **values):
+                head, known = KeyHead(key, *first) if first[2] else KeyHead(key), heads.get(key)
+                if known is None or known.run_id is None or (head.run_id is not None and _place(head) < _place(known)):
+                    heads[key] = head
+        return list(heads.values())
 
     async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
         jobs, queues = await self._not_paused(request.known, request.queues)
-        versions = msgspec.json.encode(jobs).decode()
         waiting: list[tuple[int, int, str, str, int, int]] = []
-        requirements = _json(request.met.under_limits)
-        for key, slots in slots_by_key.items():
+        values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "name": request.name}
+        values["requirements"] = _json(request.met.under_limits)
+        for wanted in sorted(set(slots_by_key.values())):
+            keys = _json([key for key, slots in slots_by_key.items() if slots == wanted])
             for queue in queues:
-                values = {"key": key, "queue": queue, "wanted": slots, "known": versions, "solo": request.solo}
-                rows = await self._tx.fetch(
-                    "limited_candidates", requirements=requirements, name=request.name, **values
-                )
-                waiting += [(rank, run_at, id, key, solo, is_open) for id, rank, run_at, solo, is_open in rows]
-        return [WaitingRun(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(waiting)]
+                rows = await self._tx.fetch("limited_candidates", queue=queue, keys=keys, wanted=wanted, **values)
+                waiting += [(rank, at, id, key, solo, is_open) for key, id, rank, at, solo, is_open in rows]
+        return [
+            WaitingRun(key, id, solo, bool(is_open), rank, at) for rank, at, id, key, solo, is_open in sorted(waiting)
+        ]
 
     async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())
@@ -171,6 +214,10 @@ def are_scattered(rowids: Sequence[int]) -> bool:
     """Return whether so many rows lie so far from each other, in any order, that it is worth moving them together."""
     far = sum(later - sooner >= _NEAR for sooner, later in pairwise(sorted(rowids)))
     return len(rowids) >= _MANY and far > len(rowids) // 4
+
+
+def _place(head: KeyHead) -> tuple[int, int, str]:
+    return head.rank, head.run_at, head.run_id or ""
 
 
 def _json(value: object) -> str:

@@ -37,6 +37,7 @@ candidate as (
         select w.ctid as place from rota_ready w
         where w.hold = {open} and w.queue = asked.queue
             and (w.rank, w.run_at, w.run_id) > (asked.rank, asked.run_at, asked.id)
+            and (w.rank, w.run_at, w.run_id) < (:before_rank::int, :before_run_at::bigint, :before_id::uuid)
             and w.solo <= :solo
             and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
@@ -115,14 +116,63 @@ values (cast(:run_id as uuid), cast(:key as text), cast(:place as int), cast(:ma
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
 update rota_ready set hold = {limited_later} where run_id = cast(:run_id as uuid);
 
+-- name: heads
+-- The first plain and the first solo run of each queue; all needs; whether any limit is open.
+select 0, found.queue, found.rank, found.run_at, found.run_id::text
+from unnest(:queues::text[], :ranks::int[], :run_ats::bigint[], :ids::uuid[]) as asked(queue, rank, run_at, id)
+cross join lateral (
+    select w.queue, w.rank, w.run_at, w.run_id from rota_ready w
+    where w.hold = {open} and w.queue = asked.queue
+        and (w.rank, w.run_at, w.run_id) > (asked.rank, asked.run_at, asked.id)
+        and w.solo <= 0
+        and w.job = any(:jobs::text[])
+        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        and w.job <> all(array(select name from rota_pause where kind = 'job'))
+    order by w.queue, w.rank, w.run_at, w.run_id
+    limit 1) as found
+where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))
+union all
+select 1, found.queue, found.rank, found.run_at, found.run_id::text
+from unnest(:queues::text[]) as asked(queue)
+cross join lateral (
+    select w.queue, w.rank, w.run_at, w.run_id from rota_ready w
+    where w.hold = {open} and w.solo > 0 and w.queue = asked.queue and w.solo <= :solo
+        and w.job = any(:jobs::text[])
+        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        and w.job <> all(array(select name from rota_pause where kind = 'job'))
+    order by w.queue, w.rank, w.run_at, w.run_id
+    limit 1) as found
+where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))
+union all
+select 2, id, 0, 0, '' from rota_need
+union all
+select * from (select 3, '', 0, 0, '' from rota_limit where shut = 0 limit 1) as any_open;
+
+-- name: solo_candidates
+select found.run_id, found.rank, 1, found.run_at, found.solo
+from unnest(:queues::text[]) as here(queue)
+cross join lateral (
+    select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+    where w.hold = {open} and w.solo > 0 and w.queue = here.queue and w.solo <= :solo
+        and w.job = any(:jobs::text[])
+        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        and w.job <> all(array(select name from rota_pause where kind = 'job'))
+    order by w.queue, w.rank, w.run_at, w.run_id
+    limit :wanted
+    for update skip locked) as found
+where here.queue <> all(array(select name from rota_pause where kind = 'queue'));
+
 -- name: open_keys
--- Limits under which a run waits that this worker may have; and those under which nobody waits any more. `limit 1`
--- keeps it a probe for each limit: an `exists` may be answered by a hash of all runs that wait.
-select l.key, l.max, l.period from rota_limit l
-where l.shut = 0 and (
-    (l.job is null or l.job = any(:jobs::text[])) and 1 = (
-        select 1 from rota_ready w
-        where w.hold = {limited} and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
+-- Limits under which a run waits that this worker may have, with the first one; and, without one, those under which nobody
+-- waits any more. `limit 1` keeps it a probe for each limit: an `exists` may be answered by a hash of all runs that wait.
+select l.key, first.rank, first.run_at, first.run_id::text from rota_limit l
+left join lateral (
+    select found.rank, found.run_at, found.run_id
+    from unnest(:queues::text[]) as here(queue)
+    cross join lateral (
+        select w.rank, w.run_at, w.run_id from rota_ready w
+        where (l.job is null or l.job = any(:jobs::text[]))
+            and w.hold = {limited} and w.limit_key = l.key and w.queue = here.queue and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
             and w.solo <= :solo
             and (w.need is null or w.need = any(:requirements::text[]) and (substr(w.need, 1, 1) <> '*' or (
@@ -130,16 +180,18 @@ where l.shut = 0 and (
                 where p.run_id = w.run_id and o.worker = :name limit 1) is null))
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
-        limit 1)
-    or l.served_at < :now - :idle
-        and (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1) is null)
+        order by w.rank, w.run_at, w.run_id
+        limit 1) as found
+    order by found.rank, found.run_at, found.run_id
+    limit 1) as first on true
+where l.shut = 0 and (first.run_id is not null or l.served_at < :now - :idle
+    and (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1) is null)
 order by l.served_at, l.key
-limit :limit
-for update of l skip locked;
+limit :limit;
 
 -- name: limited_candidates
 -- Of replicas that are nobody's, those whose parent this worker has none of.
-select asked.key, found.run_id, found.solo, found.open
+select asked.key, found.run_id, found.solo, found.open, found.rank, found.run_at
 from unnest(:keys::text[], :wanted::int[]) as asked(key, wanted)
 cross join unnest(:queues::text[]) as place(queue)
 cross join lateral (

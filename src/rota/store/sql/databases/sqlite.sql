@@ -14,7 +14,8 @@ from (
         w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost, r.created_at,
         r.plan_time, r.covers_from, r.missed_count, w.solo
     from rota_ready w join rota_run r on r.id = w.run_id
-    where w.hold = {open} and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id) and w.solo <= :solo
+    where w.hold = {open} and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id)
+        and (w.rank, w.run_at, w.run_id) < (:before_rank, :before_run_at, :before_id) and w.solo <= :solo
         and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
     order by w.rank, w.run_at, w.run_id
     limit :wanted);
@@ -62,35 +63,57 @@ insert into rota_gate (run_id, key, place, max, period) values (:run_id, :key, :
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
 update rota_ready set hold = {limited_later} where run_id = :run_id;
 
+-- name: plain_head
+select w.rank, w.run_at, w.run_id from rota_ready w
+where w.hold = {open} and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id) and w.solo <= 0
+    and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
+order by w.rank, w.run_at, w.run_id
+limit 1;
+
+-- name: solo_candidates
+select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+where w.hold = {open} and w.solo > 0 and w.queue = :queue and w.solo <= :solo
+    and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
+order by w.rank, w.run_at, w.run_id
+limit :wanted;
+
+-- name: beside_plain
+-- All needs, and whether any limit is open.
+select id from rota_need union all select null where exists (select 1 from rota_limit where shut = 0);
+
 -- name: open_keys
--- Limits under which a run waits that this worker may have; and those under which nobody waits any more.
-select l.key, l.max, l.period from rota_limit l
-where l.shut = 0 and (
-    (l.job is null or l.job in (select key from json_each(:known))) and exists (
-        select 1 from rota_ready w
-        where w.hold = {limited} and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
-            and w.solo <= :solo
+-- Limits under which a run waits that this worker may have, with the first one; and, without one, those under which nobody
+-- waits any more.
+select l.key, w.rank, w.run_at, w.run_id from (
+    select o.key, o.served_at, case when o.job is null or o.job in (select key from json_each(:known)) then (
+        select w.run_id from rota_ready w
+        where w.hold = {limited} and w.limit_key = o.key and w.queue = :queue and w.solo <= :solo
             and (w.need is null or w.need in (select value from json_each(:requirements))
                 and (substr(w.need, 1, 1) <> '*' or not exists (
-                    select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
-                    where p.run_id = w.run_id and o.worker = :name)))
-            and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0))
-    or l.served_at < :now - :idle
-        and not exists (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key))
+                    select 1 from rota_replica p join rota_replica a on a.parent_id = p.parent_id and a.cleared = 0
+                    where p.run_id = w.run_id and a.worker = :name)))
+            and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
+        order by w.rank, w.run_at, w.run_id limit 1) end as first
+    from rota_limit o where o.shut = 0) as l
+left join rota_ready w on w.run_id = l.first
+where l.first is not null or l.served_at < :now - :idle
+    and not exists (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key)
 order by l.served_at, l.key
 limit :limit;
 
 -- name: limited_candidates
--- Of replicas that are nobody's, those whose parent this worker has none of.
-select w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end from rota_ready w
-where w.hold = {limited} and w.limit_key = :key and w.queue = :queue and w.solo <= :solo
-    and (w.need is null or w.need in (select value from json_each(:requirements))
-        and (substr(w.need, 1, 1) <> '*' or not exists (
-            select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
-            where p.run_id = w.run_id and o.worker = :name)))
-    and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
-order by w.rank, w.run_at, w.run_id
-limit :wanted;
+-- Of each key up to so many; a limit cannot differ from key to key. Of replicas that are nobody's, those whose parent this worker has none of.
+select asked.value, w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end
+from json_each(:keys) as asked cross join rota_ready w on w.run_id in (
+    select c.run_id from rota_ready c
+    where c.hold = {limited} and c.limit_key = asked.value and c.queue = :queue and c.solo <= :solo
+        and (c.need is null or c.need in (select value from json_each(:requirements))
+            and (substr(c.need, 1, 1) <> '*' or not exists (
+                select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
+                where p.run_id = c.run_id and o.worker = :name)))
+        and c.job_version <= coalesce((select value from json_each(:known) where key = c.job), 0)
+    order by c.rank, c.run_at, c.run_id
+    limit :wanted);
 
 -- name: needed_candidates
 select w.run_id, w.rank, w.run_at, w.solo from rota_ready w

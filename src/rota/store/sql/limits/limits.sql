@@ -52,6 +52,10 @@ order by l.key {for_update l};
 select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
 order by l.key {for_update_skip l};
 
+-- name: lock_open_limits
+select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
+where l.shut = 0 order by l.key {for_update_skip l};
+
 -- name: live_under
 -- Those that were asked to stop are as good as gone. A gate may outlive its run, if that was ended by a program which
 -- knows of no gates. Under a rate, or where only those that wait are limited, whoever has begun is not counted here.

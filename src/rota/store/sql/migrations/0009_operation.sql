@@ -16,3 +16,6 @@ create table rota_epoch (
     floor integer not null,
     place text not null,
     since bigint not null) {keyed};
+
+-- Runs that must begin at once: a worker finds the first of them without going through all that are open.
+create index rota_ready_solo on rota_ready (queue, rank, run_at, run_id) where hold = 0 and solo > 0;

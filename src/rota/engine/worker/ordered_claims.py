@@ -1,0 +1,73 @@
+"""Claims in one order: when a worker looks for other than plain runs, and what it knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rota.core.runs.claim import OrderedRequest, QueueRequest
+from rota.core.workers.requirements import MetRequirements, met_by
+from rota.core.workers.worker import WorkerInfo
+from rota.engine.worker.suspects import Suspects
+from rota.store import Store
+from rota.store.workers.claims import OrderedClaims
+
+_LOOK_EVERY = 0.2
+# Runs of the same priority are taken kind by kind, as far as their ages differ by no more than this (µs).
+_SLACK = 500_000
+
+
+class InOrder:
+    """Knowledge of a worker about other than plain runs.
+
+    A worker that buffers claims plain runs alone, and looks for others from time to time. While there are any
+    (`mixed`), and whenever nothing is buffered, each of its claims is of all kinds. `held_up`: a run comes first that
+    must begin at once; the buffer is drained for it.
+    """
+
+    def __init__(self, store: Store, lease: int) -> None:
+        self._store = store
+        self._lease = lease
+        self._needs: frozenset[str] = frozenset()
+        self._met = MetRequirements()
+        self._look_at = 0.0
+        self._mixed = False
+        self.held_up = False
+        self.suspects = Suspects()
+
+    def due(self, now: float) -> bool:
+        """Return whether to look for all kinds of runs although there is plain work."""
+        return self._mixed or now >= self._look_at
+
+    def look_soon(self) -> None:
+        self._look_at = 0.0
+
+    async def claim(
+        self,
+        info: WorkerInfo,
+        known: Mapping[str, int],
+        asks: tuple[QueueRequest, ...],
+        slots: int,
+        now: float,
+        *,
+        exact: bool,
+    ) -> OrderedClaims:
+        """Claim plain runs, and others into at most `slots` free slots; `exact`: in the very order of their ages."""
+        self._look_at = now + _LOOK_EVERY
+        while True:
+            request = OrderedRequest(
+                info.id, info.name, asks, known, self._lease, max(0, slots), self.suspects.level, self._met,
+                self._needs, 0 if exact else _SLACK,
+            )  # fmt: skip
+            answer = await self._store.claim_in_order(request)
+            if not answer.learn:
+                break
+            await self._learn(info)
+        self._mixed, self.held_up = answer.mixed, answer.held_up
+        self.suspects.remember(answer.others)
+        return answer
+
+    async def _learn(self, info: WorkerInfo) -> None:
+        """Work out which requirements this worker meets. One never changes under its id, so comparing ids is enough."""
+        requirements = await self._store.known_requirements()
+        self._needs = frozenset(requirements)
+        self._met = met_by(info, requirements)

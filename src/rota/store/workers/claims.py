@@ -1,0 +1,127 @@
+"""Claims in one order: the first runs of a queue, of whatever kind they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+import msgspec
+
+from rota.core.limits.turns import KeyHead
+from rota.core.runs.claim import (
+    AT_ONCE,
+    END,
+    PLAIN,
+    Claim,
+    ClaimRequest,
+    Heads,
+    OrderedRequest,
+    Position,
+    QueueRequest,
+)
+from rota.store.databases.database import Tx
+from rota.store.limits import slots
+from rota.store.workers import requirements
+
+
+class Source(IntEnum):
+    """Kind of claim: each has a place where its runs wait, and a way to take them."""
+
+    PLAIN = 0
+    RESTRICTED = 1
+    LIMITED = 2
+
+
+class OrderedClaims(msgspec.Struct):
+    """Result of a claim in one order.
+
+    `plain` runs may be kept for later, `others` begin at once. `learn`: there are requirements that the worker does not
+    know, and nothing was claimed. `mixed`: other than plain runs wait. `held_up`: a queue's first run must begin at
+    once, and no slot is free. `left`: queues in which there may be more. `missed`: somebody else was at runs that came
+    first. `shut` and `emptied` as of `LimitedClaims`.
+    """
+
+    plain: list[Claim] = []
+    others: list[Claim] = []
+    learn: bool = False
+    mixed: bool = False
+    held_up: bool = False
+    left: set[str] = set()
+    missed: bool = False
+    shut: bool = False
+    emptied: tuple[str, ...] = ()
+
+
+async def claim(tx: Tx, request: OrderedRequest) -> OrderedClaims:
+    """Claim, of each queue, from the source whose first run comes first, up to the first run of the next source."""
+    heads = await tx.hot.heads(request)
+    if heads.needs != request.needs:
+        return OrderedClaims(learn=True)
+    claiming = _Claiming(tx, request, heads)
+    for ask in request.asks:
+        await claiming.claim(ask)
+    return claiming.answer
+
+
+class _Claiming:
+    """One claim, and its answer so far."""
+
+    def __init__(self, tx: Tx, request: OrderedRequest, heads: Heads) -> None:
+        self._tx = tx
+        self._request = request
+        self._heads = heads
+        self.answer = OrderedClaims()
+
+    async def claim(self, ask: QueueRequest) -> None:
+        answer, limited = self.answer, self._request.limited(ask.queue, self._free(ask))
+        open_keys = await slots.heads(self._tx, limited) if self._heads.limits else []
+        firsts = await self._firsts(ask.queue, open_keys)
+        turns = sorted((position, source) for source, position in firsts.items())
+        answer.mixed = answer.mixed or bool(open_keys) or any(source is not Source.PLAIN for source in firsts)
+        for place, (_, source) in enumerate(turns, 1):
+            before = turns[place][0].later(self._request.slack) if place < len(turns) else END
+            if source is not Source.PLAIN and self._free(ask) <= 0:
+                answer.held_up = True  # nothing behind it is claimed meanwhile, which would begin before it
+                return
+            if await self._take(ask, source, before, open_keys):
+                if len(turns) > 1 or source is not Source.PLAIN:
+                    answer.left.add(ask.queue)
+                return
+            answer.missed = True  # somebody else has it, or its limits turn out to be full: the next ones may go
+        if open_keys and Source.LIMITED not in firsts:  # nobody waits under them: they are shut
+            await self._take(ask, Source.LIMITED, END, open_keys)
+
+    def _free(self, ask: QueueRequest) -> int:
+        """Return how many runs of this queue can begin at once."""
+        return max(0, min(ask.wanted, self._request.slots - len(self.answer.plain) - len(self.answer.others)))
+
+    async def _firsts(self, queue: str, open_keys: Sequence[KeyHead]) -> Mapping[Source, Position]:
+        """Return where the first run of each source is, if it has any for this worker."""
+        request = self._request.restricted(queue, 1)
+        restricted = await requirements.first(self._tx, request) if request.met else None
+        alone = [position for position in (self._heads.solo.get(queue), restricted) if position is not None]
+        limited = [Position(key.rank, 1, key.run_at, key.run_id) for key in open_keys if key.run_id is not None]
+        plain = [self._heads.plain[queue]] if queue in self._heads.plain else []
+        found = {Source.PLAIN: plain, Source.RESTRICTED: alone, Source.LIMITED: limited}
+        return {source: min(positions) for source, positions in found.items() if positions}
+
+    async def _take(
+        self, ask: QueueRequest, source: Source, before: Position, open_keys: Sequence[KeyHead]
+    ) -> list[Claim]:
+        tx, answer, request = self._tx, self.answer, self._request
+        if any(claim.suspect for claim in answer.others):  # a worker has one at a time
+            request = msgspec.structs.replace(request, solo=AT_ONCE)
+        if source is Source.PLAIN:
+            asked = ClaimRequest(request.worker_id, (ask,), request.known, request.lease, PLAIN, before.watermark)
+            plain = await tx.hot.claim(asked)
+            answer.plain += plain
+            return plain
+        if source is Source.RESTRICTED:
+            claims = (await requirements.claim(tx, request.restricted(ask.queue, self._free(ask), before))).claims
+        else:
+            limited = await slots.claim(tx, request.limited(ask.queue, self._free(ask), before), open_keys)
+            answer.shut = answer.shut or limited.shut
+            answer.emptied += limited.emptied
+            claims = limited.claims
+        answer.others += claims
+        return claims

@@ -1,0 +1,82 @@
+"""Turns: who gets a slot of a limit, and in what order."""
+
+import pytest
+
+from rota.core.limits.turns import Candidate, KeyHead, hand_out, in_turn
+
+
+def waiting(**names: str) -> dict[str, list[Candidate]]:
+    """Build candidates: `a="12"` is run 1, then run 2 under a; in `a="1x 2y"` they also need the wider x and y."""
+    found: dict[str, list[Candidate]] = {}
+    for key, text in names.items():
+        words = text.split() if text[-1:].isalpha() else list(text)
+        found[key] = [Candidate(word[0], key, tuple(word[1:])) for word in words]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "free", "slots", "taken", "full", "blocked"),
+    [
+        (waiting(a="12"), {"a": 2}, 9, "12", "a", {}),
+        (waiting(a="12"), {"a": 3}, 9, "12", "", {}),
+        (waiting(a="12"), {"a": 1}, 9, "1", "a", {}),
+        (waiting(a=""), {"a": 0}, 9, "", "a", {}),
+        (waiting(a=""), {"a": -1}, 9, "", "a", {}),
+        (waiting(a=""), {"a": 1}, 9, "", "", {}),
+        (waiting(a="123", b="456"), {"a": 9, "b": 9}, 4, "1234", "", {}),
+        (waiting(a="123", b="456"), {"a": 1, "b": 9}, 4, "1456", "a", {}),
+        (waiting(a="12", b="3"), {"a": 9, "b": 9}, 1, "1", "", {}),
+        (waiting(a="1x 2x"), {"a": 9, "x": 1}, 9, "1", "", {}),
+        (waiting(a="1x 2x"), {"a": 9, "x": 0}, 9, "", "", {"a": "x"}),
+        (waiting(a="1x 2y"), {"a": 9, "x": 0, "y": 1}, 9, "2", "", {}),
+        (waiting(a="1x"), {"a": 9}, 9, "", "", {}),
+        (waiting(a="1x 2y"), {"a": 9, "x": 0}, 9, "", "", {}),
+        (waiting(a="1x", b="2x"), {"a": 9, "b": 9, "x": 1}, 9, "1", "", {"b": "x"}),
+        (waiting(a="1xy"), {"a": 9, "x": 1, "y": 0}, 9, "", "", {"a": "y"}),
+        (waiting(a="1b", b="2"), {"a": 9, "b": 1}, 9, "1", "b", {}),
+    ],
+)
+def test_who_gets_a_slot(
+    found: dict[str, list[Candidate]], free: dict[str, int], slots: int, taken: str, full: str, blocked: dict[str, str]
+) -> None:
+    handed = hand_out(found, free, slots)
+    assert "".join(candidate.run_id for candidate in handed.taken) == taken
+    assert handed.full == set(full)
+    assert handed.blocked == blocked
+
+
+def under(key: str, *runs: tuple[int, int]) -> list[Candidate]:
+    """Build candidates from pairs of rank and age."""
+    return [Candidate(f"{key[-1]}{rank}:{at}", key, (), rank, at) for rank, at in runs]
+
+
+def order(*lanes: list[Candidate]) -> list[str]:
+    waiting = {lane[0].key: lane for lane in lanes}
+    return [candidate.run_id for candidate in hand_out(waiting, dict.fromkeys(waiting, 99), 99).taken]
+
+
+def test_a_higher_priority_comes_before_the_turn_of_another_key() -> None:
+    a, b = under("key:work:customer:a", (-5, 9), (-5, 10), (0, 1)), under("key:work:customer:b", (0, 2), (0, 3))
+    assert order(b, a) == ["a-5:9", "a-5:10", "b0:2", "a0:1", "b0:3"]
+
+
+def test_runs_under_different_limits_go_by_age() -> None:
+    assert order(under("job:a", (0, 1), (0, 2), (0, 5)), under("job:b", (0, 3), (0, 4))) == [
+        *("a0:1", "a0:2", "b0:3", "b0:4", "a0:5")
+    ]
+
+
+def test_keys_of_one_limit_take_turns_in_the_places_that_their_runs_have_by_age() -> None:
+    a, b = under("key:work:customer:a", (0, 1), (0, 2)), under("key:work:customer:b", (0, 7))
+    assert order(b, a, under("job:other", (0, 3))) == ["b0:7", "a0:1", "r0:3", "a0:2"]
+
+
+def test_keys_are_looked_at_by_priority_then_the_oldest_limit_then_their_turn() -> None:
+    heads = [
+        KeyHead("key:work:customer:b", 0, 7, "1"),
+        KeyHead("job:other", 0, 3, "2"),
+        KeyHead("key:work:customer:c"),
+        KeyHead("key:work:customer:a", 0, 1, "3"),
+        KeyHead("rate:key:work:customer:a", -1, 9, "4"),
+    ]
+    assert in_turn(heads) == ["rate:key:work:customer:a", "key:work:customer:b", "key:work:customer:a", "job:other"]
