@@ -43,6 +43,7 @@ from rota.engine.observability.meters import Meters
 from rota.errors import Conflict, Invalid
 from rota.job import AsyncJob, Job, JobDecorator, job_name
 from rota.observability import tracing
+from rota.registry.custom_types import register
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import FunctionOptions, Handler, JobOptions, Registry, declare
 from rota.registry.pipelines import declare_pipeline
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 F = TypeVar("F", bound=ScopeProvider)
 A = TypeVar("A", bound=Callable[..., Any])
 _APART = ("notify", "schedule")
@@ -207,6 +209,20 @@ class Rota(ScriptRunner):
         """Add middleware, a context manager or a generator with one `yield`: `app.around(web.app_context)`."""
         self.registry.surround(around)
         return around
+
+    def payload_type(
+        self,
+        kind: type[T],
+        *,
+        write: Callable[[T], Any],
+        read: Callable[[Any], T],
+        schema: dict[str, Any] | None = None,
+    ) -> None:
+        """Let jobs take and return a class of yours: `app.payload_type(Money, write=str, read=Money.parse)`.
+
+        Call it before jobs that use the class are declared. It counts for all apps of the process.
+        """
+        register(kind, write, read, schema)
 
     def scopes(self, name: str) -> Callable[[F], F]:
         """Register a provider of scopes: `@app.scopes("tenants")` above a function that returns pairs (kind, id).

@@ -39,7 +39,7 @@ class BadDuration(Invalid):
         bare = isinstance(text, int | float) and not isinstance(text, bool)
         super().__init__(
             message if what is None else f"{what}: {message}",
-            hint=f'if these are seconds, write "{text}s"; units are ms, s, m, h, d'
+            hint=f'write a number and a unit: "{text}s", if these are seconds; units are ms, s, m, h and d'
             if bare
             else 'write a number and a unit: "90s", "15m", "6h", "1d"',
         )

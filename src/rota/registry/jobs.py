@@ -21,10 +21,9 @@ from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_me
 from rota.registry.middleware import Middleware
 from rota.registry.notifications import Notifications
 from rota.registry.process_limits import cpu_limit, local_retries, memory_limit
-from rota.registry.result_type import ResultType
 from rota.registry.retry_filter import Exceptions, RetryFilter
 from rota.registry.schedules import Schedules
-from rota.registry.signature import PayloadType
+from rota.registry.signature import PayloadType, ResultType
 from rota.values.durations import Duration, parse_duration
 from rota.values.names import checked_name, checked_timeout
 from rota.values.sizes import Size

@@ -1,4 +1,4 @@
-"""Payload type of a handler, derived from its signature."""
+"""Payload type and result type of a handler, derived from its signature."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ from msgspec.structs import astuple
 from rota.core.runs.options import RUN_OPTIONS
 from rota.errors import BadPayload, Invalid, did_you_mean
 from rota.registry.annotations import namespace_of, resolved
+from rota.registry.custom_types import ReadByPydantic, hoisted, read_custom, readable, schema_of
 from rota.values import json
-from rota.values.json import UNREADABLE, Limits, step, unreadable
+from rota.values.json import UNREADABLE, Json, Limits, step, unreadable
 
 if TYPE_CHECKING:
     import jsonschema_rs
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_HINT = "use plain types, dataclasses, msgspec structs, enums, datetime, Decimal or UUID; Any takes every JSON value"
+_HINT = (
+    "use plain types, dataclasses, attrs or msgspec structs, pydantic models, enums, datetime, Decimal, UUID or Path; "
+    "Any takes every JSON value, and app.payload_type(…) adds a type"
+)
 
 
 _ELSEWHERE = {"countdown": "delay", "eta": "run_at", "job_id": "key", "task_id": "key"}
@@ -54,7 +58,7 @@ class PayloadType:
         self._required = tuple(field.name for field in fields if field.required)
         self._rest = rest
         self._struct = _struct(fields, closed=rest is None)
-        self._decode = msgspec.json.Decoder(self._struct).decode
+        self._decode = msgspec.json.Decoder(self._struct, dec_hook=read_custom).decode
 
     @classmethod
     def of(cls, fn: Callable[..., object], context_type: type) -> PayloadType:
@@ -131,7 +135,7 @@ class PayloadType:
             schema |= {"properties": own["properties"] | never, "additionalProperties": others or True}
         if components:
             schema["$defs"] = components
-        return schema
+        return hoisted(schema)
 
     def _others(self, text: str | bytes, rest: _Rest) -> dict[str, object]:
         """Decode the arguments that `**kwargs` takes."""
@@ -156,7 +160,7 @@ class _Rest:
     def __init__(self, annotation: Any) -> None:
         self.annotation = annotation
         self.split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-        self._decode = msgspec.json.Decoder(annotation).decode
+        self._decode = msgspec.json.Decoder(annotation, dec_hook=read_custom).decode
 
     def read(self, name: str, raw: msgspec.Raw) -> object:
         try:
@@ -253,8 +257,10 @@ def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
         problem = f"the annotation {parameter.annotation!r} of parameter {parameter.name!r} cannot be resolved"
         raise Invalid(f"{problem}: {failure}", hint="import it outside `if TYPE_CHECKING`") from failure
     try:
+        annotation = readable(annotation)
         _schemas((annotation,))
-        msgspec.json.Decoder(annotation)
+    except Invalid as failure:
+        raise failure.within(f"parameter {parameter.name!r}") from None
     except Exception as failure:
         shown = inspect.formatannotation(annotation)
         raise Invalid(f"parameter {parameter.name!r}: {shown} cannot be read from JSON", hint=_HINT) from failure
@@ -272,11 +278,47 @@ def _struct(fields: Sequence[_Field], *, closed: bool) -> type[msgspec.Struct]:
 
 
 def _schemas(annotations: tuple[Any, ...]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
-    return msgspec.json.schema_components(annotations, schema_hook=_any_object, ref_template="#/$defs/{name}")
+    return msgspec.json.schema_components(annotations, schema_hook=schema_of, ref_template="#/$defs/{name}")
 
 
-def _any_object(kind: type) -> dict[str, str]:
-    """Return the schema of `object`, which msgspec decodes as Any but has no schema for."""
-    if kind is object:
-        return {"description": "any JSON value"}
-    raise NotImplementedError
+class ResultType:
+    """Type that a function's annotation names, resolved at the first use.
+
+    A result of a function without an annotation, or with one that JSON cannot be read into, stays as it is stored.
+    """
+
+    __slots__ = ("_annotation", "_fn")
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._fn: Callable[..., Any] | None = fn
+        self._annotation: Any = Any
+
+    def read(self, result: Json) -> Any:
+        if self._fn is not None:
+            self._annotation, self._fn = _returned(self._fn), None
+        if self._annotation is Any:
+            return result
+        try:
+            return msgspec.convert(result, self._annotation, str_keys=True, dec_hook=read_custom)
+        except msgspec.ValidationError as failure:
+            shown = _shown(self._annotation)
+            raise Invalid(
+                f"the result does not fit {shown}: {failure}", hint="`handle.wait().result` is the JSON as it is stored"
+            ) from None
+
+
+def _returned(fn: Callable[..., Any]) -> Any:
+    try:
+        annotation = inspect.signature(fn).return_annotation
+        if annotation is inspect.Signature.empty:
+            return Any
+        annotation = readable(resolved(annotation, namespace_of(fn)))
+        _schemas((annotation,))
+    except Exception:  # resolving evaluates any text, and a type may be one that msgspec does not know
+        return Any
+    return annotation
+
+
+def _shown(annotation: Any) -> str:
+    is_stand_in = isinstance(annotation, type) and issubclass(annotation, ReadByPydantic)
+    return "what the function is annotated to return" if is_stand_in else inspect.formatannotation(annotation)

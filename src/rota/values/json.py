@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -16,7 +17,31 @@ Json = Any
 """JSON value that enters or leaves the process."""
 
 
-_to_json = msgspec.json.Encoder().encode
+_writers: dict[type, Callable[[Any], Any]] = {}
+
+
+def write_as(kind: type, write: Callable[[Any], Any]) -> None:
+    """Let values of a class be written as what `write` makes of them."""
+    _writers[kind] = write
+
+
+def _plain(value: Any) -> Any:
+    """Return what stands for a value that msgspec does not know."""
+    kind = type(value)
+    for base in kind.__mro__:
+        if base in _writers:
+            return _writers[base](value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if hasattr(kind, "__pydantic_validator__"):
+        dumped = value.model_dump(mode="json", by_alias=True, round_trip=True)
+        if kind.model_validate_json(_to_json(dumped)) != value:
+            raise TypeError(f"a {kind.__qualname__} is another one after JSON, as secrets are")
+        return dumped
+    raise TypeError(f"type {kind.__qualname__} cannot be stored as JSON")
+
+
+_to_json = msgspec.json.Encoder(enc_hook=_plain).encode
 _from_json = msgspec.json.Decoder().decode
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -147,9 +172,11 @@ def _inspect_text(text: str, path: str) -> None:
 def _inspect_leaf(value: object, path: str, room: int) -> None:
     try:
         plain = _from_json(_to_json(value))
-    except TypeError:
-        problem = f"type {type(value).__qualname__} cannot be stored as JSON"
-        raise BadPayload(path, problem, hint="pass plain values, dataclasses or msgspec structs") from None
+    except TypeError as failure:
+        known = hasattr(type(value), "__pydantic_validator__") or type(value) in _writers
+        problem = str(failure) if known else f"type {type(value).__qualname__} cannot be stored as JSON"
+        hint = "pass plain values, dataclasses, msgspec structs or pydantic models; app.payload_type(…) adds a type"
+        raise BadPayload(path, problem, hint=hint) from None
     except _UNWRITABLE as failure:
         raise BadPayload(path, f"cannot be stored as JSON: {failure}") from None
     if type(plain) is not type(value):
