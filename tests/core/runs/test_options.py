@@ -102,6 +102,17 @@ def test_a_key_is_what_is_unique_unless_fields_are_named() -> None:
     assert run_of(key="k", unique="n").holds != run_of(key="k", unique="n", payload='{"n":2}').holds
 
 
+def test_a_key_and_what_the_job_declares_unique_are_held_together() -> None:
+    definition = JobDefinition(name="work", unique=Unique(on_conflict="reject"))
+    alone, by_key = run_of(definition).holds, run_of(key="k", unique={"on_conflict": "reject"}).holds
+    assert run_of(definition, key="k").holds == by_key + alone
+    assert run_of(definition, key="k", unique=False).holds == ()
+    fields = {"fields": ["n"]}
+    assert run_of(key="k", unique=fields).holds == run_of(key="k").holds + run_of(unique=fields).holds
+    replacing = JobDefinition(name="work", unique=Unique(on_conflict="replace"))
+    assert len(run_of(replacing, key="k").holds) == 1
+
+
 def test_the_jobs_own_uniqueness() -> None:
     definition = JobDefinition(name="work", unique=Unique(("n",), timedelta(hours=1), "reject"))
     (hold,) = run_of(definition).holds

@@ -93,6 +93,15 @@ async def test_unique_false_lifts_what_the_job_declares(store: Store) -> None:
     assert (await store.enqueue([make(job, unique=False)]))[0].created
 
 
+async def test_a_key_does_not_switch_off_what_its_job_declares_unique(store: Store) -> None:
+    job = JobDefinition(name="work", unique=Unique())
+    first = await put(store, job, key="a")
+    for options in ({"key": "b"}, {}, {"key": "a", "payload": {"other": 1}}):
+        (again,) = await store.enqueue([make(job, **options)])
+        assert (again.id, again.created) == (first, False)
+    assert await live_runs(store) == 1
+
+
 async def test_replace_rewrites_an_unclaimed_run(store: Store, clock: ManualClock) -> None:
     first = await answer(store, key="k", payload={"n": 1}, delay="1h")
     replace: dict[str, object] = {"key": "k", "unique": {"on_conflict": "replace"}}

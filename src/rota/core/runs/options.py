@@ -178,7 +178,7 @@ def key_holds(
     options: Mapping[str, Any],
     within: Scope | None = None,
 ) -> tuple[KeyHold, ...]:
-    """Return the keys that a new run holds: idempotency key, `repeatable=False`, unique key."""
+    """Return the keys that a new run holds: idempotency key, `repeatable=False`, its key, and what is unique in it."""
     holds = []
     request = options.get("idempotency_key")
     if request is not None:
@@ -191,16 +191,17 @@ def key_holds(
     if unique is None and key is not None and options.get("unique") is not False:
         unique = Unique()  # a key identifies the work: the second enqueue means the same run
     if unique is not None:
-        name = (
-            unique_key(definition.name, scope, key)
-            if key is not None and not unique.fields
-            else unique_fields(definition.name, scope, payload, unique.fields)
-        )
         on_conflict = on_conflict_of(unique.on_conflict)
         if definition.pipeline and replaces(on_conflict):
             raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
         period = None if unique.period is None else in_micros(unique.period)
-        holds.append(KeyHold(name, on_conflict, period, clear=unique.clear))
+        by_key = [] if key is None else [unique_key(definition.name, scope, key)]
+        # Without fields, an option of the run says how its key is held, and what the job declares is about the payload.
+        by_payload = unique.fields or key is None or ("unique" not in options and definition.unique is not None)
+        names = by_key + ([unique_fields(definition.name, scope, payload, unique.fields)] if by_payload else [])
+        if replaces(on_conflict):  # by one key: the run that is rewritten would not hold the other
+            names = names[-1:] if unique.fields else names[:1]
+        holds += [KeyHold(name, on_conflict, period, clear=unique.clear) for name in names]
     return tuple(holds)
 
 
