@@ -21,6 +21,7 @@ A number that grows needs a reason. Each operation is about a hundred runs or sc
 from tests.costs.measure import Cost
 
 # fmt: off
+# ruff: noqa: E501
 '''
 
 

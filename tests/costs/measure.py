@@ -16,6 +16,7 @@ from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.databases.sqlite import sqlite
 from rota.store.databases.sqlite.sqlite import SqliteTx
 from tests.support.databases import deep_queues
+from tests.support.databases.deep_queues import Reading
 from tests.support.databases.transactions import counted
 from tests.support.profile import Profile
 
@@ -28,16 +29,18 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     `statements` are those within transactions; on SQLite each row of an `executemany` is one. `calls` are Python calls
     within rota. `read` is what had to be looked at: on PostgreSQL rows and index entries, on SQLite steps of its
-    virtual machine. `pages` and `wal` (bytes) are PostgreSQL's; `scanned` is SQLite's count of rows that it went
-    through without an index.
+    virtual machine. `trips` to the server and back, `pages`, `wal` (bytes) and `dead` (versions of rows that are left
+    for vacuum) are PostgreSQL's; `scanned` is SQLite's count of rows that it went through without an index.
     """
 
     transactions: int
     statements: int
     calls: int
     read: int
+    trips: int = 0
     pages: int = 0
     wal: int = 0
+    dead: int = 0
     scanned: int = 0
 
 
@@ -46,6 +49,7 @@ class _Executed:
 
     def __init__(self) -> None:
         self.statements = 0
+        self.trips = 0
         self.steps = 0
         self.scanned = 0
 
@@ -57,6 +61,7 @@ class _Executed:
         self.scanned += event["stmt_status"][_SCANNED]
 
     def note_postgres(self, record: Any) -> None:
+        self.trips += 1
         self.statements += not record.query.startswith(_AROUND)
 
 
@@ -88,15 +93,18 @@ class Meter:
 
         patch.setattr(asyncpg, "connect", logged)
 
-    async def measure(self, store: Store, operation: Callable[[], Awaitable[object]]) -> Cost:
-        """Return what the operation costs. Nobody else may use the store meanwhile.
+    async def measure(
+        self, store: Store, operation: Callable[[], Awaitable[object]], *, vacuum: bool = True
+    ) -> tuple[Cost, Reading | None]:
+        """Return what the operation costs, and which tables PostgreSQL read. Nobody else may use the store meanwhile.
 
-        PostgreSQL's statistics are fresh: `tests/store/databases/test_depth.py` has those that are stale or absent.
+        `vacuum`: PostgreSQL's statistics are fresh, and it has no dead rows.
         """
         database = store.database
         if not isinstance(database, PostgresDatabase):
-            return await self._counts(database, operation)
-        await deep_queues.execute(database.url, "vacuum analyze")
+            return await self._counts(database, operation), None
+        if vacuum:
+            await deep_queues.execute(database.url, "vacuum analyze")
         before = await _wal(database)
         cost: list[Cost] = []
 
@@ -105,7 +113,8 @@ class Meter:
 
         reading = await deep_queues.reading(store, counts)
         written = await _wal(database) - before
-        return msgspec.structs.replace(cost[0], read=reading.total, pages=reading.pages, wal=written)
+        facts = {"read": reading.total, "pages": reading.pages, "wal": written, "dead": reading.dead}
+        return msgspec.structs.replace(cost[0], **facts), reading
 
     async def _counts(self, database: Database, operation: Callable[[], Awaitable[object]]) -> Cost:
         executed = self._executed
@@ -117,6 +126,7 @@ class Meter:
             statements=executed.statements,
             calls=walk.calls,
             read=executed.steps,
+            trips=executed.trips,
             scanned=executed.scanned,
         )
 

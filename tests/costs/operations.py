@@ -18,10 +18,12 @@ from rota.core.limits.limits import Limit
 from rota.core.runs.claim import PLAIN, SUSPECTS, Claim, LimitedRequest, OrderedRequest, QueueRequest, RestrictedRequest
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunFilter
-from rota.core.states import Outcome
+from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import MetRequirements
 from rota.registry.jobs import Registry
 from rota.store import Store
+from rota.verbs.verb import Declared
+from tests.costs.questions import LEFT_OUT, Subjects, ask, questions
 from tests.support.clock import MINUTE, ManualClock
 from tests.support.runs.runs import LEASE_MICROS, WORK, WORKER, claim, make, report_of
 from tests.support.schedules.schedules import make_schedule
@@ -29,6 +31,8 @@ from tests.support.schedules.schedules import make_schedule
 COUNT = 100
 LIMITED = JobDefinition(name="limited", limits=(Limit(max=1_000_000),))
 KEYED = JobDefinition(name="keyed", limits=(Limit(max=1, by=("account",)),))
+URL = "https://example.com"
+FAILED = RunFilter(states=(RunState.FAILED,))
 KNOWN = {"work": 1, "limited": 1, "keyed": 1}
 
 Arrange = Callable[["World"], Awaitable[Any]]
@@ -164,9 +168,40 @@ async def _expired(world: World) -> None:
     world.clock.advance(MINUTE)
 
 
-async def _a_run(world: World) -> str:
+async def _a_waiting_run(world: World) -> str:
+    await world.settle()
     await world.enqueue(count=1)
     return (await world.client.list(limit=1))[0].id
+
+
+async def _a_failed_run(world: World) -> str:
+    run_id = await _a_waiting_run(world)
+    claims = await claim(world.store, 1, known=KNOWN)
+    await world.store.report([report_of(claim, Outcome.FAILED) for claim in claims])
+    return run_id
+
+
+async def _a_name(world: World) -> str:
+    await world.settle()
+    return f"made at {world.store.clock.micros()}"
+
+
+async def _subjects(world: World) -> Subjects:
+    run_id = await _a_failed_run(world)
+    await world.store.extend(WORKER, [], LEASE_MICROS)  # or the worker is silent for too long
+    return Subjects(run_id, "work", "schedule 0", WORKER.id)
+
+
+def _question(name: str, verb: Declared) -> Operation:
+    return Operation(name, _subjects, lambda world, about: ask(world.client, verb, about))
+
+
+async def _to_count(world: World) -> None:
+    """Let runs have ended that nobody has counted yet."""
+    await world.settle()
+    await world.store.prune(lambda _: Retention(), thorough=False)
+    claims = await world.claimed()
+    await world.store.report([report_of(claim, Outcome.SUCCEEDED) for claim in claims])
 
 
 OPERATIONS = [
@@ -195,14 +230,13 @@ OPERATIONS = [
     Operation("reap", _expired, lambda world, _: world.store.reap(COUNT)),
     Operation("reap, nothing expired", _claimed, lambda world, _: world.store.reap(COUNT)),
     Operation("plan", _due_schedules, lambda world, _: world.store.planning.plan(COUNT, {})),
+    Operation("count", _to_count, lambda world, _: world.store.prune(lambda _: Retention(), thorough=False)),
+    Operation("tidy", _at_rest, lambda world, _: world.store.tidy()),
     Operation("prune", _at_rest, lambda world, _: world.store.prune(lambda _: Retention(), thorough=False)),
-    Operation("get one run", _a_run, lambda world, run_id: world.client.get(run_id)),
-    Operation("list a page of runs", _at_rest, lambda world, _: world.client.page(limit=50)),
+    Operation("cancel one", _a_waiting_run, lambda world, run_id: world.client.cancel(run_id)),
+    Operation("retry one", _a_failed_run, lambda world, run_id: world.client.retry(run_id)),
+    Operation("create a job", _a_name, lambda world, name: world.client.data_jobs.create(name, "http", url=URL)),
     Operation("list runs of a job", _at_rest, lambda world, _: world.client.page(RunFilter(job="work"), limit=50)),
-    Operation("overview", _at_rest, lambda world, _: world.client.monitoring.overview()),
-    Operation("series", _at_rest, lambda world, _: world.client.monitoring.series()),
-    Operation("timeline", _at_rest, lambda world, _: world.client.monitoring.timeline()),
-    Operation("queues", _at_rest, lambda world, _: world.client.queues()),
-    Operation("error groups", _at_rest, lambda world, _: world.client.error_groups.list()),
-    Operation("workers", _at_rest, lambda world, _: world.client.workers.list()),
+    Operation("list failed runs", _at_rest, lambda world, _: world.client.page(FAILED, limit=50)),
+    *(_question(name, verb) for name, verb in questions().items() if verb.verb.path not in LEFT_OUT),
 ]

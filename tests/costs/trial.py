@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -26,11 +27,11 @@ REPETITIONS = 3
 """The last one is counted: by then everything that is prepared or cached is there."""
 
 
-def sqlite_costs(url: str, patch: Any) -> dict[str, Cost]:
-    """Measure all operations on a migrated SQLite file."""
+def sqlite_costs(url: str, patch: Any, operations: Sequence[Operation] = OPERATIONS) -> dict[str, Cost]:
+    """Measure operations on a migrated SQLite file."""
     clock = ManualClock()
     with meter(patch) as counts:
-        return asyncio.run(_costs(SqliteDatabase(url.removeprefix("sqlite:///"), clock), clock, counts))
+        return asyncio.run(_costs(SqliteDatabase(url.removeprefix("sqlite:///"), clock), clock, counts, operations))
 
 
 def postgres_costs(patch: Any, binaries: Path | None = None) -> dict[str, Cost]:
@@ -43,19 +44,21 @@ def postgres_costs(patch: Any, binaries: Path | None = None) -> dict[str, Cost]:
             return asyncio.run(_costs(QuietDatabase(url, clock, deadline=timedelta(minutes=1)), clock, counts))
 
 
-async def _costs(database: Database, clock: ManualClock, counts: Meter) -> dict[str, Cost]:
+async def _costs(
+    database: Database, clock: ManualClock, counts: Meter, operations: Sequence[Operation] = OPERATIONS
+) -> dict[str, Cost]:
     store = Store(database)
     try:
         await store.save_jobs([WORK, LIMITED, KEYED])
         await store.extend(WORKER, [], LEASE_MICROS)
         world = World(store, clock)
-        await _history(world)
-        return {operation.name: await _cost(world, operation, counts) for operation in OPERATIONS}
+        await arrange_history(world)
+        return {operation.name: await _cost(world, operation, counts) for operation in operations}
     finally:
         await store.close()
 
 
-async def _history(world: World) -> None:
+async def arrange_history(world: World) -> None:
     """Let some runs have ended, well and not."""
     claims = await world.claimed()
     await world.store.report([report_of(claim, Outcome.SUCCEEDED) for claim in claims[::2]])
@@ -65,4 +68,5 @@ async def _history(world: World) -> None:
 async def _cost(world: World, operation: Operation, counts: Meter) -> Cost:
     for _ in range(REPETITIONS - 1):
         await operation.act(world, await operation.arrange(world))
-    return await counts.measure(world.store, partial(operation.act, world, await operation.arrange(world)))
+    cost, _ = await counts.measure(world.store, partial(operation.act, world, await operation.arrange(world)))
+    return cost

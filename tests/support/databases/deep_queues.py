@@ -160,7 +160,8 @@ async def execute(url: str, *statements: str) -> None:
 
 READ = """
 select t.relname, t.seq_tup_read + coalesce(t.idx_tup_fetch, 0) + coalesce(i.read, 0),
-    p.heap_blks_hit + p.heap_blks_read + coalesce(p.idx_blks_hit, 0) + coalesce(p.idx_blks_read, 0)
+    p.heap_blks_hit + p.heap_blks_read + coalesce(p.idx_blks_hit, 0) + coalesce(p.idx_blks_read, 0),
+    t.n_tup_upd + t.n_tup_del
 from pg_stat_user_tables t join pg_statio_user_tables p on p.relid = t.relid
 left join (select relid, sum(idx_tup_read)::bigint as read from pg_stat_user_indexes group by relid) as i
     on i.relid = t.relid
@@ -169,10 +170,12 @@ left join (select relid, sum(idx_tup_read)::bigint as read from pg_stat_user_ind
 
 @dataclass(frozen=True)
 class Reading:
-    """`rows`: of each table that was read, with the entries of its indexes; `pages`: of all of them."""
+    """`rows`: of each table that was read, with the entries of its indexes; `pages`: of all of them. `dead`: versions
+    of rows that were left for vacuum."""
 
     rows: dict[str, int]
     pages: int
+    dead: int = 0
 
     @property
     def total(self) -> int:
@@ -213,13 +216,13 @@ async def reading(store: Store, operation: Callable[[], Awaitable[object]]) -> R
     finally:
         await watching.close()
     rows = {table: after[table][0] - before[table][0] for table in after}
-    pages = sum(after[table][1] - before[table][1] for table in after)
-    return Reading({table: count for table, count in rows.items() if count}, pages)
+    pages, dead = (sum(after[table][no] - before[table][no] for table in after) for no in (1, 2))
+    return Reading({table: count for table, count in rows.items() if count}, pages, dead)
 
 
-async def _read(watching: Connection) -> dict[str, tuple[int, int]]:
+async def _read(watching: Connection) -> dict[str, tuple[int, int, int]]:
     await watching.execute("select pg_stat_clear_snapshot()")
-    return {row[0]: (row[1], row[2]) for row in await watching.fetch(READ)}
+    return {row[0]: (row[1], row[2], row[3]) for row in await watching.fetch(READ)}
 
 
 async def _flush(database: PostgresDatabase) -> None:

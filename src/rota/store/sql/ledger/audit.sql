@@ -46,9 +46,11 @@ select actor from rota_event
 where kind = 'schedule' and subject = :name and type = 'triggered' and strpos(details, :id) > 0;
 
 -- name: newest_of_name
--- Includes deleted schedules: their trail tells who deleted them.
-select id from rota_schedule where name = :name
-order by case when deleted_at is null then 0 else 1 end, created_at desc limit 1;
+-- Includes deleted schedules: their trail tells who deleted them. Only they are looked for among all schedules.
+select id from (select coalesce(
+    (select id from rota_schedule where name = :name and deleted_at is null),
+    (select id from rota_schedule where name = :name and deleted_at is not null order by created_at desc limit 1)
+) as id) as named where id is not null;
 
 -- name: revisions_told
 select no, made_at, note, actor from rota_revision where schedule_id = :id order by no desc limit :limit;

@@ -28,7 +28,9 @@ select held.worker_id, held.run_id, r.job, held.attempt, held.claimed_at, held.c
 from (
     select l.worker_id, l.run_id, l.attempt, l.claimed_at, count(*) over (partition by l.worker_id) as count,
         row_number() over (partition by l.worker_id order by l.claimed_at, l.run_id) as place
-    from {rows id text} join rota_lease l on l.worker_id = rows.id
+    from rota_lease l
+    -- `is true`: the leases are gone through once, and not once for each worker.
+    where (l.worker_id in (select rows.id from {rows id text})) is true
 ) as held
 {then rota_run r | r.id = held.run_id}
 where held.place <= :most
