@@ -131,7 +131,7 @@ async def with_schedules(harness: Harness) -> None:
     for _ in range(5):
         harness.clock.advance("1m")
         await harness.drain()
-    await client.pause_queue("mail", reason="full")
+    await client.store.pause_queue("mail", "full", None)
     await client.schedules.trigger("nightly")
     harness.clock.advance("4m")  # nobody was there
     await harness.drain()

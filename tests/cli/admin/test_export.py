@@ -57,7 +57,7 @@ def test_each_kind_is_a_document_on_each_line(ids: list[str]) -> None:
 
 def test_the_whole_audit(ids: list[str]) -> None:
     for queue in "abc":
-        assert rota("queue", "pause", queue).exit_code == 0
+        assert rota("queue", "pause", queue, "--force").exit_code == 0
     assert [event["subject"] for event in exported("events")] == ["c", "b", "a"]
     assert "rota audit" in refused(2, "export", "events", "--job", "greet")
     assert "'runs', 'attempts', 'events'" in refused(2, "export", "everything")

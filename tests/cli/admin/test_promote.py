@@ -89,4 +89,4 @@ def test_what_cannot_be_promoted(
 def test_a_target_that_is_away_freezes_nothing(used_url: str) -> None:
     away = rota("promote", "--database", used_url, "--to", "postgresql://nobody@127.0.0.1:1/none")
     assert away.exit_code == 69
-    assert rota("queue", "pause", "mail", "--database", used_url).exit_code == 0
+    assert rota("queue", "pause", "mail", "--force", "--database", used_url).exit_code == 0

@@ -68,7 +68,7 @@ def test_the_events_of_a_schedule() -> None:
 
 def test_the_audit_log_in_pages() -> None:
     for name in ("a", "b", "c"):
-        rota("queue", "pause", name, "--reason", f"because of {name}")
+        rota("queue", "pause", name, "--force", "--reason", f"because of {name}")
     rota("queue", "resume", "a")
     page = answer("audit", "--limit", "3")
     assert [(item["subject"], item["type"]) for item in page["items"]] == [

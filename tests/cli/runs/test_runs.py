@@ -282,7 +282,7 @@ def test_every_ending_has_its_exit_code(state: RunState) -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_queues_are_paused_and_resumed() -> None:
-    assert rota("queue", "pause", "mail", "--reason", "a look inside").stdout == "mail\n"
+    assert rota("queue", "pause", "mail", "--force", "--reason", "a look inside").stdout == "mail\n"
     assert rota("queue", "ls").stdout.splitlines()[-1].split("\t") == ["mail", "0", "0", "0", "yes", "a look inside"]
     assert rota("queue", "resume", "mail").stdout == "mail\n"
     assert rota("queue", "ls").stdout.splitlines()[-1].split("\t") == ["mail", "0", "0", "0", "no", ""]

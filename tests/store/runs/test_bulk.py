@@ -246,3 +246,62 @@ async def test_runs_by_the_name_that_several_workers_have(store: Store, client: 
     assert await found("web@aa11") == {held["web@aa11"]}
     for other in ("we", "web@", "w%", "%", "_eb", ""):
         assert await found(other) == set()
+
+
+async def statements_of_cancel(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch, count: int) -> int:
+    """Count the statements that cancel so many waiting runs, in the transactions that write."""
+    await store.enqueue([make() for _ in range(count)])
+    asked: list[str] = []
+    transact = store.database.transact
+
+    async def counted(work: Any, *args: Any, **kwargs: Any) -> Any:
+        async def body(tx: Tx) -> Any:
+            fetch = tx.fetch
+
+            def told(statement: str, *rest: Any, **values: Any) -> Any:
+                asked.append(statement)
+                return fetch(statement, *rest, **values)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(tx, "fetch", told, raising=False)
+                return await work(tx)
+
+        return await transact(body, *args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.database, "transact", counted)
+        assert (await client.cancel_many(MINE)).done == count
+    return len(asked)
+
+
+async def test_a_batch_of_cancels_takes_as_many_statements_as_one(
+    store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = await statements_of_cancel(store, client, monkeypatch, 2)
+    many = await statements_of_cancel(store, client, monkeypatch, 300)
+    assert many == few < 20
+
+
+async def test_a_bulk_command_is_one_entry_with_filter_and_count(store: Store, client: Client) -> None:
+    await store.enqueue([make() for _ in range(7)])
+    await client.cancel_many(MINE, reason="enough", actor="ann")
+    (entry,) = await client.audit(kind="bulk")
+    assert (entry.type, entry.actor, entry.subject) == ("cancelled", "ann", "runs")
+    assert (entry.details["filter"]["job"], entry.details["matched"], entry.details["done"]) == ("work", 7, 7)
+
+
+async def test_the_entry_names_fields_of_payloads_but_not_their_values(store: Store, client: Client) -> None:
+    await store.enqueue([make(payload={"token": "hunter2"})])
+    await client.cancel_many(RunFilter(payload={"token": "hunter2"}), actor="ann")
+    (entry,) = await client.audit(kind="bulk")
+    assert (entry.details["filter"]["payload"], entry.details["done"]) == (["token"], 1)
+    assert "hunter2" not in str(entry)
+
+
+async def test_those_that_wait_for_the_turn_of_others_are_cancelled_with_them(store: Store, client: Client) -> None:
+    first = await put(store)
+    second = await put(store, after=[first])
+    third = await put(store, after=[second])
+    assert (await client.cancel_many(MINE)).done == 3
+    assert [await state_of(store, id) for id in (first, second, third)] == [RunState.CANCELLED] * 3
+    assert [event.type for event in await client.events(first)][-1] == "cancelled"

@@ -12,7 +12,7 @@ STORE = Path(rota.store.__file__).parent
 ONLY_THERE = {
     "end_waits_for": {"runs/end.py"},
     "signal_ends": {"alerts/emit_signal.py"},
-    "end_in_vain": {"runs/end.py"},
+    "end_each": {"runs/end.py", "runs/cancel.py"},
     "release(": {"runs/end.py", "runs/dependencies.py", "limits/strays.py"},
     "slots.leave(": {"runs/end.py", "limits/strays.py"},
     # SQLite has no statement that ends runs and writes their signals at once.

@@ -15,7 +15,7 @@ from rota.store.runs.bulk import Refusals
 from rota.store.runs.waits import DEPENDENCY
 from rota.values.durations import Duration, parse_duration
 
-_BATCH = 200
+_BATCH = 500
 _AT_ONCE = 4  # leaves connections of the pool to others
 
 
@@ -66,7 +66,9 @@ class Bulk:
             return await cancel_each(remaining)
 
         result = await _in_batches(BulkResult(len(runs)), waiting, _BATCH, cancel_waiting, progress)
-        return await _in_batches(result, claimed, 1, cancel_each, progress)
+        result = await _in_batches(result, claimed, 1, cancel_each, progress)
+        await self._store.bulk.note("cancelled", run_filter, result, actor)
+        return result
 
     async def _ended_with_parent(self, run_id: str) -> bool:
         """Return whether the run ended because a run it depends on was cancelled first: that counts as cancelled."""
@@ -81,7 +83,9 @@ class Bulk:
         async def retry(batch: Sequence[str]) -> Refusals:
             return await self._retry_batch(batch, actor)
 
-        return await _in_batches(BulkResult(len(runs)), [run.id for run in runs], _BATCH, retry, progress)
+        result = await _in_batches(BulkResult(len(runs)), [run.id for run in runs], _BATCH, retry, progress)
+        await self._store.bulk.note("retried", run_filter, result, actor)
+        return result
 
     async def _find(self, run_filter: RunFilter, expected: int | None) -> list[Found]:
         """Return all runs that match now, oldest first. Runs that come to match later are not touched."""

@@ -11,7 +11,7 @@ import msgspec
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.values.instants import instant
 
-KINDS = ("run", "job", "schedule", "queue", "worker", "token", "quota", "notification")
+KINDS = ("run", "job", "schedule", "queue", "worker", "token", "quota", "notification", "bulk")
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
 EXTERNAL, CONDUCTOR, MESSENGER = "external", "conductor", "messenger"

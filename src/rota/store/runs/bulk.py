@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.core.runs.run import NewRun
+import msgspec
+
+from rota.core.runs.bulk import BulkResult
+from rota.core.runs.run import NewRun, RunFilter
 from rota.errors import AlreadyRetried, RotaError
 from rota.store.databases.database import Database, Tx
+from rota.store.ledger import audit
 from rota.store.runs import cancel, enqueue
 
 Refusals = dict[str, RotaError]
@@ -23,9 +27,18 @@ class BulkStore:
         async def body(tx: Tx) -> list[str]:
             # One commit for a whole batch. A run that somebody has is left to the caller, in a transaction of its own:
             # its lease would have to be locked before the ready rows that this one has by then.
-            return [id for id in run_ids if not await cancel.cancel_unclaimed(tx, id, reason, actor)]
+            ended = await cancel.cancel_all_unclaimed(tx, run_ids, reason, actor)
+            return [id for id in run_ids if id not in ended]
 
         return await self._database.transact(body)
+
+    async def note(self, action: str, run_filter: RunFilter, result: BulkResult, actor: str | None) -> None:
+        """Note a bulk command in the audit trail: one entry, with its filter and what it did."""
+        chosen = {name: value for name, value in msgspec.to_builtins(run_filter).items() if value not in (None, [], {})}
+        if "payload" in chosen:  # values may be secret
+            chosen["payload"] = sorted(chosen["payload"])
+        details = {"filter": chosen, "matched": result.matched, "done": result.done}
+        await self._database.transact(lambda tx: audit.note(tx, "bulk", "runs", action, actor, details))
 
     async def retry(self, runs: Sequence[NewRun]) -> Refusals:
         """Retry runs in one transaction, which fails as a whole if a key or a limit refuses one of them.

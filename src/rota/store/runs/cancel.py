@@ -84,6 +84,34 @@ async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str |
     return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor) is not None
 
 
+async def cancel_all_unclaimed(tx: Tx, run_ids: Iterable[str], reason: str | None, actor: str | None) -> set[str]:
+    """Cancel those of these runs that nobody has, by as many statements for all of them as for one; return which.
+
+    Left alone are those that wait for the turn of another run, since whoever waits for them takes over what they wait
+    for (`cancel_unclaimed`).
+    """
+    rows = [(id,) for id in sorted(run_ids)]
+    entangled = {str(id) for id, _ in await tx.fetch("awaited_by_each", rows)}
+    rows = [(id,) for (id,) in rows if id not in entangled]
+    # Ready rows in the order of ids, as dependents are taken, and only then runs, in the same order: `mark_followed`
+    # takes runs without their ready rows.
+    locked = [(str(id),) for (id,) in await tx.fetch("lock_waiting", rows)] if rows else []
+    if not locked:
+        return set()
+    dropped = [(str(id), *facts) for id, *facts in await tx.fetch("drop_ready_each", locked)]
+    await tx.fetch("lock_runs", locked)
+    state = RunState.CANCELLED
+    ends = [(id, state.value, attempt, fence + 1, reason) for id, attempt, fence, _ in sorted(dropped)]
+    await tx.fetch("end_each", ends, actor=actor)
+    notes = [
+        (id, actor, fence + 1, {"from": audit.waiting_state(hold), "to": state, "reason": reason})
+        for id, _, fence, hold in sorted(dropped)
+    ]
+    states = dict.fromkeys((id for id, *_ in dropped), state.value)
+    await end(tx, EndedRuns(states, unclaimed=True, alone=True, notes={state.value: notes}))
+    return set(states)
+
+
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
     """Like `cancel`, but a run that has not begun is skipped. None: it is final, or cannot be stopped."""
     await _reserve_awaited(tx, run_id)

@@ -32,7 +32,8 @@ class EndedRuns(msgspec.Struct, frozen=True):
     """A batch of runs whose rows have just been made final.
 
     `held`: those of them that had slots. `again`: leases, as (run, fence), that ended in the same act, but whose runs
-    wait again. `unclaimed`: nobody had these runs, so they leave their places under limits but no slots. `is_new`: they
+    wait again. `unclaimed`: nobody had these runs, so they leave their places under limits but no slots. `alone`: they
+    waited for the turn of no other, and so leave nothing to those that wait for theirs. `is_new`: they
     were made in this transaction, so nobody waits for them, and they came under no limit. `signalled`: the statement
     that ended them wrote their signals. `notes`: events to note in the trail, by type.
     """
@@ -41,6 +42,7 @@ class EndedRuns(msgspec.Struct, frozen=True):
     held: Sequence[str] = ()
     again: Sequence[tuple[str, int]] = ()
     unclaimed: bool = False
+    alone: bool = False
     is_new: bool = False
     signalled: bool = False
     notes: Mapping[str, Notes] = {}
@@ -61,7 +63,7 @@ async def end(tx: Tx, runs: EndedRuns) -> EndEffects:
     freed = await _settle(tx, runs)
     if runs.is_new or not runs.states:
         return EndEffects(freed)
-    if runs.unclaimed:
+    if runs.unclaimed and not runs.alone:
         # Before `release`, which deletes the rows that say who waits for these runs.
         for run_id in runs.states:
             await waits.bequeath(tx, run_id)
@@ -134,7 +136,7 @@ async def _end_in_vain(tx: Tx, failed: Sequence[Edge], ended: States) -> States:
     states: States = {unmet.run: unmet.state.value for unmet in vain}
     if vain:
         ends = sorted((unmet.run, unmet.state.value, *last[unmet.run], unmet.reason) for unmet in vain)
-        await tx.fetch("end_in_vain", ends, actor=DEPENDENCY)
+        await tx.fetch("end_each", ends, actor=DEPENDENCY)
         fences = {id: fence for id, (_, fence) in last.items()}
         await _settle(tx, EndedRuns(states, unclaimed=True, notes=_notes_of(vain, fences)))
     return states

@@ -41,8 +41,9 @@ select run_id, after_id, kind from beyond;
 delete from rota_ready where run_id in (select rows.id from {rows id id}) and hold + 0 = {blocked}
 returning run_id, attempt, fence;
 
--- name: end_in_vain
--- locked by: drop_waiting
+-- name: end_each
+-- Runs that nobody has.
+-- locked by: drop_waiting, drop_ready_each
 update rota_run set state = rows.state, attempt = rows.attempt, fence = rows.fence, finished_at = :now,
     reason = rows.reason, cancelled_by = :actor,
     error = (select a.error from rota_attempt a where a.run_id = rows.id order by a.fence desc limit 1)

@@ -181,6 +181,10 @@ from (
 -- name: drop_ready
 delete from rota_ready where run_id = :id returning attempt, fence, hold;
 
+-- name: drop_ready_each
+-- The rows are locked, in the order of ids.
+delete from rota_ready where run_id in (select rows.id from {rows id id}) returning run_id, attempt, fence, hold;
+
 -- name: end_unclaimed
 -- A run that was waiting for its next attempt keeps the error of the last one. Attempts end with a lease, and whoever has
 -- deleted the ready row knows that there is none.
