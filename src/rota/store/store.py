@@ -428,11 +428,18 @@ class Store:
             self.database.notify({None})
 
     async def cancel_job(
-        self, job: str, reason: str | None, actor: str | None, *, declared: Declared = None, guarded: bool = True
+        self,
+        job: str,
+        reason: str | None,
+        actor: str | None,
+        *,
+        declared: Declared = None,
+        guarded: bool = True,
+        check: cancel_job.Check = None,
     ) -> Cancelled:
         """Cancel a job; raise `JobRefuses` if nothing of it is live or planned, unless not `guarded`."""
         return await cancel_job.cancel(
-            self.database, job, reason, actor, self.new_id, declared=declared, guarded=guarded
+            self.database, job, reason, actor, self.new_id, declared=declared, guarded=guarded, check=check
         )
 
     async def cancel_left(self, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from rota import Conflict, Rota, every
 from rota.client.client import Client, Order
-from rota.errors import NotFound, NothingToRetry
+from rota.core.jobs.status import JobState
+from rota.errors import ChangedMeanwhile, NotFound, NothingToRetry
 from rota.store import Store, open_database
 from rota.store.databases.postgres import postgres
 from tests.support.forms import with_long_form
@@ -249,6 +250,26 @@ async def test_what_comes_while_a_forced_drop_cancels_is_stopped(
     await force(clients[0], "ping")
     await check_whole(clients[0], "ping", made_whole=True)
     assert not (await clients[0].schedules.get("ping-more")).definition.enabled
+
+
+async def test_a_forced_drop_of_a_job_that_changes_meanwhile_cancels_nothing(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await clients[0].data_jobs.create("ping", "http", **URL, schedule=document("ping"), run={})
+    jobs = clients[0].store.data_jobs
+    read = jobs.get
+
+    async def and_changed(name: str) -> object:
+        job = await read(name)
+        await clients[1].data_jobs.update(name, priority=7)
+        return job
+
+    monkeypatch.setattr(jobs, "get", and_changed)
+    with pytest.raises(ChangedMeanwhile):
+        await clients[0].data_jobs.delete("ping", force=True, expected_revision=1)
+    assert (await clients[0].job("ping")).status.state is not JobState.CANCELLED
+    assert (await clients[0].schedules.get("ping")).definition.enabled
+    assert await count(clients[0], "select count(*) from rota_run where job = :job and state is null", "ping") == 1
 
 
 async def test_of_many_that_retry_a_job_one_does(clients: list[Client]) -> None:

@@ -8,6 +8,7 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import JobFilter, JobState
 from rota.store import Store
 from rota.store.databases.database import Tx
+from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.runs import put
 
 
@@ -98,3 +99,31 @@ async def test_a_page_reads_as_much_however_many_jobs_there_are(store: Store, mo
     few = await read_rows()
     await store.save_jobs(jobs(2_000))
     assert await read_rows() == few
+
+
+async def test_definitions_are_read_once_for_the_queues(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.save_jobs(jobs(200))
+    read: list[object] = []
+    original = store.database.read
+
+    class Counted:
+        def __init__(self, tx: Tx) -> None:
+            self._tx = tx
+
+        async def fetch(self, statement: str, *positional: Any, **named: Any) -> Any:
+            rows = await self._tx.fetch(statement, *positional, **named)
+            read.extend(rows if statement == "queues_of_jobs" else ())
+            return rows
+
+    monkeypatch.setattr(store.database, "read", lambda body: original(lambda tx: body(Counted(tx))))
+    before = [queue.queue for queue in await store.job_views.queues({}, 100, None)]
+    assert len(read) == 200
+    assert [queue.queue for queue in await store.job_views.queues({}, 100, None)] == before
+    assert len(read) == 200
+    clock.advance(SECOND)
+    await store.save_jobs([JobDefinition(name="job-00007", queue="moved"), JobDefinition(name="new", queue="fresh")])
+    names = [queue.queue for queue in await store.job_views.queues({}, 100, None)]
+    assert names == ["default", "fresh", "moved", "q0", "q1", "q2"]
+    assert len(read) == 202

@@ -234,15 +234,15 @@ class DataJobsClient:
         those runs.
         """
         checked_actor(actor)
+        check = partial(_require_version, name, expected=expected_revision)
         # Raises if it is deleted already, which the delete itself cannot: it may be repeated after a lost answer.
-        _require_version(name, await self._store.data_jobs.get(name), expected_revision)
+        check(await self._store.data_jobs.get(name))
         if force:
-            await self._store.cancel_job(name, _DELETED, actor, guarded=False)
+            # Race: the job may have changed since; then nothing of it must be cancelled.
+            await self._store.cancel_job(name, _DELETED, actor, guarded=False, check=check)
         # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
         # follow, because the job is gone.
-        late_runs = await self._store.data_jobs.delete(
-            name, actor, force=force, check=lambda job: _require_version(name, job, expected_revision)
-        )
+        late_runs = await self._store.data_jobs.delete(name, actor, force=force, check=check)
         if late_runs:
             await self._store.cancel_left(name, late_runs, _DELETED, actor)
 

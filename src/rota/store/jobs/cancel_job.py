@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
 
+from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import JobFacts, JobVerb, Standing, require_verb
 from rota.core.runs.claim import NIL_ID
 from rota.core.states import RunState
@@ -18,8 +19,10 @@ from rota.store.jobs.jobs import Declared
 from rota.store.ledger import audit
 from rota.store.planning.plan import NewId
 from rota.store.runs import cancel as cancels
+from rota.store.runs import read
 from rota.store.schedules import schedules_of_job
 
+Check = Callable[[JobDefinition | None], None] | None
 _BITE = 200
 _ALL = 2**31 - 1
 _ROUNDS = 5
@@ -54,16 +57,17 @@ async def cancel(
     *,
     declared: Declared,
     guarded: bool = True,
+    check: Check = None,
 ) -> Cancelled:
     """Cancel a job: its schedules first, so that no new runs come, then its live runs.
 
     In batches, so that workers get their turn in between. A job without schedules, or with few, and with few runs takes
     one transaction for the former and one for the latter. From the first on nothing of the job begins. A second cancel
     finishes one that was cut short, and stops runs that came since; if nothing is left to do, it is refused. Unless
-    `guarded`, nothing is refused.
+    `guarded`, nothing is refused. `check` raises to refuse it before anything changes.
     """
     order = _Order(job, reason, actor, new_id(), guarded)
-    struck = await database.transact(partial(_strike, order=order, new_id=new_id, declared=declared))
+    struck = await database.transact(partial(_strike, order=order, new_id=new_id, declared=declared, check=check))
     names, after = list(struck.schedules), struck.after
     while after is not None:
         rows, after = await database.transact(
@@ -140,10 +144,12 @@ class _Struck(msgspec.Struct, frozen=True):
     again: bool
 
 
-async def _strike(tx: Tx, order: _Order, new_id: NewId, *, declared: Declared) -> _Struck:
+async def _strike(tx: Tx, order: _Order, new_id: NewId, *, declared: Declared, check: Check) -> _Struck:
     """Mark the job as cancelled, with a first batch of its schedules. If it has none, begin with the runs."""
     job, actor = order.job, order.actor
     await jobs.require(tx, job, declared=declared)  # the job's lock, before the cursors of its schedules
+    if check is not None:  # under that lock: nobody changes the job until this cancel has begun
+        check(await read.job(tx, job))
     marked = await tx.fetch("cancel_of_job", job=job)
     again = bool(marked) and marked[0][0] != order.act  # its own act: the answer of an earlier try got lost
     was_paused = bool(await tx.fetch("job_is_paused", job=job))

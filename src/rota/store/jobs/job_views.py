@@ -14,6 +14,8 @@ from rota.values.instants import instant
 
 _BITE = 500
 
+_Mark = tuple[int, int]
+"""Version of a job and when it was declared: both stay the same only while the definition does."""
 Declared = Mapping[str, JobDefinition]
 """Jobs that this process declares in code, by name. They stand for the stored ones of the same name."""
 
@@ -21,6 +23,7 @@ Declared = Mapping[str, JobDefinition]
 class JobViewStore:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._queues: dict[str, tuple[_Mark, str]] = {}
 
     async def names(self) -> list[str]:
         """Return the names of all stored jobs."""
@@ -51,14 +54,29 @@ class JobViewStore:
         names = {definition.queue for definition in declared.values()}
 
         async def body(tx: Tx) -> list[Queue]:
-            return [queue for queue in await _queues(tx, names) if after is None or queue.queue > after][:limit]
+            named = names | await self._named(tx)
+            return [queue for queue in await _queues(tx, named) if after is None or queue.queue > after][:limit]
 
         return await self._database.read(body)
 
     async def queue_names(self, declared: Declared) -> list[str]:
         """Return the names of all queues that have runs, are paused, or that jobs name."""
         names = {definition.queue for definition in declared.values()}
-        return [queue.queue for queue in await self._database.read(lambda tx: _queues(tx, names))]
+
+        async def body(tx: Tx) -> list[str]:
+            return [queue.queue for queue in await _queues(tx, names | await self._named(tx))]
+
+        return await self._database.read(body)
+
+    async def _named(self, tx: Tx) -> set[str]:
+        """Return the queues that stored jobs name. Definitions are read once in each version, not at every question."""
+        marks: dict[str, _Mark] = {name: (version, at) for name, version, at in await tx.fetch("job_marks")}
+        known = {name: queue for name, queue in self._queues.items() if marks.get(name) == queue[0]}
+        new = [(name, mark[0]) for name, mark in marks.items() if name not in known]
+        for name, _, queue in await tx.fetch("queues_of_jobs", new) if new else ():
+            known[name] = marks[name], queue
+        self._queues = known
+        return {queue for _, queue in known.values()}
 
 
 async def queue_view(tx: Tx, name: str) -> Queue:
@@ -95,8 +113,7 @@ async def _queues(tx: Tx, names: set[str]) -> Sequence[Queue]:
     counts = {name: (running, queued, scheduled) for name, running, queued, scheduled in await read.queue_counts(tx)}
     paused = {pause.name: pause for pause in await read.paused_queues(tx)}
     oldest = {queue: instant(at) for queue, at in await tx.fetch("oldest_queued")}
-    named = {queue for (queue,) in await tx.fetch("queues_of_jobs")}
     return [
         Queue(name, *counts.get(name, (0, 0, 0)), paused.get(name), oldest.get(name))
-        for name in sorted({"default", *names, *counts, *paused, *named})
+        for name in sorted({"default", *names, *counts, *paused})
     ]

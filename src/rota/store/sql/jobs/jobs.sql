@@ -138,9 +138,13 @@ select name, max(definition) from (
     select rows.name, null from {rows name text} where rows.name > :after) as known
 group by name order by name limit :limit;
 
+-- name: job_marks
+-- Without definitions, which are long: whoever knows a mark knows what it stood for.
+select name, version, declared_at from rota_job where dropped_at is null order by name, version;
+
 -- name: queues_of_jobs
-select distinct {queue_of_job} from rota_job j
-where j.version = (select max(version) from rota_job where name = j.name and dropped_at is null);
+select rows.name, rows.version, {queue_of_job} from {rows name text, version int}
+join rota_job j on j.name = rows.name and j.version = rows.version;
 
 -- name: job_counts
 -- Runs that are not counted yet, grouped by state and duration (its number of digits, and the first two of them), and
