@@ -7,13 +7,16 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+from starlette.requests import Request
 
 from rota import Context
+from rota.api.auth.redaction import visible
+from rota.api.operations.request import ASKS
 from rota.app import Rota
 from rota.client.client import Client, Order
-from rota.core.access.roles import Role
+from rota.core.access.roles import Identity, Role
 from rota.core.calendar.triggers import every
-from rota.core.runs.run import Attempt, RunFilter
+from rota.core.runs.run import Attempt, Run, RunFilter
 from rota.core.states import RunState
 from rota.engine.engine import Engine
 from rota.errors import UnknownRun
@@ -240,3 +243,22 @@ async def test_an_export_goes_on_without_what_was_pruned_meanwhile(
     monkeypatch.setattr(Client, "attempts", pruned)
     lines = (await http.get("/api/v1/export/attempts", headers=await bearing(app, Role.VIEWER))).text.splitlines()
     assert [msgspec.json.decode(line)["run_id"] for line in lines] == [runs[0]]
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """An answer with runs inside."""
+
+    run: Run
+    others: tuple[dict[str, Any], ...] = ()
+    number: int = 1
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+async def test_runs_inside_other_answers_tell_none(app: Rota, runs: list[str], role: Role) -> None:
+    run = await (await app.connect()).get(runs[0])
+    request = Request({"type": "http", ASKS: Identity("token:x", role)})
+    for holder in (Holder(run), {"run": run}, [run], Holder(run, ({"deep": [run]},))):
+        assert SECRET in repr(holder)
+        assert SECRET not in repr(visible(request, holder))
+    admin = Request({"type": "http", ASKS: Identity("token:x", Role.ADMIN)})
+    assert visible(admin, holder) is holder

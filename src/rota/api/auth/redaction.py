@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.runs.dependencies import RelatedRun, unnamed
 from rota.core.runs.redaction import Discreet
 from rota.core.runs.run import Run, RunFilter
-from rota.core.runs.search import RunPage, require_no_secret, shown_filter
+from rota.core.runs.search import require_no_secret, shown_filter
 from rota.core.schedules.schedule import Schedule
 from rota.core.schedules.view import concealed_schedule
 
@@ -49,16 +49,34 @@ def told_of_related(discreet: Mapping[str, Discreet], related: RelatedRun) -> Re
 
 
 def visible(request: Request, value: Any) -> Any:
-    """Return a value as the caller may see it: runs and schedules are redacted, other values have no secrets."""
+    """Return a value as the caller may see it: runs and schedules are redacted, wherever they are in it. Other values
+    have no secrets."""
+    identity = identity_of(request)
+    if identity.may(Role.ADMIN) and identity.scope is None:
+        return value
     match value:
         case Run():
             return shown(request, value)
-        case RunPage():
-            return msgspec.structs.replace(value, runs=all_shown(request, value.runs))
-        case Schedule() if not identity_of(request).may(Role.ADMIN):
+        case Schedule() if not identity.may(Role.ADMIN):
             return concealed_schedule(value)
+        case msgspec.Struct():
+            parts = {name: (part, visible(request, part)) for name, part in _parts(value)}
+            hidden = {name: after for name, (before, after) in parts.items() if after is not before}
+            return msgspec.structs.replace(value, **hidden) if hidden else value
+        case Mapping():
+            return {name: visible(request, item) for name, item in value.items()}
+        case list() | tuple():
+            return [visible(request, item) for item in value]
         case _:
             return value
+
+
+def _parts(value: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    """Yield the fields that may hold runs or schedules."""
+    for name in value.__struct_fields__:
+        part = getattr(value, name)
+        if isinstance(part, msgspec.Struct | Mapping | list | tuple):
+            yield name, part
 
 
 def searchable(request: Request, run_filter: RunFilter) -> RunFilter:
