@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack
@@ -51,7 +51,7 @@ from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import labels_of, met_by
 from rota.core.workers.worker import Pace, WorkerInfo
-from rota.errors import BadDuration, Invalid, LeaseLost, UnknownJob, UnknownOption
+from rota.errors import BadDuration, Invalid, LeaseLost, UnknownOption
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, maybe_instant
 from rota.values.json import Limits
@@ -64,7 +64,7 @@ from rota.version import __version__
 if TYPE_CHECKING:
     from rota.engine.observability.meters import Meters
     from rota.store import Store
-    from rota.store.external.external import HeartbeatAnswer
+    from rota.store.external.external import Arrival, HeartbeatAnswer
 
 T = TypeVar("T")
 
@@ -152,18 +152,17 @@ class ExternalClient:
         claimer = msgspec.structs.replace(claimer, info=_with_description(claimer.info, description))
         patience = checked_wait(wait)
         until = asyncio.get_running_loop().time() + patience.total_seconds()
-        versions = await self._versions(claimer)
-        info = msgspec.structs.replace(claimer.info, jobs=tuple(versions))
-        if held is not None:
-            await self._hand_back_unknown(info.id, held)
+        known = None if held is None else {checked_run(run_id, fence) for run_id, fence in held}
         hinted = asyncio.Event()
-        unlisten = self._store.listen(lambda queue: hinted.set() if queue is None or queue in info.queues else None)
+        queue_set = {*claimer.info.queues}
+        unlisten = self._store.listen(lambda queue: hinted.set() if queue is None or queue in queue_set else None)
         try:
             while True:
                 hinted.clear()  # before the claim, so that a hint during it is not lost
-                if not await self._store.external.arrive(info):
+                arrival = await self._arrive(claimer, known)
+                if not arrival.may_claim:
                     return []
-                claims = await self._claim(claimer, versions) if versions else []
+                claims = await self._claim(claimer, arrival) if arrival.versions else []
                 remaining = until - asyncio.get_running_loop().time()
                 if claims or remaining <= 0:
                     return await self._assignments(claims)
@@ -171,7 +170,7 @@ class ExternalClient:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(remaining, self._config.poll.total_seconds())):
                         await hinted.wait()
-                versions = await self._versions(claimer)
+                known = None
         finally:
             unlisten()
 
@@ -192,35 +191,24 @@ class ExternalClient:
         )
         return ExternalWorker(info, None if jobs is None else names_told(jobs, "job"), most, lease)
 
-    async def _versions(self, claimer: ExternalWorker) -> dict[str, int]:
-        """Return the external jobs to claim, with their versions. Python workers know their jobs; for external ones the
-        database does."""
-        external = await self._store.external.external_jobs()
-        if claimer.jobs is None:
-            return external
-        for job in claimer.jobs:
-            if job not in external:
-                await self._refuse(job, external)
-        return {job: external[job] for job in claimer.jobs}
+    async def _arrive(self, claimer: ExternalWorker, known: Collection[tuple[str, int]] | None) -> Arrival:
+        arrival = await self._store.external.arrive(claimer.info, claimer.jobs, known)
+        if arrival.reported is not None:
+            self._meters.reported(arrival.lost, arrival.reported)
+        return arrival
 
-    async def _refuse(self, job: str, external: Iterable[str]) -> None:
-        if await self._store.job(job) is None:
-            raise UnknownJob(job, external)
-        raise Invalid(f"job {job!r} is not external", hint="Python workers run it; claim only external jobs")
-
-    async def _claim(self, claimer: ExternalWorker, versions: Mapping[str, int]) -> list[Claim]:
+    async def _claim(self, claimer: ExternalWorker, arrival: Arrival) -> list[Claim]:
         """Claim the first runs of each queue, in the order of queues."""
-        requirements = await self._store.known_requirements()
         who = OrderedRequest(
             worker_id=claimer.info.id,
             name=claimer.info.name,
             asks=(),
-            known=versions,
+            known=arrival.versions,
             lease=in_micros(claimer.lease),
             slots=0,
             solo=SUSPECTS,
-            met=met_by(claimer.info, requirements),
-            needs=frozenset(requirements),
+            met=met_by(claimer.info, arrival.requirements),
+            needs=frozenset(arrival.requirements),
         )
         claims: list[Claim] = []
         for queue in claimer.info.queues:
@@ -251,10 +239,6 @@ class ExternalClient:
         """Hand back claimed runs whose response reached nobody. They are queued again at their old place, and the
         attempt does not count."""
         await self._hand_back([(run.run_id, run.fence) for run in claimed])
-
-    async def _hand_back_unknown(self, worker_id: str, held: Held) -> None:
-        held_leases = {checked_run(run_id, fence) for run_id, fence in held}
-        await self._hand_back([lease for lease in await self._store.leases_of(worker_id) if lease not in held_leases])
 
     async def _hand_back(self, leases: Sequence[tuple[str, int]]) -> None:
         if leases:

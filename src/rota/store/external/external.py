@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -17,14 +17,17 @@ from rota.core.runs.outcome import Report
 from rota.core.runs.redaction import without_secrets
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
+from rota.core.workers.requirements import Requirements
 from rota.core.workers.worker import Pace, WorkerInfo, WorkerState, read_asked
-from rota.errors import AlreadyReported, Invalid, LeaseLost, NotAsked, NotHandedOver, UnknownRun
+from rota.errors import AlreadyReported, Invalid, LeaseLost, NotAsked, NotHandedOver, UnknownJob, UnknownRun
 from rota.store.databases.database import Database, Tx
 from rota.store.external import deadlines, handover
 from rota.store.external.handover import HeldRun
 from rota.store.progress import notes
+from rota.store.runs import read
 from rota.store.runs import report as reports
 from rota.store.runs.report import Reported
+from rota.store.workers import requirements
 from rota.store.workers.workers import save_worker
 from rota.values.durations import in_micros
 
@@ -50,26 +53,42 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
     until: int
 
 
+class Arrival(msgspec.Struct, frozen=True):
+    """External worker that arrives. `versions` are those of the jobs that it may claim, unless it was asked to drain or
+    to stop (not `may_claim`). `lost` are reports on leases that were handed back, with what came of them."""
+
+    versions: dict[str, int]
+    may_claim: bool
+    requirements: dict[str, Requirements]
+    lost: Sequence[Report] = ()
+    reported: Reported | None = None
+
+
 class ExternalStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def external_jobs(self) -> dict[str, int]:
-        """Return all external jobs with their newest version."""
-        rows = await self._database.read(lambda tx: tx.fetch("external_jobs"))
-        return {str(name): int(version) for name, version in rows}
+    async def arrive(
+        self, worker: WorkerInfo, jobs: Sequence[str] | None, held: Collection[tuple[str, int]] | None
+    ) -> Arrival:
+        """Show the worker among the others from now on, and return what it needs to claim.
 
-    async def arrive(self, worker: WorkerInfo) -> bool:
-        """Shown among the workers from now on. Whether it may claim: nobody asked it to drain or to stop."""
+        `jobs` None: every external job. With `held`, hand back leases of the worker that are not among them.
+        """
 
-        async def body(tx: Tx) -> bool:
+        async def body(tx: Tx) -> Arrival:
+            versions = await _versions(tx, jobs)
+            info = msgspec.structs.replace(worker, jobs=tuple(versions))
             # Saved twice if it was asked to drain or to stop: only the first answer tells.
-            state = read_asked(await save_worker(tx, worker)).state
+            state = read_asked(await save_worker(tx, info)).state
             if state is not WorkerState.WORKING:
-                await save_worker(tx, msgspec.structs.replace(worker, state=state))
-            labels = msgspec.json.encode(worker.labels).decode()
-            await tx.fetch("describe_worker", id=worker.id, labels=labels, app_version=worker.app_version)
-            return state is WorkerState.WORKING
+                await save_worker(tx, msgspec.structs.replace(info, state=state))
+            labels = msgspec.json.encode(info.labels).decode()
+            await tx.fetch("describe_worker", id=info.id, labels=labels, app_version=info.app_version)
+            lost = [] if held is None else await _unknown_leases(tx, info.id, held)
+            # Leases after the worker's row, as when they are extended; limits are last.
+            reported = await reports.report(tx, lost) if lost else None
+            return Arrival(versions, state is WorkerState.WORKING, await requirements.known(tx), lost, reported)
 
         return await self._database.transact(body)
 
@@ -195,6 +214,26 @@ async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
     for _, _, state, _, _ in await tx.fetch("recorded_end", id=run_id, fence=fence):
         return LeaseLost(run_id, fence, state)
     return UnknownRun(run_id)
+
+
+async def _versions(tx: Tx, jobs: Sequence[str] | None) -> dict[str, int]:
+    """Return external jobs with their newest versions. Python workers know their jobs; for external ones, the database
+    does."""
+    external = {str(name): int(version) for name, version in await tx.fetch("external_jobs")}
+    if jobs is None:
+        return external
+    for job in jobs:
+        if job not in external:
+            if await read.job(tx, job) is None:
+                raise UnknownJob(job, external)
+            raise Invalid(f"job {job!r} is not external", hint="Python workers run it; claim only external jobs")
+    return {job: external[job] for job in jobs}
+
+
+async def _unknown_leases(tx: Tx, worker_id: str, held: Collection[tuple[str, int]]) -> list[Report]:
+    """Return reports that hand back leases of a worker which it does not know: the answer to their claim got lost."""
+    leases = [(str(id), fence) for id, fence in await tx.fetch("leases_of_worker", worker_id=worker_id)]
+    return [Report(*lease, Outcome.HANDED_BACK, began=False) for lease in leases if lease not in held]
 
 
 async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
