@@ -391,14 +391,15 @@ class Store:
     async def queue(self, queue: str) -> Queue:
         return await self.database.read(lambda tx: queue_view(tx, queue))
 
-    async def pause_queue(self, queue: str, reason: str | None, actor: str | None) -> None:
-        """No run is claimed from it until it is resumed; what runs, runs on."""
+    async def pause_queue(self, queue: str, reason: str | None, actor: str | None) -> Queue:
+        """Pause a queue and return it: no run is claimed from it until it is resumed; what runs, runs on."""
 
-        async def body(tx: Tx) -> None:
+        async def body(tx: Tx) -> Queue:
             if await tx.fetch("pause_queue", queue=queue, reason=reason, actor=actor):
                 await audit.note(tx, "queue", queue, "paused", actor, {"reason": reason})
+            return await queue_view(tx, queue)
 
-        await self.database.transact(body)
+        return await self.database.transact(body)
 
     async def resume_queue(self, queue: str, actor: str | None = None) -> bool:
         """Resume a queue; return whether it was paused."""

@@ -130,6 +130,13 @@ class Arrangement:
         await self.post("/queues/default/pause")
         return {"name": "default"}
 
+    async def scope(self) -> dict[str, str]:
+        return {"kind": "tenant", "id": "42"}
+
+    async def paused_scope(self) -> dict[str, str]:
+        await self.post("/scopes/tenant/42/pause")
+        return await self.scope()
+
     async def quota(self) -> dict[str, str]:
         name = self._new_name()
         await self.post(f"/quotas/{name}", {"max_concurrency": 5}, "PUT")
@@ -159,6 +166,7 @@ WITH_STATE = {
     "retry_run": "ended_run",
     "retry_job": "ended_run",
     "cancel_job": "live_job",
+    "resume_scope": "paused_scope",
     "resume_job": "paused_job",
     "resume_schedule": "paused_schedule",
     "resume_queue": "paused_queue",
@@ -171,6 +179,7 @@ WITH_STATE = {
 }
 """Operations that need something in a certain state; the others, anything of the kind that their path names."""
 KINDS = {
+    "/scopes/": "scope",
     "/runs/": "run", "/worker/runs/": "external_run", "/jobs/": "job", "/schedules/": "schedule", "/workers/": "worker",
     "/queues/": "queue", "/quotas/": "quota", "/expectations/": "expectation", "/notifications/": "notification",
     "/tokens/": "token", "/executions/": "run",

@@ -929,7 +929,9 @@ export interface JobBody {
   stdin?: string | null;
   /** Exit codes that are retried; every other failure is final */
   retry_exit_codes?: number[] | null;
+  /** Most CPU time of an attempt */
   cpu_limit?: string | null;
+  /** Most memory of an attempt */
   memory_limit?: number | string | null;
   /** Steps of the run */
   steps?: (string | Record<string, unknown>)[] | null;
@@ -1288,7 +1290,9 @@ export interface NewJobBody {
   stdin?: string | null;
   /** Exit codes that are retried; every other failure is final */
   retry_exit_codes?: number[] | null;
+  /** Most CPU time of an attempt */
   cpu_limit?: string | null;
+  /** Most memory of an attempt */
   memory_limit?: number | string | null;
   /** Steps of the run */
   steps?: (string | Record<string, unknown>)[] | null;

@@ -190,8 +190,7 @@ class JobVerbs:
             known = await self.store.job_views.queue_names(self._declared())
             if queue not in known:
                 raise UnknownQueue(checked_name(queue, "queue"), known)
-        await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
-        return await self.store.queue(queue)
+        return await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
 
     @verb(
         "POST",
