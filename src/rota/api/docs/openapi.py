@@ -94,7 +94,8 @@ def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
         "info": {
             "title": "rota",
             "version": __version__,
-            "description": "Run jobs on time, and know what happened.",
+            "description": "Run jobs on time, and know what happened. Words of other schedulers, such as cron_expr and "
+            "interval_minutes, are translated: docs/coming-from/vocabularies.md lists them.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],

@@ -60,7 +60,8 @@ def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json
     """Create, change and delete schedules so that they match FILE.
 
     Schedules that the file no longer contains are deleted; it asks first, unless the file or --owner names their owner.
-    Schedules of other owners are never changed. Paused schedules stay paused.
+    Schedules of other owners are never changed. Paused schedules stay paused. Words of other schedulers, such as
+    cron_expr, are translated: docs/coming-from/vocabularies.md lists them.
     """
     content = read_schedules(file)
     owned_by = owner or owner_of(content, file)

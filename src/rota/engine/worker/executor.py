@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from rota.config import Config
 from rota.core.jobs.allowed_addresses import networks_of
@@ -190,9 +190,19 @@ class Executor:
         await self._http_client.close()
 
 
+def _is_task(handler: Handler) -> bool:
+    """Return whether it is a coroutine in this process, which is interrupted at an await and may catch that."""
+    match handler.isolation:
+        case Isolation.THREAD:
+            return handler.is_async
+        case Isolation.PROCESS:
+            return False
+        case _:
+            assert_never(handler.isolation)
+
+
 def _cooperation_time(attempt: Attempt) -> float:
-    handler = attempt.handler
-    is_coroutine = handler.is_async and handler.isolation is Isolation.THREAD
-    cooperative = handler.payload.wants_context is not None and not (attempt.superseded and is_coroutine)
+    hurries = attempt.superseded and _is_task(attempt.handler)
+    cooperative = attempt.handler.payload.wants_context is not None and not hurries
     grace = attempt.handler.definition.cancel.grace.total_seconds()
     return min(grace / 3, _LONGEST_COOPERATION) if cooperative else 0
