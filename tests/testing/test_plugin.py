@@ -45,7 +45,7 @@ BEFORE = """
 BLOCKING = """
     import pytest
     from rota import RunState
-    from rota.testing import assert_enqueued
+    from rota.testing import assert_enqueued, drain
     from shop import app, charge
 
     def test_inline(rota_inline):
@@ -58,6 +58,11 @@ BLOCKING = """
         charge.enqueue(order=order)
         assert [run.result for run in rota_drain()] == [f"order {order} is charged"]
         assert_enqueued(charge, count=1)  # of this test: its database is its own
+
+    def test_the_function_drains_the_database_of_the_test(rota_blocking_harness):
+        handle = charge.enqueue(order=3)
+        assert [run.id for run in drain(rota_blocking_harness.app)] == [handle.id]
+        assert handle.result() == "order 3 is charged"
 
     @pytest.mark.rota(start="2030-03-31 01:59", zone="Europe/Berlin", lease="1m")
     def test_blocking_harness(rota_blocking_harness, rota_clock):
@@ -161,7 +166,7 @@ def run(project: pytest.Pytester, *plugins: str, arguments: Sequence[str] = ()) 
 def test_without_any_plugin_for_async_tests(project: pytest.Pytester) -> None:
     project.makepyfile(test_a_before=BEFORE, test_blocking=BLOCKING)
     done = run(project)
-    done.assert_outcomes(passed=7, errors=1)
+    done.assert_outcomes(passed=8, errors=1)
     done.stdout.fnmatch_lines(["the test left something running:", "  run * of 'charge' is running"])
     assert not (project.path / "production.db").exists()
 
