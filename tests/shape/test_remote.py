@@ -35,7 +35,7 @@ from rota.remote.workers.workers import RemoteWorkers
 
 NOT_OVER_HTTP = {
     # For the API itself, which gives others what comes of them; pruning is the server's own business.
-    Client: {"prepare", "enqueue_shown", "within", "execution", "executions", "prune"},
+    Client: {"prepare", "enqueue_shown", "within", "prune"},
     ExternalClient: {
         "hand_back"
     },  # the server's, of claims whose answer reached nobody; callers say what they have `held`

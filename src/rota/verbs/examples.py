@@ -148,9 +148,10 @@ TIMELINE: dict[str, Any] = {
          ]},
     ],
 }  # fmt: skip
-_EXECUTION: dict[str, Any] = {
-    "id": RUN["id"], "job_id": "crawl", "execution_number": 42, "status": "succeeded", "started_at": _AT,
-    "completed_at": "2026-01-31T08:00:03Z", "duration_ms": 3_000, "retry_attempt": 0, "error_message": None,
+EXECUTION: dict[str, Any] = {
+    "id": f"{RUN['id']}:1", "run_id": RUN["id"], "job_id": "crawl", "execution_number": 42, "status": "completed",
+    "outcome": "succeeded", "started_at": _AT, "completed_at": "2026-01-31T08:00:03Z", "duration_ms": 3_000,
+    "retry_attempt": 0, "error_message": None, "cpu_time_ms": 12, "memory_peak_mb": None, "counters": {"pages": 3},
     "metadata": {},
 }  # fmt: skip
 
@@ -164,8 +165,7 @@ OF_SHAPES: dict[str, dict[str, Any]] = {
         "kind": "change", "name": "news", "changes": [{"key": "every", "before": "30m", "after": "1h"}],
         "fires_before": ["2026-01-31T08:30:00Z"], "fires_after": ["2026-01-31T09:00:00Z"],
     },
-    "ExecutionDetail": {**_EXECUTION, "cpu_time_ms": 12, "memory_peak_mb": None, "counters": {"pages": 3}},
-    "Executions": {"executions": [_EXECUTION], "total": 42, "limit": 50, "offset": 0},
+    "Executions": {"executions": [EXECUTION], "total": 42, "limit": 50, "offset": 0},
     "JobStats": {
         "job": "crawl", "total": 4_836, "succeeded": 4_821, "failed": 12, "timed_out": 0, "cancelled": 0, "expired": 0,
         "skipped": 3, "success_rate": 0.9975, "average_duration_ms": 97, "p95_duration_ms": 1_250,

@@ -261,7 +261,12 @@ async def test_a_job_as_a_whole(http: httpx2.AsyncClient) -> None:
     assert (await http.post("/jobs/crawl/resume")).json()["state"] == "scheduled"
     assert (await http.get("/jobs/crawl/runs")).json()["items"][0]["id"] == run["id"]
     assert (await http.post("/jobs/crawl/cancel")).json()["cancelled"] == 1
-    assert (await http.get("/schedules/news")).json()["enabled"] is False
+    assert (await http.get("/schedules/news")).json()["state"] == "job paused"
+    refused = (await http.post("/jobs/crawl/cancel")).json()
+    assert (refused["code"], refused["hint"]) == ("job-state", "possible now: resume, schedule, update, delete")
+    assert (await http.post("/jobs/crawl/retry")).json()["code"] == "job-state"
+    assert (await http.post("/jobs/crawl/resume")).json()["state"] == "scheduled"
+    assert (await http.get("/schedules/news")).json()["state"] == "active"
     again = await http.post("/jobs/crawl/retry")
     assert (again.status_code, again.json()["retry_of"]) == (201, run["id"])
     assert (await http.get("/jobs/crawl/stats")).json()["cancelled"] == 1
@@ -269,18 +274,26 @@ async def test_a_job_as_a_whole(http: httpx2.AsyncClient) -> None:
         assert (await http.get(f"/jobs/nothing{path}")).json()["code"] == "unknown-job"
 
 
-async def test_runs_as_executions(http: httpx2.AsyncClient) -> None:
-    ids = []
-    for number in range(5):
-        body = {"job": "crawl", "payload": {"url": str(number)}, "delay": "1h"}
-        ids.append((await http.post("/runs", json=body)).json()["id"])
-    page = (await http.get("/jobs/crawl/executions?limit=2&offset=1")).json()
-    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
-    assert [(one["id"], one["execution_number"]) for one in page["executions"]] == [(ids[3], 4), (ids[2], 3)]
-    one = (await http.get(f"/executions/{ids[1]}")).json()
-    assert (one["execution_number"], one["status"], one["retry_attempt"]) == (2, "pending", 0)
+async def test_executions_are_attempts(http: httpx2.AsyncClient) -> None:
+    await http.post("/jobs", json={"name": "outside", "kind": "external", "max_retries": 0})
+    for number in range(2):
+        await http.post("/runs", json={"job": "outside"})
+        body = {"worker": "w@1", "jobs": ["outside"], "max": 1}
+        (claimed,) = (await http.post("/worker/claim", json=body)).json()["runs"]
+        failed = {"fence": claimed["fence"], "error": f"no {number}"}
+        answer = await http.post(f"/worker/runs/{claimed['id']}/fail", json=failed)
+        assert answer.status_code < 300, answer.text
+    waiting = (await http.post("/runs", json={"job": "outside", "delay": "1h"})).json()["id"]
+    page = (await http.get("/jobs/outside/executions?limit=3&offset=0")).json()
+    assert (page["total"], page["limit"], page["offset"]) == (2, 3, 0)
+    tries = [(tried["execution_number"], tried["retry_attempt"], tried["status"]) for tried in page["executions"]]
+    assert tries == [(2, 0, "failed"), (1, 0, "failed")]
+    for tried in page["executions"]:
+        assert (await http.get(f"/executions/{tried['id']}")).json() == tried
+    assert (await http.get(f"/executions/{waiting}")).json()["code"] == "not-found"
+    await http.post("/runs", json={"job": "crawl", "payload": {"url": "x"}, "delay": "1h"})
     figures = (await http.get("/scheduler/metrics")).json()
-    assert figures["jobs"]["scheduled"] == 1
+    assert figures["jobs"]["scheduled"] == 2
     assert set(figures) == {"jobs", "executions", "last_check_at", "last_metrics_update", "stale_locks_cleared"}
 
 

@@ -66,6 +66,7 @@ class Arrangement:
         return {"id": (await self.post("/runs", {"job": "crawl", "delay": "1h"}))["id"]}
 
     async def ended_run(self) -> dict[str, str]:
+        await self.post("/jobs/crawl/resume")  # it may have been cancelled before
         run = await self.run()
         await self.post(f"/runs/{run['id']}/cancel")
         return {**run, "name": "crawl"}

@@ -3,7 +3,7 @@
 import pytest
 
 from rota import Fail, Rota
-from rota.errors import Forbidden, NothingToRetry
+from rota.errors import Forbidden, NothingToRetry, UnknownRun
 from rota.testing import adrain
 
 
@@ -35,9 +35,15 @@ async def test_executions_are_numbered_among_all_scopes_and_so_refused(database_
     async def send() -> None: ...
 
     runs = [await send.options(scope=("user", str(number))).aenqueue() for number in range(3)]
+    await adrain(app)
     client = await app.connect()
     with pytest.raises(Forbidden):
         await client.within(("user", "1")).executions("send")
     page = await client.executions("send", limit=2, offset=1)
-    assert ([run.id for run in page.runs], page.total, page.first) == ([runs[1].id, runs[0].id], 3, 2)
+    assert [(tried.run_id, tried.execution_number) for tried in page.executions] == [(runs[1].id, 2), (runs[0].id, 1)]
+    assert page.total == 3
+    own = await client.within(("user", "1")).execution(runs[1].id)
+    assert (own.id, own.execution_number, own.status) == (page.executions[0].id, None, "completed")
+    with pytest.raises(UnknownRun):
+        await client.within(("user", "1")).execution(page.executions[1].id)
     await app.aclose()

@@ -115,6 +115,30 @@ _QUESTIONS = [
         contains=[{"queue": "default", "paused": {"reason": "the relay is down"}}],
     ),
     Case("scheduler_metrics", "of all", given=(failed,)),
+    Case(
+        "executions",
+        "of a job",
+        ("crawl",),
+        given=(failed,),
+        contains={"total": 1, "limit": 50, "offset": 0, "executions": [{"execution_number": 1, "status": "failed"}]},
+    ),
+    Case("executions", "beyond the last", ("crawl",), {"offset": 7}, given=(failed,), contains={"executions": []}),
+    *refusals(
+        "executions",
+        ("of an unknown job", ("craw",), {}, _UNKNOWN),
+        ("none", ("crawl",), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 500")),
+        ("too far away", ("crawl",), {"offset": 10_001}, Refusal("out-of-range", "offset", "give 0 to 10000")),
+    ),
+    Case(
+        "execution",
+        "by the id of its run",
+        ("<run>",),
+        given=(failed,),
+        contains={"run_id": "<run>", "execution_number": 1, "retry_attempt": 0, "status": "failed"},
+    ),
+    *refusals(
+        "execution", ("of a run that waits", ("<run>",), {}, Refusal("not-found", "", "attempt")), given=(waiting,)
+    ),
     *(
         case
         for verb in ("job", "job_status", "job_stats", "pause_job", "resume_job", "cancel_job", "retry_job")

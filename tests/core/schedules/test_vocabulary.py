@@ -22,6 +22,18 @@ from rota.errors import Invalid
         ({"timeout_seconds": 8}, {"timeout": "8s"}),
         ({"max_retries": 0, "retry_backoff_seconds": 60}, {"max_attempts": 1, "backoff": {"base": "60s"}}),
         ({"cron_expr": None, "every": "5m"}, {"every": "5m"}),
+        ({"schedule_time": "0 3 * * *"}, {"cron": "0 3 * * *"}),
+        ({"dedupeKeys": ["scope_id", "target"]}, {"unique": ["target"]}),
+        ({"concurrencyPolicy": "reject_same_scope"}, {"limit": {"max": 1, "by": "scope", "when_full": "reject"}}),
+        (
+            {"retryPolicy": {"maxAttempts": 2, "backoffSeconds": [30, 120]}, "timeoutSeconds": 600},
+            {"max_attempts": 2, "backoff": ["30s", "120s"], "timeout": "600s"},
+        ),
+        (
+            {"cancelPolicy": {"supported": True, "mode": "cooperative", "graceSeconds": 30}},
+            {"cancellable": True, "cancel_grace": "30s"},
+        ),
+        ({"templateType": "demo", "payloadTemplate": {"a": 1}}, {"job": "demo", "payload": {"a": 1}}),
     ],
 )
 def test_words_are_translated(words: dict[str, Any], own: dict[str, Any]) -> None:
@@ -46,6 +58,12 @@ def test_a_word_without_a_counterpart_has_a_hint(word: str) -> None:
         ({"max_retries": -1}, "max_retries must be a whole number from 0 up"),
         ({"retry_backoff_seconds": True}, "retry_backoff_seconds must be a whole number from 1 up"),
         ({"timeout_seconds": "5"}, "timeout_seconds must be"),
+        ({"retryPolicy": {"max": 2}}, "retryPolicy has no 'max'"),
+        ({"retryPolicy": 2}, "retryPolicy must be an object"),
+        ({"retryPolicy": {"maxAttempts": 2}, "max_attempts": 2}, "exclude each other"),
+        ({"cancelPolicy": {"mode": "brutal"}}, "mode of cancelPolicy cannot be 'brutal'"),
+        ({"dedupeKeys": "target"}, "dedupeKeys must be a list"),
+        ({"concurrencyPolicy": "same"}, "concurrencyPolicy cannot be 'same'"),
     ],
 )
 def test_wrong_words_are_refused(words: dict[str, Any], why: str) -> None:
@@ -64,6 +82,13 @@ def test_a_job_and_its_schedule_are_told_apart() -> None:
     own = {"name": "ping", "url": "u", "max_attempts": 4, "schedule": schedule}
     assert translated_job({**words, "schedule_enabled": True, "payload": {"a": 1}}) == own
     assert translated_job({"url": "u", "schedule_enabled": False}) == {"url": "u", "run": {}}
+    old = {"url": "u", "schedule_time": "0 3 * * *"}
+    assert translated_job(old) == {"url": "u", "schedule": {"cron": "0 3 * * *"}}
+    both = translated_job({**old, "interval_minutes": 30})
+    assert both == {"url": "u", "schedule": {"interval_minutes": 30}}, "the interval stands over the cron field"
+    assert translated_job({"url": "u", "source_id": "news", "metadata": {"a": 1}}) == {
+        "url": "u", "metadata": {"source_id": "news", "a": 1},
+    }  # fmt: skip
     wrongs: list[dict[str, Any]] = [
         {"schedule_enabled": True},
         {"payload": {}},

@@ -506,58 +506,38 @@ export interface Event {
   details: Record<string, unknown>;
 }
 
-/** A run, as one of its job's numbered executions. */
+/** One attempt of a run. All attempts of a run have its number; `retry_attempt` tells them apart. */
 export interface Execution {
-  /** Its id */
+  /** The id of the run and the fence of the attempt: `<run>:<fence>` */
   id: string;
+  /** Id of the run */
+  run_id: string;
   /** Name of the job */
   job_id: string;
-  /** Number of the run among those of its job, from 1 */
-  execution_number: number;
-  /** State of the run */
+  /** Number of the run among those that its job ever had, from 1; null for callers who may see one scope only */
+  execution_number: number | null;
+  /** `running`, `completed`, `failed` or `cancelled` */
   status: string;
-  /** When it began; null until then */
-  started_at: string | null;
-  /** When it ended; null until then */
+  /** How the attempt ended, in rota's words; null while it is running */
+  outcome: Outcome | null;
+  /** When the attempt began, or was claimed if it has not begun */
+  started_at: string;
+  /** When the attempt ended; null until then */
   completed_at: string | null;
   /** Time from its start to its end */
   duration_ms: number | null;
-  /** Number of the attempt, from 0 */
+  /** Number of the attempt of its run, from 0 */
   retry_attempt: number;
-  /** Message of the error */
+  /** Message of the error with which the attempt ended */
   error_message: string | null;
-  /** Anything that callers store with it */
-  metadata: Record<string, unknown>;
-}
-
-/** An execution with its resource usage. */
-export interface ExecutionDetail {
-  /** Its id */
-  id: string;
-  /** Name of the job */
-  job_id: string;
-  /** Number of the run among those of its job, from 1 */
-  execution_number: number;
-  /** State of the run */
-  status: string;
-  /** When it began; null until then */
-  started_at: string | null;
-  /** When it ended; null until then */
-  completed_at: string | null;
-  /** Time from its start to its end */
-  duration_ms: number | null;
-  /** Number of the attempt, from 0 */
-  retry_attempt: number;
-  /** Message of the error */
-  error_message: string | null;
-  /** Anything that callers store with it */
-  metadata: Record<string, unknown>;
   /** CPU time of the attempt; null for coroutines */
   cpu_time_ms: number | null;
   /** Highest memory of the attempt in its own process; null otherwise */
   memory_peak_mb: number | null;
   /** What the handler has counted, by name */
   counters: Record<string, number>;
+  /** Anything that callers store with it */
+  metadata: Record<string, unknown>;
 }
 
 /** Totals over all executions. */
@@ -570,9 +550,9 @@ export interface ExecutionTotals {
   success_rate: number | null;
 }
 
-/** A page of executions. */
+/** A page of executions. `total` is the number of all executions of the job that are kept. */
 export interface Executions {
-  /** The executions, newest first */
+  /** The executions, newest run first, and within it the last attempt first */
   executions: Execution[];
   /** How many there are in all */
   total: number;

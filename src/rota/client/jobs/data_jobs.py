@@ -159,15 +159,15 @@ class DataJobsClient:
         actor: str | None = None,
         **options: Unpack[JobChanges],
     ) -> CreatedJob:
-        """Create or replace a data job. Options that are not given have their defaults.
+        """Create or replace a data job. Options that are not given have their defaults. A body without a `kind`, `url`
+        and `argv` describes no job: it changes the one that there is, as `update` does.
 
         With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version; 0 means that there is
         none.
         """
         given = translated_changes(options)
         require_unmasked(given)
-        word = implied_kind(given) if kind is None else kind
-        everything = {**dict.fromkeys((*kind_options(checked_kind(word)), *DATA_OPTIONS)), **given}
+        word = _kind_in(given) if kind is None else kind
         if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="change it there")
 
@@ -176,8 +176,11 @@ class DataJobsClient:
                 raise Conflict(f"there is a job {name!r} already")
             _require_version(name, old, expected_revision)
             if old is None:
-                return checked_data_job(name, word, given)
+                return checked_data_job(name, implied_kind(given) if word is None else word, given)
+            if word is None:  # such a body describes no job: it changes the one that there is
+                return checked_data_job(name, old.kind, changed_options(old, given), version=old.version)
             _require_kind(old, word)
+            everything = {**dict.fromkeys((*kind_options(checked_kind(word)), *DATA_OPTIONS)), **given}
             return checked_data_job(name, word, changed_options(old, everything), version=old.version)
 
         return _created(await self._store.data_jobs.write(name, make, "api", checked_actor(actor)))
@@ -250,6 +253,11 @@ class DataJobsClient:
 def _created(made: MadeJob) -> CreatedJob:
     schedule = None if made.schedule is None else view(made.schedule)
     return CreatedJob(**asdict(job_view(made.job, made.facts)), created=made.new, schedule=schedule, run=made.run)
+
+
+def _kind_in(options: Mapping[str, Any]) -> str | None:
+    """Return the kind that the options imply; None if they imply none."""
+    return implied_kind(options) if options.get("url") is not None or options.get("argv") is not None else None
 
 
 def _require_version(name: str, job: JobDefinition | None, expected: Revisions | None) -> None:

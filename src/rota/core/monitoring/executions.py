@@ -1,4 +1,4 @@
-"""Runs as numbered executions, and totals over them, for callers that use these terms."""
+"""Executions: attempts of a job's runs with their numbers, and totals over all of them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,85 @@ import msgspec
 from rota.core.jobs.status import JobState
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.run import Attempt, Run
+from rota.core.states import Outcome
+from rota.values.json import Json
+
+_STATUS = {
+    Outcome.SUCCEEDED: "completed", Outcome.FAILED: "failed", Outcome.TIMED_OUT: "failed", Outcome.LOST: "failed",
+    Outcome.CANCELLED: "cancelled", Outcome.SNOOZED: "cancelled", Outcome.HANDED_BACK: "cancelled",
+}  # fmt: skip
 
 
-class NumberedRun(msgspec.Struct, frozen=True):
-    """Run with its number among the runs of its job, from 1, and its last attempt."""
+class Execution(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt of a run. All attempts of a run have its number; `retry_attempt` tells them apart."""
 
-    run: Run
-    number: int
-    attempt: Attempt | None
+    id: str
+    """The id of the run and the fence of the attempt: `<run>:<fence>`."""
+    run_id: str
+    job_id: str
+    """Name of the job."""
+    execution_number: int | None
+    """Number of the run among those that its job ever had, from 1; null for callers who may see one scope only."""
+    status: str
+    """`running`, `completed`, `failed` or `cancelled`."""
+    outcome: Outcome | None
+    """How the attempt ended, in rota's words; null while it is running."""
+    started_at: datetime
+    """When the attempt began, or was claimed if it has not begun."""
+    completed_at: datetime | None
+    """When the attempt ended; null until then."""
+    duration_ms: int | None
+    retry_attempt: int
+    """Number of the attempt of its run, from 0."""
+    error_message: str | None
+    """Message of the error with which the attempt ended."""
+    cpu_time_ms: int | None
+    memory_peak_mb: int | None
+    counters: dict[str, int | float]
+    metadata: dict[str, Json]
 
 
-class NumberedRuns(msgspec.Struct, frozen=True):
-    """Some runs of a job, newest first, and how many it has. `first` is the number of the first of them."""
+class Executions(msgspec.Struct, frozen=True):
+    """A page of executions. `total` is the number of all executions of the job that are kept."""
 
-    runs: Sequence[Run]
+    executions: Sequence[Execution]
+    """The executions, newest run first, and within it the last attempt first."""
     total: int
-    first: int
+    limit: int
+    offset: int
+
+
+def execution_of(run: Run, attempt: Attempt, number: int | None) -> Execution:
+    """Return an attempt of a run as an execution."""
+    began = attempt.started_at or attempt.claimed_at
+    took = None if attempt.ended_at is None else max(0.0, (attempt.ended_at - began).total_seconds())
+    return Execution(
+        id=execution_id(run.id, attempt.fence),
+        run_id=run.id,
+        job_id=run.job,
+        execution_number=number,
+        status="running" if attempt.outcome is None else _STATUS[attempt.outcome],
+        outcome=attempt.outcome,
+        started_at=began,
+        completed_at=attempt.ended_at,
+        duration_ms=None if took is None else round(took * 1_000),
+        retry_attempt=max(0, attempt.no - 1),
+        error_message=None if attempt.error is None else attempt.error.message,
+        cpu_time_ms=attempt.cpu_time_ms,
+        memory_peak_mb=attempt.memory_peak_mb,
+        counters=attempt.counters,
+        metadata=run.metadata,
+    )
+
+
+def execution_id(run_id: str, fence: int) -> str:
+    return f"{run_id}:{fence}"
+
+
+def parts_of(id: str) -> tuple[str, int | None]:
+    """Return the run, by its id or a part of it, and the fence; None if the id names a run alone: its last attempt."""
+    run, _, fence = id.partition(":")
+    return (run, int(fence)) if fence.isascii() and fence.isdigit() and len(fence) < 10 else (run, None)
 
 
 class ExecutionTotals(msgspec.Struct, frozen=True):

@@ -18,18 +18,18 @@ _FAILURE = {mode.value: mode.value for mode in (FailureMode.RUN_NEW, FailureMode
 _WHEN_FULL = {mode.value: mode.value for mode in (WhenFull.SKIP, WhenFull.QUEUE)}
 _LIMITED = "catch_up_limited"
 _OF_SCHEDULE = (
-    "interval_minutes", "interval_type", "anchor", "cron_expr", "misfire_policy", "catchup_limit", "overlap_action",
-    "failure_action", "concurrency_policy",
+    "interval_minutes", "interval_type", "anchor", "schedule_time", "cron_expr", "misfire_policy", "catchup_limit",
+    "overlap_action", "failure_action", "concurrency_policy",
 )  # fmt: skip
 WITHOUT_COUNTERPART = {
     "is_paused": "pause it: `rota schedule pause`, or `rota job pause`",
-    "schedule_time": "write it as cron",
     "next_run_at": "rota computes it: next_plan",
     "stale_timeout": "the lease of the worker decides: ROTA_LEASE; on_lost says what follows",
     "lock_token": "rota has a fence for each claim, and needs none from you",
     "concurrent_worker_cnt": "write replicas",
     "specific_worker_ids": "write only_workers",
-    "source_id": "write it into the payload",
+    "lock_acquired_at": "rota has a lease for each claim: `rota run attempts`",
+    "current_retry_count": "rota counts the attempts of each run: attempt",
 }
 """Words that rota knows, and has nothing of its own for, each with what to do instead."""
 
@@ -38,6 +38,7 @@ Word = Callable[[str, Any], Any]
 
 def translated(document: Mapping[str, Any], where: str = "a schedule") -> dict[str, Any]:
     """Return a schedule's document, or the options of a job, in rota's words."""
+    document = _unfolded(document, where)
     words = {key: value for key, value in document.items() if key not in _TRANSLATED and key != "catchup_limit"}
     for key, (own, read) in _TRANSLATED.items():
         if document.get(key) is None:
@@ -60,8 +61,10 @@ def translated_job(document: Mapping[str, Any]) -> dict[str, Any]:
 
     `schedule_enabled` false without a schedule means one run, now. `payload` is for the schedule or that run.
     """
-    words = {"name": document["source_name"], **document} if document.get("source_name") else dict(document)
+    words = _with_metadata({"name": document["source_name"], **document} if document.get("source_name") else document)
     words.pop("source_name", None)
+    if words.get("interval_minutes") is not None:  # the newer of the two: it stands over the older cron field
+        words.pop("schedule_time", None)
     of_schedule = {key: words.pop(key) for key in _OF_SCHEDULE if key in words}
     of_schedule = {key: value for key, value in of_schedule.items() if value is not None}
     enabled, payload = words.pop("schedule_enabled", None), words.pop("payload", None)
@@ -88,7 +91,41 @@ def translated_changes(document: Mapping[str, Any]) -> dict[str, Any]:
     for key in (*_OF_SCHEDULE, "schedule_enabled"):
         if key in document:
             raise Invalid(f"{key} belongs to the job's schedule", hint="change that: `rota schedule update`")
-    return translated(document, "a job")
+    if document.get("source_name") is not None:
+        raise Invalid("source_name is the job's name, which does not change", hint="create another job")
+    return translated(_with_metadata(document), "a job")
+
+
+def _with_metadata(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with words that only callers understand among the job's metadata."""
+    words = {key: value for key, value in document.items() if key not in _METADATA}
+    kept = {key: document[key] for key in _METADATA if document.get(key) is not None}
+    if not kept:
+        return words
+    metadata = words.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise Invalid("metadata must be an object")
+    return {**words, "metadata": {**kept, **metadata}}
+
+
+def _unfolded(document: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the document with what is inside of a policy beside the other options."""
+    words = dict(document)
+    for policy, names in _POLICIES.items():
+        inside = words.pop(policy, None)
+        if inside is None:
+            continue
+        if not isinstance(inside, Mapping):
+            raise Invalid(f"{where}: {policy} must be an object", hint=f"known: {', '.join(names)}")
+        for name, value in inside.items():
+            if name not in names:
+                raise Invalid(f"{where}: {policy} has no {name!r:.80}", hint=did_you_mean(str(name), names))
+            if names[name] is not None:
+                words[str(names[name])] = value
+            elif value != "cooperative":
+                hint = "a handler is asked to stop, and its run ends when cancel_grace is over"
+                raise Invalid(f"{where}: {name} of {policy} cannot be {value!r:.80}", hint=hint)
+    return words
 
 
 def _word(words: Mapping[str, str]) -> Word:
@@ -108,14 +145,48 @@ def _number(key: str, value: Any, least: int = 1) -> int:
     return value
 
 
+def _delays(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [f"{_number(key, seconds)}s" for seconds in value]
+    return {"base": f"{_number(key, value)}s"}
+
+
+def _fields(key: str, value: Any) -> list[str]:
+    """Read the fields that make a run unique; the scope always counts, and needs no name."""
+    if not isinstance(value, list) or not all(isinstance(field, str) for field in value):
+        raise Invalid(f"{key} must be a list of names, not {value!r:.80}")
+    return [field for field in value if field not in ("scope", "scope_id", "scopeId")]
+
+
+def _same_scope(key: str, value: Any) -> dict[str, Any]:
+    mode = _word({f"{mode}_same_scope": mode for mode in ("reject", "queue", "skip")})(key, value)
+    return {"max": 1, "by": "scope", "when_full": mode}
+
+
+_METADATA = ("source_id",)
+"""Words that mean nothing to rota, and are kept for the caller."""
+_POLICIES: dict[str, dict[str, str | None]] = {
+    "retryPolicy": {"maxAttempts": "maxAttempts", "backoffSeconds": "backoffSeconds"},
+    "cancelPolicy": {"supported": "cancellable", "graceSeconds": "graceSeconds", "mode": None},
+}
+"""Objects of options, whose content rota has beside the others; None: there is one value only."""
 _TRANSLATED: dict[str, tuple[str, Word]] = {
     "cron_expr": ("cron", lambda _, value: value),
+    "schedule_time": ("cron", lambda _, value: value),
     "misfire_policy": ("catch_up", _word(_CATCH_UP)),
     "overlap_action": ("overlap", _word(_OVERLAP)),
     "failure_action": ("failure", _word(_FAILURE)),
     "concurrency_policy": ("when_full", _word(_WHEN_FULL)),
     "timeout_seconds": ("timeout", lambda key, value: f"{_number(key, value)}s"),
+    "timeoutSeconds": ("timeout", lambda key, value: f"{_number(key, value)}s"),
+    "maxAttempts": ("max_attempts", _number),
+    "backoffSeconds": ("backoff", _delays),
+    "graceSeconds": ("cancel_grace", lambda key, value: f"{_number(key, value)}s"),
+    "dedupeKeys": ("unique", _fields),
+    "concurrencyPolicy": ("limit", _same_scope),
+    "payloadTemplate": ("payload", lambda _, value: value),
+    "templateType": ("job", lambda _, value: value),
     "max_retries": ("max_attempts", lambda key, value: _number(key, value, 0) + 1),
-    "retry_backoff_seconds": ("backoff", lambda key, value: {"base": f"{_number(key, value)}s"}),
+    "retry_backoff_seconds": ("backoff", _delays),
 }
 """Words, each with rota's own and how its value is read."""

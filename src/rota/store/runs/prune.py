@@ -12,6 +12,7 @@ from rota.core.workers.requirements import CONDUCTS
 from rota.core.workers.worker import SILENCE
 from rota.store.databases.database import Row, Tx, Work
 from rota.store.databases.pinned_plans import Turn, turn
+from rota.store.jobs import execution_numbers
 from rota.store.ledger import compact
 from rota.store.monitoring import statistics
 from rota.values.durations import in_micros
@@ -103,6 +104,7 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
             # In the same transaction: whatever happens to it, each run counts once, by its row or in the sums.
             await compact.fold_runs(tx, [run.planned for run in dropped])
             await statistics.fold(tx, [run.counted for run in dropped])
+            await execution_numbers.keep(tx, [(run.job, str(run.id)) for run in dropped])
             skips = [run.skip for run in dropped if run.state == "skipped" and run.schedule_id is not None]
             if skips:
                 await tx.fetch("forget_skips", skips)

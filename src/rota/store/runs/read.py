@@ -155,6 +155,12 @@ async def attempts(tx: Tx, run_id: str) -> list[Attempt]:
     return [_attempt(row) for row in await tx.fetch("attempts", id=run_id)]
 
 
+async def attempts_of(tx: Tx, run_ids: Sequence[str]) -> dict[tuple[str, int], Attempt]:
+    """Return the attempts of several runs, by run and fence."""
+    rows = await tx.fetch("attempts_of", [(id,) for id in run_ids])
+    return {(str(id), tried.fence): tried for id, *row in rows for tried in (_attempt(row),)}
+
+
 async def job(tx: Tx, name: str) -> JobDefinition | None:
     for (definition,) in await tx.fetch("newest_job", name=name):
         return definition_in(definition)

@@ -113,12 +113,56 @@ select run_id, claimed from (
     where coalesce(s.pipeline, w.job) = :job) as live
 order by claimed desc, run_id limit :limit;
 
--- name: count_below
-select count(*) from (
-    select 1 from rota_run where job >= :job and job <= :job and id < :below order by job desc, id desc limit :most) as older;
+-- name: executions
+-- The attempts of a job's runs: by the index on (job, id), and for each run by the key of its attempts. Crossed, so that
+-- SQLite does not begin with the attempts of all jobs.
+select run_id, fence from (
+    select r.id as run_id, a.fence from rota_run r cross join rota_attempt a
+    where r.job >= :job and r.job <= :job and a.run_id = r.id
+    union all
+    select r.id, r.fence from rota_run r
+    where r.job >= :job and r.job <= :job and r.state = 'succeeded' and r.claimed_at is not null
+    union all
+    select l.run_id, l.fence from rota_lease l cross join rota_run r where r.id = l.run_id and r.job = :job
+    union all
+    select o.run_id, o.fence from rota_outside o cross join rota_run r where r.id = o.run_id and r.job = :job) as tries
+order by run_id desc, fence desc limit :limit offset :offset;
 
--- name: numbered_runs
-select id from rota_run where job >= :job and job <= :job order by job desc, id desc limit :limit offset :offset;
+-- name: count_executions
+select count(*) from (
+    select r.id as run_id, a.fence from rota_run r cross join rota_attempt a
+    where r.job >= :job and r.job <= :job and a.run_id = r.id
+    union all
+    select r.id, r.fence from rota_run r
+    where r.job >= :job and r.job <= :job and r.state = 'succeeded' and r.claimed_at is not null
+    union all
+    select l.run_id, l.fence from rota_lease l cross join rota_run r where r.id = l.run_id and r.job = :job
+    union all
+    select o.run_id, o.fence from rota_outside o cross join rota_run r where r.id = o.run_id and r.job = :job) as tries;
+
+-- name: count_below
+select count(*) from rota_run where job >= :job and job <= :job and id < :below;
+
+-- name: ids_of_job_between
+select id from rota_run where job >= :job and job <= :job and id >= :first and id <= :last order by job, id;
+
+-- name: pruned_runs
+select up_to, runs from rota_pruned where job = :job;
+
+-- name: next_kept
+-- The job's next run after each of these, which are gone.
+select rows.id, (select k.id from rota_run k where k.job = :job and k.id > rows.id order by k.job, k.id limit 1)
+from {rows id id};
+
+-- name: first_kept
+select id from rota_run where job >= :job and job <= :job order by job, id limit 1;
+
+-- name: note_pruned
+insert into rota_pruned (job, up_to, runs) select :job, rows.up_to, rows.runs from {rows up_to id, runs bigint} where true
+on conflict (job, up_to) do update set runs = rota_pruned.runs + excluded.runs;
+
+-- name: forget_pruned
+delete from rota_pruned where job = :job and up_to > :nil and up_to <= :first returning runs;
 
 -- name: newest_heartbeat
 select :now, max(seen_at) from rota_worker;

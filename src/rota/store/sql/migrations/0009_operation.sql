@@ -19,3 +19,12 @@ create table rota_epoch (
 
 -- Runs that must begin at once: a worker finds the first of them without going through all that are open.
 create index rota_ready_solo on rota_ready (queue, rank, run_at, run_id) where hold = 0 and solo > 0;
+
+-- How many runs of a job were pruned, so that the numbers of the others stay: those with this id or a larger one come after
+-- them. The row of the smallest id has those before all that are kept.
+create table rota_pruned (
+    job text not null,
+    up_to {id} not null,
+    runs bigint not null,
+    primary key (job, up_to)
+) {keyed};

@@ -43,6 +43,26 @@ select attempt, fence, worker_id, claimed_at, deadline, began_at, null, null, nu
 from rota_outside where run_id = :id
 order by 2;
 
+-- name: attempts_of
+-- As above, of several runs. Crossed, here and below: each run's own rows are looked up.
+with asked(id) as (select rows.id from {rows id id})
+select a.run_id, a.no, a.fence, a.worker_id, a.claimed_at, cast(null as bigint), a.started_at, a.ended_at,
+    case when a.outcome = 'snoozed' and exists (
+        select 1 from rota_event e where e.kind = 'run' and e.subject = cast(a.run_id as text)
+            and e.type = 'advanced' and e.fence = a.fence) then 'succeeded' else a.outcome end,
+    a.error, a.measures
+from asked cross join rota_attempt a where a.run_id = asked.id
+union all
+select r.id, r.attempt, r.fence, r.worker_id, r.claimed_at, cast(null as bigint), r.started_at, r.finished_at, r.state,
+    null, r.measures
+from asked cross join rota_run r where r.id = asked.id and r.state = 'succeeded' and r.claimed_at is not null
+union all
+select l.run_id, l.attempt, l.fence, l.worker_id, l.claimed_at, l.expires_at, null, null, null, null, null
+from asked cross join rota_lease l where l.run_id = asked.id
+union all
+select o.run_id, o.attempt, o.fence, o.worker_id, o.claimed_at, o.deadline, o.began_at, null, null, null, null
+from asked cross join rota_outside o where o.run_id = asked.id;
+
 -- name: cancel_facts
 select r.job, r.state, j.definition
 from rota_run r left join rota_job j on j.name = r.job and j.version = r.job_version
