@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import chaos, http, queue, schedule, server
+from benchmarks import arena, chaos, http, queue, schedule, server
 from benchmarks.chaos_faults import FAULTS
 from benchmarks.peers import DRIVERS
 
@@ -18,6 +18,7 @@ def main() -> None:
     _add_http(commands.add_parser("http", help="HTTP jobs, beside the bare client"))
     _add_server(commands.add_parser("server", help="the API, beside its framework and its store"))
     _add_chaos(commands.add_parser("chaos", help="what is left of the rate after a fault"))
+    _add_arena(commands.add_parser("arena", help="a steady rate beside queries or a transaction that take minutes"))
     _add_paint(commands.add_parser("paint", help="how soon the dashboard shows something with a million runs"))
     options = parser.parse_args()
     options.run(options)
@@ -40,7 +41,7 @@ def _queue(options: argparse.Namespace) -> None:
     plan = queue.Plan(
         runs=options.runs,
         jobs=options.jobs,
-        contenders=options.only or list(DRIVERS),
+        contenders=options.only or [name for name, driver in DRIVERS.items() if driver.batched],
         measures=options.measures or list(queue.MEASURES),
         finished=options.finished,
         samples=options.samples,
@@ -144,6 +145,25 @@ def _chaos(options: argparse.Namespace) -> None:
     if set(options.faults).difference(FAULTS):
         sys.exit(f"faults are {', '.join(FAULTS)}")
     chaos.main(chaos.Plan(options.faults or list(FAULTS), options.repeat, options.seconds), options.json)
+
+
+def _add_arena(command: argparse.ArgumentParser) -> None:
+    command.add_argument("arena", choices=list(arena.ARENAS), help="who keeps PostgreSQL from cleaning up")
+    command.add_argument("--only", type=_names(DRIVERS), default=["rota"], help=f"contenders, of: {','.join(DRIVERS)}")
+    command.add_argument("--rate", type=int, help="jobs/s (default: 800 beside queries, 20000 beside a transaction)")
+    command.add_argument("--seconds", type=float, default=600, help="how long it lasts")
+    command.add_argument("--query-seconds", type=float, default=120, help="how long each query takes")
+    command.add_argument("--json", type=Path, help="also write every moment's figures to this file")
+    command.set_defaults(run=_arena)
+
+
+def _arena(options: argparse.Namespace) -> None:
+    _, rate = arena.ARENAS[options.arena]
+    others = [name for name in options.only if DRIVERS[name].database != "postgresql"]
+    if others:
+        sys.exit(f"arenas are of PostgreSQL: {', '.join(others)} cannot take part")
+    plan = arena.Plan(options.arena, options.only, options.rate or rate, options.seconds, options.query_seconds)
+    arena.main(plan, options.json)
 
 
 def _add_paint(command: argparse.ArgumentParser) -> None:

@@ -44,6 +44,8 @@ class Driver:
     title: str
     database = "postgresql"
     share = 1.0
+    batched = True
+    """Takes part unless others are named; one that claims and completes each job by itself has to be."""
     child: str | None = None
     """The module in benchmarks/children, if it is not named like this driver."""
     unfinished: str
@@ -57,7 +59,7 @@ class Driver:
         return [sys.executable, "-m", "benchmarks.children", self.child or self.name, role, json.dumps(parameters)]
 
     async def prepare(self) -> None:
-        async with self._process("prepare") as process:
+        async with self.process("prepare") as process:
             await process.go()
             await process.hear("done")
 
@@ -70,7 +72,7 @@ class Driver:
 
     async def enqueue_bulk(self, n: int) -> float:
         """Seconds for n jobs in batches of a thousand, one producer."""
-        async with self._process("bulk", n=n, batch=BATCH) as process:
+        async with self.process("bulk", n=n, batch=BATCH) as process:
             await process.go()
             return float(await process.hear("seconds"))
 
@@ -79,14 +81,14 @@ class Driver:
 
         `shared` is for a client that gathers what its callers enqueue at one moment: it then commits for all of them.
         """
-        async with self._process("single", n=n, connections=connections, shared=shared) as process:
+        async with self.process("single", n=n, connections=connections, shared=shared) as process:
             await process.go()
             return float(await process.hear("seconds"))
 
     async def drain(self, n: int, processes: int = 1) -> Drained:
         """From the first handler's start until the database says that nothing is left."""
         async with AsyncExitStack() as stack:
-            workers = [await stack.enter_async_context(self._process("work")) for _ in range(processes)]
+            workers = [await stack.enter_async_context(self.process("work")) for _ in range(processes)]
             looking = await stack.enter_async_context(self._look())
             await asyncio.gather(*(worker.go() for worker in workers))
             begin, before = await self._first(workers)
@@ -99,7 +101,7 @@ class Driver:
     async def pickup(self, samples: int, every: float = 0.05) -> list[float]:
         """Milliseconds from just before the enqueue to the handler's start, with an idle worker waiting."""
         wanted = WARM_PICKUPS + samples
-        async with self._process("work") as worker, self._process("trickle", n=wanted, every=every) as producer:
+        async with self.process("work") as worker, self.process("trickle", n=wanted, every=every) as producer:
             await worker.go()
             await asyncio.sleep(1.0)
             await producer.go()
@@ -111,8 +113,8 @@ class Driver:
         n = int(rate * seconds)
         async with AsyncExitStack() as stack:
             idle = await stack.enter_async_context(self.cluster.connect(self.url))
-            worker = await stack.enter_async_context(self._process("work"))
-            producer = await stack.enter_async_context(self._process("bulk", n=n, batch=batch, rate=rate))
+            worker = await stack.enter_async_context(self.process("work"))
+            producer = await stack.enter_async_context(self.process("bulk", n=n, batch=batch, rate=rate))
             await idle.execute("begin isolation level repeatable read")
             await idle.fetchval("select txid_current()")
             await worker.go()
@@ -131,7 +133,7 @@ class Driver:
             statement = await connection.prepare(self.unfinished)
             yield statement.fetchval
 
-    def _process(self, role: str, **parameters: object) -> Process:
+    def process(self, role: str, **parameters: object) -> Process:
         return Process(self.command(role, {"url": self.url, **parameters}))
 
     def _usage(self, workers: list[Process]) -> cpu.Usage:

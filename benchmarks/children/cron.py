@@ -18,7 +18,7 @@ from cronsim import CronSim
 from benchmarks.children.protocol import say
 from rota import cron
 from rota.core.calendar.rules import Rule, Times, compiled
-from tests.core import test_cron_oracle as cases
+from tests.core.calendar import test_cron_oracle as cases
 from tests.simulation.checks.cron_oracle import CronOracle
 
 MICROS = 1_000_000

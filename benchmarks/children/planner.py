@@ -108,7 +108,7 @@ async def _one_start(url: str) -> float:
     app.schedule("declared", JOB, every("30d"))
     client = await app.connect()
     engine = Engine(client.store, app.registry, app.config)
-    engine._planner._stepping = Noting(client.store, app.registry.schedules.providers, app.config.poll)
+    engine._planner._steppable = Noting(client.store, app.registry.schedules.providers, app.config.poll)
     await engine.start()
     await stepped.wait()
     seconds = time.perf_counter() - begin

@@ -1,12 +1,12 @@
 """The contenders, by name. graphile-worker tuned comes first: ratios are taken to it."""
 
 from benchmarks.driver import Driver
-from benchmarks.peers.graphile import GraphilePreset, GraphileTuned
+from benchmarks.peers.graphile import GraphileOne, GraphilePreset, GraphileTuned
 from benchmarks.peers.huey import Huey
 from benchmarks.peers.pgboss import PgBoss
 from benchmarks.peers.pgqueuer import Pgqueuer
 from benchmarks.peers.procrastinate import Procrastinate
-from benchmarks.peers.rota import RotaPostgres, RotaSqlite
+from benchmarks.peers.rota import RotaOne, RotaPostgres, RotaSqlite
 
 DRIVERS: dict[str, type[Driver]] = {
     driver.name: driver
@@ -19,5 +19,7 @@ DRIVERS: dict[str, type[Driver]] = {
         RotaPostgres,
         Huey,
         RotaSqlite,
+        GraphileOne,
+        RotaOne,
     )
 }

@@ -29,3 +29,11 @@ class GraphilePreset(GraphileTuned):
         "completeJobBatchDelay": 0,
         "failJobBatchDelay": 0,
     }
+
+
+class GraphileOne(GraphileTuned):
+    name = "graphile-one"
+    title = "graphile-worker 0.18, a job at a time"
+    share = 0.2
+    batched = False
+    settings: ClassVar[dict[str, object]] = {"concurrentJobs": 8, "maxPoolSize": 10}

@@ -43,6 +43,14 @@ class RotaPostgres(Driver):
                     await connection.execute(COPIES.format(table=table, id=column, time=an_hour_ago()), first, last)
 
 
+class RotaOne(RotaPostgres):
+    name = "rota-one"
+    title = "rota, a run at a time"
+    share = 0.2
+    batched = False
+    child = "rota_one"
+
+
 class RotaSqlite(SqliteDriver):
     name = "rota-sqlite"
     title = "rota, SQLite FULL"

@@ -14,6 +14,8 @@ from tests.costs.operations import OPERATIONS
 from tests.support.databases.postgres import all_binaries
 from tests.support.forms import with_long_form
 
+pytestmark = pytest.mark.timeout(3_600)  # for the long form
+
 VERSIONS = all_binaries()
 FACTORS = with_long_form([100], [1_000])
 """A hundred thousand runs wait and as many have ended; in the long form a million."""
