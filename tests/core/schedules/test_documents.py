@@ -228,7 +228,7 @@ def test_scopes_are_texts_or_pairs_or_a_provider() -> None:
         ({"name": "n", "job": "j"}, "has no trigger", "cron, every, after, following, once, either"),
         ({"every": "1h", "cron": "* * * * *"}, "has cron and every", None),
         ({"every": "1h", "overlp": "skip"}, "no option 'overlp'", "did you mean 'overlap'?"),
-        ({"every": 30}, "every: 30 is not a duration", '"90s"'),
+        ({"every": 30}, "every: 30 is not a duration", '"30s"'),
         ({"every": "1h", "gap": "skip"}, "gap means nothing with every", "cron"),
         ({"cron": "0 25 * * *"}, "cron: hour: '25' is out of range", "0 to 23"),
         ({"cron": "0 9 * * *", "timezone": "Europe/Berlim"}, "no time zone is called", "Europe/Berlin"),
