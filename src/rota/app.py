@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-import pickle
 import sys
 import threading
 import weakref
@@ -426,7 +425,9 @@ def _name_of(app: Rota) -> tuple[str, str]:
         for name, value in [*names.items()]:
             if value is app:
                 return module, name
-    raise pickle.PicklingError(
+    from pickle import PicklingError  # imported late: whoever pickles has it already
+
+    raise PicklingError(
         "this app is not a global variable of a module: keep the id of its handle, and call `app.handle(id)` there"
     )
 
