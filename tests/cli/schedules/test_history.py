@@ -61,6 +61,22 @@ def an_hour_ago(
 Prepare = Callable[[Callable[[Store, ManualClock], Awaitable[None]]], None]
 
 
+def test_a_plan_time_of_many_scopes_is_not_cut_in_the_middle(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "pay", overlap="allow", scopes=[("tenant", f"{n:02}") for n in range(40)])
+        for _ in range(2):
+            clock.advance(minutes(1))
+            await plan(store)
+
+    an_hour_ago(work)
+    ask = ("schedule", "occurrences", "pay")
+    last = max(item["plan_time"] for item in answer(*ask, "--limit", "1000")["items"] if item["run_id"])
+    for limit, count in (("4", 40), ("40", 40), ("41", 80)):
+        items = answer(*ask, "--to", last, "--limit", limit)["items"]
+        assert len(items) == count
+        assert sorted({item["scope"]["id"] for item in items}) == [f"{n:02}" for n in range(40)]
+
+
 def test_the_newest_occurrences_are_shown(an_hour_ago: Prepare) -> None:
     async def work(store: Store, clock: ManualClock) -> None:
         await make_schedule(store, "often", overlap="allow")

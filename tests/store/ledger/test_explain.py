@@ -228,8 +228,9 @@ async def test_what_is_due_and_not_planned(store: Store, clock: ManualClock) -> 
     await plan(store, shops=(Scope("shop", "a"), Scope("shop", "b")))
     ran = await about(store, clock, 2)
     assert ran.verdict == "ran"
-    assert "for shop/a" in ran.words[0]
-    assert "for shop/b" in ran.words[1]
+    assert ran.words[0] == "2 queued."
+    assert "for shop/a" in ran.words[1]
+    assert "for shop/b" in ran.words[2]
 
 
 async def test_a_schedule_that_follows_its_runs(store: Store, clock: ManualClock) -> None:
@@ -359,3 +360,25 @@ async def test_a_pruned_plan_time_is_known_as_such(store: Store, clock: ManualCl
     found = await store.ledger.explain("s", start + MINUTE, LEASE_MICROS)
     assert found.verdict == "pruned"
     assert found.facts["count"] == 2
+
+
+async def test_a_plan_time_of_many_scopes_is_one_line_and_then_those_that_did_not_succeed(
+    store: Store, clock: ManualClock
+) -> None:
+    """Did payroll run for all forty tenants?"""
+    await make_schedule(store, scopes=[("tenant", f"{number:02}") for number in range(40)])
+    clock.advance(minutes(1))
+    await plan(store)
+    held = sorted(await claim(store), key=lambda claim: claim.scope_id)
+    for one in held[:37]:
+        await tell(store, one, Outcome.SUCCEEDED)
+    for one in held[37:39]:
+        await tell(store, one, Outcome.FAILED)
+    await store.cancel(held[39].run_id, "enough", "ann")
+    await tell(store, held[39], Outcome.CANCELLED)
+    ran = await about(store, clock, 1)
+    assert (ran.verdict, ran.words[0]) == ("ran", "37 succeeded, 2 failed, 1 cancelled.")
+    assert ran.facts["counts"] == {"succeeded": 37, "failed": 2, "cancelled": 1}
+    assert [facts["scope"]["id"] for facts in ran.facts["runs"]] == ["37", "38", "39"]
+    assert len(ran.words) == 4
+    assert "for tenant/39 is cancelled by ann: enough" in ran.words[3]

@@ -43,11 +43,21 @@ async def recent_occurrences(
 ) -> RecentOccurrences:
     end = to_at or await client.time()
     occurrences = await _OccurrenceReader(client, name, limit).newest(from_at or end - _DAY, end, limit + 1)
-    newest = occurrences[-limit:]
+    newest = await _with_whole_instant(client, name, occurrences[-limit:])
     return RecentOccurrences(
         [await _with_fate_of_its_run(client, occurrence, occurrences) for occurrence in newest],
         len(occurrences) > limit,
     )
+
+
+async def _with_whole_instant(client: Client, name: str, newest: list[Occurrence]) -> list[Occurrence]:
+    """Add what is missing of the oldest plan time: of many scopes, all or none are listed."""
+    at = newest[0].plan_time if newest and newest[0].scope is not None else None
+    if at is None:
+        return newest
+    whole = await client.schedules.occurrences(name, at, at, limit=LONGEST_PAGE)
+    same = [occurrence for occurrence in whole if occurrence.plan_time == at]
+    return [*same, *(occurrence for occurrence in newest if occurrence.plan_time != at)]
 
 
 class _OccurrenceReader(msgspec.Struct, frozen=True):
@@ -130,7 +140,8 @@ def occurrences(
 ) -> None:
     """List plan times and what became of each.
 
-    That is ran, skipped, coalesced, missed, paused, pruned or pending. The newest --limit are listed, oldest first.
+    That is ran, skipped, coalesced, missed, paused, pruned or pending. The newest --limit are listed, oldest first,
+    and all scopes of the oldest plan time.
     """
 
     async def question(client: Client) -> tuple[Schedule, RecentOccurrences]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -26,6 +27,8 @@ from rota.values.json import Json
 from rota.values.scope import Scope, scope_text
 
 _SHOWN = 5
+_SHOWN_UNSUCCESSFUL = 50
+_STATES = (RunState.SUCCEEDED, *(state for state in RunState if state is not RunState.SUCCEEDED))
 _LATE = 10_000_000
 
 
@@ -105,14 +108,32 @@ def explain_plan_time(facts: PlanTimeFacts) -> Explanation:
 
 
 def _ran(facts: PlanTimeFacts) -> Explanation:
-    words, runs = [], []
-    for planned in facts.runs[:_SHOWN]:
-        words.append(_run_words(planned, facts.now))
-        runs.append(_run_facts(planned))
-    if len(facts.runs) > _SHOWN:
-        words.append(f"There are {len(facts.runs) - _SHOWN} more runs of this plan time, for other scopes.")
+    """Explain runs of the plan time: if it has many scopes, how many went how, and then those that did not succeed."""
+    counts = Counter(_outcome(planned.run) for planned in facts.runs)
+    # Stable: within a state they stay in the order of scopes.
+    shown = sorted(facts.runs, key=lambda planned: _outcome(planned.run) == RunState.SUCCEEDED)
+    unsuccessful = len(facts.runs) - counts[RunState.SUCCEEDED.value]
+    most = _SHOWN
+    words = [f"{_counted(counts)}."] if len(facts.runs) > 1 else []
+    if len(facts.runs) > _SHOWN and unsuccessful:
+        most = min(unsuccessful, _SHOWN_UNSUCCESSFUL)
+    words += [_run_words(planned, facts.now) for planned in shown[:most]]
+    hidden = unsuccessful - most
+    if hidden > 0:
+        words.append(f"{hidden} more did not succeed.")
     skipped = all(planned.run.state == "skipped" for planned in facts.runs)
-    return _explanation("skipped" if skipped else "ran", facts, words, runs=runs)
+    runs = [_run_facts(planned) for planned in shown[:most]]
+    return _explanation("skipped" if skipped else "ran", facts, words, runs=runs, counts=dict(counts))
+
+
+def _outcome(run: PlannedRun) -> str:
+    """Return the state of a run, or of the one that replaced it."""
+    return run.state if run.again is None else run.again.state
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """Write how many runs are in which state: `37 succeeded, 2 failed, 1 cancelled`."""
+    return ", ".join(f"{counts[state]} {state}" for state in _STATES if counts.get(state))
 
 
 def _run_words(planned: PlanTimeRun, now: int) -> str:

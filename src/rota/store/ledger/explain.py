@@ -26,6 +26,7 @@ from rota.values.instants import instant
 from rota.values.scope import Scope
 
 _MOST = 1_000
+_MOST_SCOPES = 10_000
 
 
 async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> Explanation:
@@ -40,7 +41,7 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
         raise Invalid(f"schedule {name!r} has had no plan time yet, and no next one is known")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
     (pattern,) = await patterns_of(tx, [row.text])
-    rows = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
+    rows = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST_SCOPES)
     planned = await with_retries(tx, [planned_run(run) for *run, _, _, _, _, _ in rows])
     runs = [
         PlanTimeRun(run, run_at, started_at, finished_at, cancelled_by, read.error_of(error))
