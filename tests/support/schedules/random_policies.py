@@ -66,6 +66,20 @@ class RandomCase:
     quota: Quota | None = None
 
 
+def takes_turns(case: RandomCase) -> bool:
+    """Return whether runs with different narrowest limits share a wider one.
+
+    Which of these limits is next depends on what claims looked at before, and a simulation knows that only roughly.
+    """
+    by = {name for limit in case.job.limits for name in limit.by}
+    wide = [limit for limit in case.job.limits if not limit.by]
+    shared = bool(wide) or "max_concurrency" in case.options or "rate" in case.options
+    several = len(case.options.get("scopes", ())) > 1 and (case.quota is not None or "scope" in by)
+    keyed = "payload" in case.options and "at" in by
+    mixed = "parallel" in str(case.options.get("overlap")) and shared and (case.quota is not None or bool(by))
+    return (several and shared) or (keyed and (shared or case.quota is not None)) or mixed
+
+
 def outage_of(seed: int) -> tuple[int, int]:
     """Return when nobody plans, in seconds."""
     rng = random.Random(f"outage {seed}")

@@ -13,6 +13,7 @@ _SLOTS, _WAITS, _REPORTING, _PRUNING = (
     "store/runs/report.py",
     "store/runs/prune.py",
 )
+_ADMIT = "core/runs/admit.py"
 _END, _STRAYS, _CLAIMS = "store/runs/end.py", "store/limits/strays.py", "store/workers/claims.py"
 
 _TIME = (
@@ -223,9 +224,9 @@ _KEYS = (
     planted(
         "idempotency-key-is-free-when-its-run-is-over",
         "P8",
-        _ENQUEUEING,
-        "if live or within_period or done_once:",
-        "if live or done_once:",
+        _ADMIT,
+        "if not (holder.live or within_period or (holder.once and holder.done)):",
+        "if not (holder.live or (holder.once and holder.done)):",
     ),
     planted(
         "idempotency-key-is-pruned-with-its-run-over",
@@ -237,30 +238,30 @@ _KEYS = (
     planted(
         "idempotency-key-takes-another-body",
         "P8",
-        _ENQUEUEING,
-        "if hold.fingerprint and fingerprint != hold.fingerprint:",
-        "if hold.fingerprint and fingerprint is None:",
+        _ADMIT,
+        "if hold.fingerprint and holder.fingerprint != hold.fingerprint:",
+        "if hold.fingerprint and holder.fingerprint is None:",
     ),
     planted(
         "unique-key-is-not-held",
         "P8",
-        _ENQUEUEING,
-        "if live or within_period or done_once:",
-        "if within_period or done_once:",
+        _ADMIT,
+        "if not (holder.live or within_period or (holder.once and holder.done)):",
+        "if not (within_period or (holder.once and holder.done)):",
     ),
     planted(
         "unique-key-is-held-by-a-run-that-is-over",
         "P8",
         _ENQUEUEING,
-        "live = (exists and state is None) or holder in beside.coming",
-        "live = exists or holder in beside.coming",
+        "live = bool(exists) and state is None",
+        "live = bool(exists)",
     ),
     planted(
         "what-has-begun-is-replaced",
         "P31",
-        _ENQUEUEING,
-        "if not has_begun(fence):",
-        "if ready is not None:",
+        _ADMIT,
+        "replaces=holder.waits and not holder.begun",
+        "replaces=holder.waits",
     ),
     planted(
         "lost-reply-enqueues-twice",

@@ -173,9 +173,9 @@ _OVERLAP = (
     planted(
         "run-that-makes-way-keeps-its-place",
         "P6",
-        "store/planning/make_runs.py",
-        "locked=True, displaced=displaced, unless=unless)",
-        "locked=True, unless=unless)",
+        "core/runs/admit.py",
+        "    gone = {id for id in run.displaces if id not in facts.fixed}\n",
+        "    gone: set[str] = set()\n",
     ),
     planted(
         "begun-run-is-skipped-by-the-next",
