@@ -18,6 +18,7 @@ from rota.cli import root
 from rota.cli.connect import without_password
 from rota.core.alerts.notifications import WEBHOOK
 from rota.core.alerts.signals import Signal
+from rota.core.calendar.triggers import every
 from rota.core.states import Outcome
 from rota.core.workers.worker import Pace
 from rota.store import Store, open_database
@@ -74,8 +75,8 @@ def test_a_healthy_installation(database_url: str) -> None:
     assert found["queues"][1] == "no run waits for a worker"
     assert list(found) == [
         "database", kind, "versions", "zones", "disk", *server, "epoch", "clock", "settings", "hints", "workers",
-        "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "skipped", "expected",
-        "ledger",
+        "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "skipped", "cadences",
+        "expected", "ledger",
     ]  # fmt: skip
     where = without_password(database_url)
     assert doctor(database_url).stdout.startswith(f"ok\tdatabase\t{where} answers, at schema ")
@@ -162,6 +163,20 @@ def test_many_schedules_are_verified_in_part(sqlite_url: str, monkeypatch: pytes
     assert found["ledger"][0] == "warning"
     assert "1 more were not checked" in found["ledger"][1]
     assert lines(sqlite_url, "--all")[1]["ledger"][0] == "ok"
+
+
+def test_a_cadence_that_is_shorter_than_a_grace_or_a_backoff(database_url: str) -> None:
+    async def hasty(store: Store, _clock: ManualClock) -> None:
+        await make_schedule(store, "hasty", every("2s"), overlap="cancel_previous")
+        await make_schedule(store, "failing", every("2s"), backoff="30s")
+        await make_schedule(store, "calm", every("1h"), backoff="30s", overlap="cancel_previous")
+
+    prepared(database_url, hasty)
+    level, words = lines(database_url)[1]["cadences"]
+    assert level == "warning"
+    assert "hasty: plan times are 2s apart, and a run that is cancelled may take its cancel_grace of 30s" in words
+    assert "failing: plan times are 2s apart, and a failed run waits 30s for its retry" in words
+    assert "calm" not in words
 
 
 def test_runs_that_have_begun_and_are_called_skipped(database_url: str) -> None:

@@ -98,6 +98,15 @@ def test_add_takes_triggers_policies_and_anything_else() -> None:
 
 
 @pytest.mark.usefixtures("known_url")
+def test_a_cadence_that_is_shorter_than_a_grace_is_warned_of() -> None:
+    words = ("schedule", "create", "hasty", "crawl", '{"url": "https://example.com"}', "--every", "2s")
+    done = rota(*words, "--overlap", "cancel_previous")
+    assert done.exit_code == 0
+    assert done.stderr.startswith("warning: plan times are 2s apart, and a run that is cancelled may take its ")
+    assert rota(*words[:2], "calm", *words[3:5], "--every", "1h").stderr == ""
+
+
+@pytest.mark.usefixtures("known_url")
 def test_every_kind_of_trigger() -> None:
     later = (datetime.now(UTC) + timedelta(days=2)).replace(microsecond=0)
     rules = {

@@ -1,12 +1,16 @@
 """Backoff of scheduled runs."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from rota.core.calendar.rules import Rule, compiled
 from rota.core.calendar.triggers import Trigger, after, cron, every, once
-from rota.core.schedules.backoff import adapted_backoff
+from rota.core.jobs.job import CancelPolicy, JobDefinition
+from rota.core.jobs.retry import Delays, RetryPolicy
+from rota.core.schedules.backoff import adapted_backoff, cadence_warnings
+from rota.core.schedules.schedule import define
 from rota.values.durations import in_micros
 from rota.values.instants import micros_at
 
@@ -32,3 +36,25 @@ def test_it_takes_a_quarter_of_the_time_to_the_next_plan_time(
     now = micros_at(NOON + timedelta(seconds=seconds))
     times = compiled(Rule(trigger), "s")
     assert adapted_backoff(in_micros(timedelta(seconds=rest)), times, now) == in_micros(timedelta(seconds=adapted))
+
+
+@pytest.mark.parametrize(
+    ("options", "job", "warnings"),
+    [
+        ({}, JobDefinition(name="j"), []),
+        ({"overlap": "cancel_previous"}, JobDefinition(name="j"), ["cancel_grace of 30s"]),
+        ({"overlap": "cancel_previous"}, JobDefinition(name="j", cancel=CancelPolicy(grace=timedelta(seconds=5))), []),
+        ({"backoff": "30s"}, JobDefinition(name="j"), ["waits 30s for its retry"]),
+        ({"backoff": "30s", "max_attempts": 1}, JobDefinition(name="j"), []),
+        ({"backoff": "5s"}, JobDefinition(name="j"), []),
+        ({"failure": "retry"}, JobDefinition(name="j", retry=RetryPolicy(3, Delays((timedelta(minutes=1),)))), []),
+    ],
+)
+def test_a_cadence_that_is_faster_than_cancels_or_retries_is_warned_of(
+    options: dict[str, Any], job: JobDefinition, warnings: list[str]
+) -> None:
+    now = micros_at(NOON)
+    definition = define(job, cron("*/10 * * * * *"), options, name="s", now=now)
+    said = list(cadence_warnings(definition, job, "s", now))
+    assert len(said) == len(warnings)
+    assert all(words in warning and "10s apart" in warning for words, warning in zip(warnings, said, strict=True))

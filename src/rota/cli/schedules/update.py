@@ -16,6 +16,7 @@ from rota.cli.terminal.format import Cell, Columns, rfc3339, text_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
 from rota.cli.terminal.payload import arguments_of
 from rota.client.client import Client
+from rota.core.schedules.backoff import cadence_warnings
 from rota.core.schedules.diff import FieldChange, changes
 from rota.core.schedules.documents import document_of, merged, parse
 from rota.core.schedules.preview import Fire, upcoming
@@ -67,9 +68,12 @@ def create(
             actor=actor(),
             **parsed.options,
         )
-        return created, await client.schedules.preview(name, _FIRES), await client.time()
+        job_definition = await client.job(parsed.job)
+        return created, await client.schedules.preview(name, _FIRES), await client.time(), job_definition
 
-    created, fires, now = ask(database, command)
+    created, fires, now, job_definition = ask(database, command)
+    for warning in cadence_warnings(created.definition, job_definition, name, micros_at(now)):
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
         print_json(view(created))
         return

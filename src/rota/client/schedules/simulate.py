@@ -10,12 +10,12 @@ import msgspec
 
 from rota.core.calendar.describe import describe
 from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.retry import RetryPolicy, retry_policy
 from rota.core.limits.limits import Gate
 from rota.core.planning.assumptions import Assumptions, Beginning, SimulatedEvent
 from rota.core.planning.simulate import simulate
 from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport, outage_of
 from rota.core.planning.tick import ScheduleState
+from rota.core.schedules.backoff import retry_policy_of
 from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference
 from rota.core.schedules.revisions import Change
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
@@ -90,7 +90,9 @@ def simulate_from(
         quotas=quotas or {},
     )
     until = start + in_micros(length)
-    result = simulate(state, _retry(job, definition), start, until, assuming, beginning=beginning, limit=_MOST_EVENTS)
+    result = simulate(
+        state, retry_policy_of(definition, job), start, until, assuming, beginning=beginning, limit=_MOST_EVENTS
+    )
     return SimulationReport(
         rule=describe(definition.rule, state.name),
         from_at=instant(start),
@@ -99,13 +101,6 @@ def simulate_from(
         events=tuple(map(_event, result.events)),
         truncated=result.until < until,
         events_truncated=result.more,
-    )
-
-
-def _retry(job: JobDefinition, definition: ScheduleDefinition) -> RetryPolicy:
-    overrides: Mapping[str, Any] = definition.options
-    return retry_policy(
-        overrides.get("max_attempts", job.retry.max_attempts), overrides.get("backoff", job.retry.backoff)
     )
 
 

@@ -71,6 +71,8 @@ class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     orphaned_limits: int = 0
     signals: int = 0
     begun_and_skipped: Sequence[str] = ()
+    cadences: Sequence[tuple[str, str]] = ()
+    """Schedules, each with a warning about the time between its plan times."""
 
 
 def check_symptoms(symptoms: Symptoms) -> Iterator[Check]:
@@ -83,6 +85,7 @@ def check_symptoms(symptoms: Symptoms) -> Iterator[Check]:
     yield _orphans("waits", symptoms.orphaned_waits, "runs that wait for runs which have ended or are gone")
     yield _orphans("limits", symptoms.orphaned_limits, "slots of limits whose runs have ended or are gone")
     yield _skipped(symptoms)
+    yield _cadences(symptoms)
 
 
 def _overdue(symptoms: Symptoms) -> Check:
@@ -190,6 +193,15 @@ def _orphans(name: str, count: int, subject: str) -> Check:
         return Check(name=name, level=OK, words=f"no {subject}")
     hint = "the reaper of a server or worker cleans them up within seconds"
     return Check(name=name, level=WARNING, words=f"{count} {subject}", hint=hint, facts={"count": count})
+
+
+def _cadences(symptoms: Symptoms) -> Check:
+    if not symptoms.cadences:
+        return Check(name="cadences", level=OK, words="no schedule is faster than its cancels and retries")
+    words = "; ".join(f"{name}: {warning}" for name, warning in symptoms.cadences[:_SHOWN])
+    facts = {"schedules": sorted({name for name, _ in symptoms.cadences})}
+    hint = "choose a shorter cancel_grace or backoff, or a longer interval"
+    return Check(name="cadences", level=WARNING, words=words, hint=hint, facts=facts)
 
 
 def _skipped(symptoms: Symptoms) -> Check:

@@ -9,11 +9,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
 from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
 from rota.core.monitoring.doctor_host import DeadRows, Durability, Epoch, FileFacts, ServerFacts, Transaction
+from rota.core.schedules.backoff import cadence_warnings
 from rota.store.databases.database import Database, Tx
 from rota.store.ledger.explain import live_workers
 from rota.store.ledger.occurrences import snapshot
+from rota.store.schedules.schedule_row import readable
 
 if TYPE_CHECKING:
     from rota.store.databases.sqlite.sqlite import SqliteDatabase
@@ -23,6 +28,7 @@ _LATE = 10_000_000
 _MOST = 100
 _UNTOLD = 60_000_000
 _ATTEMPTS = 10_000
+_SCHEDULES = 1_000
 
 
 async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
@@ -49,8 +55,19 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
         orphaned_waits=int(waits),
         orphaned_limits=int(limits),
         signals=int(signals),
+        cadences=await _cadences(tx, int(now)),
         begun_and_skipped=[str(id) for (id,) in await tx.fetch("begun_and_skipped", looked=_ATTEMPTS, limit=_MOST)],
     )
+
+
+async def _cadences(tx: Tx, now: int) -> list[tuple[str, str]]:
+    """Return warnings about the cadences of some schedules: an installation may have thousands."""
+    warnings = []
+    for name, text, job_text in await tx.fetch("schedules_with_jobs", limit=_SCHEDULES):
+        if (definition := readable(text)) is not None:
+            job = msgspec.json.decode(job_text, type=JobDefinition)
+            warnings += [(name, warning) for warning in cadence_warnings(definition, job, name, now)]
+    return warnings
 
 
 def sqlite_library() -> str:

@@ -77,6 +77,12 @@ select name, next_at, trouble, provider from rota_schedule_now
 where next_at < :now - :late and deleted_at is null
 order by next_at limit :limit;
 
+-- name: schedules_with_jobs
+select s.name, s.definition, j.definition from rota_schedule s join rota_job j on j.name = s.job
+where s.deleted_at is null and s.enabled = 1 and s.paused_at is null
+    and j.version = (select max(version) from rota_job where name = s.job and dropped_at is null)
+order by s.name limit :limit;
+
 -- name: stuck_leases
 select run_id, worker_id, expires_at from rota_lease where expires_at < :now - :late
 union all
