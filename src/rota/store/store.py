@@ -25,7 +25,7 @@ from rota.store.alerts.expectation_operations import ExpectationStore
 from rota.store.alerts.notifications import NotificationStore
 from rota.store.alerts.signals import SignalStore
 from rota.store.databases.database import AlreadyThere, Database, Hint, Row, Tx
-from rota.store.external.external import ExternalStore
+from rota.store.external.external import Assigned, ExternalStore, assigned
 from rota.store.janitor import Upkeep
 from rota.store.jobs import cancel_job, jobs, pipeline_claims, pipeline_stages
 from rota.store.jobs.cancel_job import Cancelled
@@ -199,6 +199,17 @@ class Store:
         """Claim the first runs of whatever kind. Not repeated by itself either."""
         result = await self.database.transact(lambda tx: pipeline_claims.claim_in_order(tx, request), repeatable=False)
         self._emptied.add(result.emptied)
+        return result
+
+    async def claim_assigned(self, request: OrderedRequest) -> tuple[OrderedClaims, Assigned]:
+        """Claim for an external worker: with deadlines, and what its runs have done before, in one transaction."""
+
+        async def body(tx: Tx) -> tuple[OrderedClaims, Assigned]:
+            answer = await pipeline_claims.claim_in_order(tx, request)
+            return answer, await assigned(tx, [*answer.others, *answer.plain])
+
+        result = await self.database.transact(body, repeatable=False)
+        self._emptied.add(result[0].emptied)
         return result
 
     async def claim_limited(self, request: LimitedRequest) -> LimitedClaims:

@@ -17,9 +17,7 @@ from tests.support.runs.runs import LEASE_MICROS, WORKER
 
 API = "/api/v1"
 MOST = 2
-OVER: dict[str, int] = {
-    "claim_runs": 3,
-}
+OVER: dict[str, int] = {}
 """Operations that take more than two transactions, and how many. A number may only fall; nothing may be added."""
 NOT_ASKED = {
     "stream_changes": "an endless stream of hints",

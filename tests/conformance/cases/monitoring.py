@@ -37,7 +37,7 @@ async def failures(world: World) -> None:
 async def acts(world: World) -> None:
     """Change two queues."""
     await world.client.pause_queue("mail", reason="down", force=True, actor="ann")
-    await world.client.pause_queue("print", actor="bob")
+    await world.client.pause_queue("print", force=True, actor="bob")
     await world.client.resume_queue("mail", actor="ann")
 
 

@@ -64,7 +64,7 @@ from rota.version import __version__
 if TYPE_CHECKING:
     from rota.engine.observability.meters import Meters
     from rota.store import Store
-    from rota.store.external.external import Arrival, HeartbeatAnswer
+    from rota.store.external.external import Arrival, Assigned, HeartbeatAnswer
 
 T = TypeVar("T")
 
@@ -162,10 +162,10 @@ class ExternalClient:
                 arrival = await self._arrive(claimer, known)
                 if not arrival.may_claim:
                     return []
-                claims = await self._claim(claimer, arrival) if arrival.versions else []
+                assignments = await self._claim(claimer, arrival) if arrival.versions else []
                 remaining = until - asyncio.get_running_loop().time()
-                if claims or remaining <= 0:
-                    return await self._assignments(claims)
+                if assignments or remaining <= 0:
+                    return assignments
                 # The timeout covers the wait only. A claim cancelled half-way could commit leases that nobody holds.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(remaining, self._config.poll.total_seconds())):
@@ -197,7 +197,7 @@ class ExternalClient:
             self._meters.reported(arrival.lost, arrival.reported)
         return arrival
 
-    async def _claim(self, claimer: ExternalWorker, arrival: Arrival) -> list[Claim]:
+    async def _claim(self, claimer: ExternalWorker, arrival: Arrival) -> list[Assignment]:
         """Claim the first runs of each queue, in the order of queues."""
         who = OrderedRequest(
             worker_id=claimer.info.id,
@@ -210,30 +210,21 @@ class ExternalClient:
             met=met_by(claimer.info, arrival.requirements),
             needs=frozenset(arrival.requirements),
         )
-        claims: list[Claim] = []
+        assignments: list[Assignment] = []
         for queue in claimer.info.queues:
-            await self._claim_from(queue, who, claimer.most, claims)
-        self._meters.claimed(claims, self._store.clock.monotonic())
-        return claims
+            await self._claim_from(queue, who, claimer.most, assignments)
+        return assignments
 
-    async def _claim_from(self, queue: str, who: OrderedRequest, most: int, claims: list[Claim]) -> None:
-        """Add claims, up to `most`, until the queue has nothing more for this worker."""
-        while (room := most - len(claims)) > 0:
+    async def _claim_from(self, queue: str, who: OrderedRequest, most: int, assignments: list[Assignment]) -> None:
+        """Add what is claimed, up to `most`, until the queue has nothing more for this worker."""
+        while (room := most - len(assignments)) > 0:
             request = msgspec.structs.replace(who, asks=(QueueRequest(queue, room),), slots=room)
-            answer = await self._store.claim_in_order(request)
-            claims += [*answer.others, *answer.plain]
+            answer, known = await self._store.claim_assigned(request)
+            claims = [*answer.others, *answer.plain]
+            self._meters.claimed(claims, self._store.clock.monotonic())
+            assignments += [_assignment(claim, known) for claim in claims]
             if queue not in answer.left:  # what needs something that was unknown so far is for the next call
                 break
-
-    async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:
-        if not claims:
-            return []
-        until, steps = await self._store.external.assigned(claims)
-        return [
-            _assignment(claim, until[claim.run_id], steps_within(claim.part, steps.get(claim.run_id, {})))
-            for claim in claims
-            if claim.run_id in until  # otherwise the lease was lost since the claim
-        ]
 
     async def hand_back(self, claimed: Iterable[Assignment]) -> None:
         """Hand back claimed runs whose response reached nobody. They are queued again at their old place, and the
@@ -433,7 +424,8 @@ def _heartbeat(answer: HeartbeatAnswer) -> Heartbeat:
     return Heartbeat(answer.cancelling, instant(answer.until))
 
 
-def _assignment(claim: Claim, until: int, steps: Mapping[str, str | None]) -> Assignment:
+def _assignment(claim: Claim, known: Assigned) -> Assignment:
+    steps = steps_within(claim.part, known.steps.get(claim.run_id, {}))
     return Assignment(
         run_id=claim.run_id,
         fence=claim.fence,
@@ -446,6 +438,6 @@ def _assignment(claim: Claim, until: int, steps: Mapping[str, str | None]) -> As
         key=claim.key,
         plan_time=maybe_instant(claim.plan_time),
         idempotency_key=claim.idempotency_key,
-        lease_until=instant(until),
+        lease_until=instant(known.until[claim.run_id]),
         steps={id: None if text is None else msgspec.json.decode(text) for id, text in steps.items()},
     )

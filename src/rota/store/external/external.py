@@ -64,6 +64,13 @@ class Arrival(msgspec.Struct, frozen=True):
     reported: Reported | None = None
 
 
+class Assigned(msgspec.Struct, frozen=True):
+    """Claimed runs, by id: until when (µs) each lease lasts, and results of steps done before."""
+
+    until: dict[str, int]
+    steps: dict[str, Results]
+
+
 class ExternalStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -89,23 +96,6 @@ class ExternalStore:
             # Leases after the worker's row, as when they are extended; limits are last.
             reported = await reports.report(tx, lost) if lost else None
             return Arrival(versions, state is WorkerState.WORKING, await requirements.known(tx), lost, reported)
-
-        return await self._database.transact(body)
-
-    async def assigned(self, claims: Sequence[Claim]) -> tuple[dict[str, int], dict[str, Results]]:
-        """Give leases just taken their deadlines. Return until when each lasts, and results of steps done before.
-
-        If this fails, nobody learns of the claims, and no heartbeat extends a lease without its deadline.
-        """
-        held = [(claim.run_id, claim.fence) for claim in claims]
-
-        async def body(tx: Tx) -> tuple[dict[str, int], dict[str, Results]]:
-            await deadlines.begin(tx, claims)
-            until = {str(id): at for id, at in await tx.fetch("leases_until", held)}
-            steps: dict[str, Results] = {}
-            for run_id, id, result in await tx.fetch("done_steps", [(id,) for id, _ in held]):
-                steps.setdefault(str(run_id), {})[id] = result
-            return until, steps
 
         return await self._database.transact(body)
 
@@ -214,6 +204,21 @@ async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
     for _, _, state, _, _ in await tx.fetch("recorded_end", id=run_id, fence=fence):
         return LeaseLost(run_id, fence, state)
     return UnknownRun(run_id)
+
+
+async def assigned(tx: Tx, claims: Sequence[Claim]) -> Assigned:
+    """Give leases just taken their deadlines. Return until when each lasts, and results of steps done before.
+
+    In the transaction of the claim: no heartbeat extends a lease without its deadline.
+    """
+    if not claims:
+        return Assigned({}, {})
+    await deadlines.begin(tx, claims)
+    until = {str(id): at for id, at in await tx.fetch("leases_until", [(it.run_id, it.fence) for it in claims])}
+    steps: dict[str, Results] = {}
+    for run_id, id, result in await tx.fetch("done_steps", [(claim.run_id,) for claim in claims]):
+        steps.setdefault(str(run_id), {})[id] = result
+    return Assigned(until, steps)
 
 
 async def _versions(tx: Tx, jobs: Sequence[str] | None) -> dict[str, int]:
