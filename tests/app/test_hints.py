@@ -52,7 +52,7 @@ def test_an_option_among_the_arguments(app: Rota, crawl: Crawl, name: str, own: 
 
 def test_a_bare_number_as_a_delay(crawl: Crawl) -> None:
     number: Any = 60
-    with pytest.raises(BadDuration, match='write "60s"'):
+    with pytest.raises(BadDuration, match='a unit: "60s"'):
         crawl.options(delay=number).enqueue("a", 1)
 
 
