@@ -34,6 +34,9 @@ _OF_A_JOB = Reason(_WAITING.words, _LIVE | {"rota_schedule", "rota_cursor"})
 _LEASES = Reason("goes through leases: an index by time or worker would be written by each heartbeat", {"rota_lease"})
 _ALL_WORKERS = Reason("is about all workers", {"rota_worker"})
 _SILENT = Reason("looks for workers that are silent, and events that are old", {"rota_worker"})
+_NUMBERED = Reason(
+    "numbers the executions of a job from its first one, and so counts all its runs", _LIVE | {"rota_attempt"}
+)
 GROWING = {
     "reap": _LEASES,
     "reap, nothing expired": _LEASES,
@@ -57,6 +60,8 @@ GROWING = {
         "shows what went on in a day, in which there is more",
         {"rota_run", "rota_attempt", "rota_lease", "rota_schedule", "rota_cursor"},
     ),
+    "GET /jobs/{name}/executions": _NUMBERED,
+    "GET /executions/{id}": _NUMBERED,
     "GET /error-groups": Reason("groups the failures of a day, of which there are more", {"rota_fault", "rota_run"}),
 }
 """Operations that may cost more."""

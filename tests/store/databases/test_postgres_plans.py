@@ -31,6 +31,8 @@ BOUNDED = {
     "newest_ids": "stops at its limit, in the order of the key",
     "jobs_with_runs": "stops at the first row, once for each job",
     "begun_and_skipped": "stops at its limit, in the order of the key",
+    "executions": "numbers the executions of a job from its first one: all runs of the job",
+    "count_executions": "the same, for their total",
 }
 HISTORY = (
     """insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, ended_at, outcome)
