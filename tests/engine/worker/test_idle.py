@@ -3,9 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
 
 from rota.core.runs.claim import Claim, ClaimRequest, OrderedRequest
 from rota.core.states import RunState
+from rota.engine.engine import worker_info
+from rota.engine.worker.worker import Worker
 from rota.store import Store
 from rota.store.workers.claims import OrderedClaims
 from rota.testing import Harness
@@ -43,6 +49,32 @@ async def test_an_idle_worker_rests_until_it_polls(either: Harness, working: Sta
     store = Counting(either.store.database)
     await working(either, store=store, poll=timedelta(seconds=10))
     assert await claims_while_idle(store) <= 5
+
+
+async def test_an_idle_look_is_one_transaction_whatever_kinds_of_runs_there_were(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @either.app.job(labels=["gpu"], limit={"max": 1})
+    async def labelled() -> None: ...
+
+    run = await either.enqueue(labelled)
+    config = msgspec.structs.replace(either.config, worker_labels="gpu")
+    registry = either.app.registry
+    worker = Worker(either.store, registry, worker_info(registry, config, "idle", None), config)
+    while ran := await worker.drain_once():
+        assert ran == [run.id]
+    asked: list[str] = []
+    for way in ("transact", "alone", "glance", "read"):
+        do = getattr(either.store.database, way)
+
+        async def counted(*args: Any, way: str = way, do: Any = do, **options: Any) -> Any:
+            asked.append(way)
+            return await do(*args, **options)
+
+        monkeypatch.setattr(either.store.database, way, counted)
+    assert await worker.step() > 0
+    assert asked == ["transact"]
+    await worker.stop()
 
 
 async def test_a_queue_named_twice_is_looked_at_once(harness: Harness, working: Start) -> None:
