@@ -15,13 +15,16 @@ from rota.api.docs.openapi import described
 from rota.api.docs.page import page_of
 from rota.client.client import Client
 from rota.config import Config
+from rota.core.jobs.command import CommandLine
+from rota.core.jobs.http import HttpRequest
+from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import JobState
 from rota.core.limits.limits import Limit, WhenFull
 from rota.core.progress.steps import StepDefinition
 from rota.core.runs.options import RunOptions
 from rota.core.runs.outcome import OnLost
 from rota.core.runs.run import Run
-from rota.core.schedules.documents import KEYS, parse
+from rota.core.schedules.documents import KEYS, OTHER_KEYS, parse
 from rota.core.schedules.policies import CatchUp, CatchUpMode, FailureMode, OverlapMode
 from rota.core.schedules.schedule import Schedule
 from rota.core.schedules.vocabulary import translated
@@ -40,9 +43,9 @@ VALUES = {"rows", "items_crawled", "target", "account", "accounts", "gpu"}
 
 def known() -> set[str]:
     """Return every word of rota that the page may recommend, taken from the program."""
-    structs = (CatchUp, Replicas, Limit, Run, Schedule, Config, StepDefinition)
+    structs = (CatchUp, Replicas, Limit, Run, Schedule, JobDefinition, HttpRequest, CommandLine, Config, StepDefinition)
     words = {field for struct in structs for field in struct.__struct_fields__}
-    words |= {*JOB_OPTIONS, *SharedOptions.__annotations__, *RunOptions.__annotations__, *KEYS}
+    words |= {*JOB_OPTIONS, *SharedOptions.__annotations__, *RunOptions.__annotations__, *KEYS, *OTHER_KEYS}
     for modes in (CatchUpMode, OverlapMode, FailureMode, WhenFull, OnLost, RunState, JobState):
         words |= {mode.value for mode in modes}
     words |= {
@@ -78,7 +81,7 @@ def test_the_page_has_its_tables() -> None:
 def test_rota_knows_each_word_that_the_page_recommends(row: tuple[str, str]) -> None:
     words: set[str] = set()
     for code in re.findall(r"`([^`]+)`", row[1]):
-        if not code.startswith(("/", "GET", "POST", "DELETE", "rota ", "LISTEN", "NOTIFY")):
+        if not code.startswith(("/", "GET", "POST", "PUT", "PATCH", "DELETE", "rota ", "LISTEN", "NOTIFY")):
             words |= set(re.findall(r"[A-Za-z_]{3,}", re.sub(r"\{[a-z_.]+\}", "", code)))
     assert words - known() - VALUES == set()
 
