@@ -76,7 +76,8 @@ def takes_turns(case: RandomCase) -> bool:
     shared = bool(wide) or "max_concurrency" in case.options or "rate" in case.options
     several = len(case.options.get("scopes", ())) > 1 and (case.quota is not None or "scope" in by)
     keyed = "payload" in case.options and "at" in by
-    mixed = "parallel" in str(case.options.get("overlap")) and shared and (case.quota is not None or bool(by))
+    others = [*case.job.limits, *("rate" in case.options) * [case]]
+    mixed = "parallel" in str(case.options.get("overlap")) and shared and (case.quota is not None or bool(others))
     return (several and shared) or (keyed and (shared or case.quota is not None)) or mixed
 
 

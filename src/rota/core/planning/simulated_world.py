@@ -82,6 +82,7 @@ class World:
         self._awaits: str | None = None
         self._admitted: dict[str, tuple[Applicant, tuple[str, ...]]] = {}
         self._asked: dict[str, str] = {}
+        self._ended: list[tuple[int, Scope, bool, bool, int]] = []
         self._opens_at: int | None = None
 
     def run_until(self, start: int, until: int, most: int, beginning: Beginning) -> int:
@@ -165,6 +166,7 @@ class World:
             self._schedule_event(self._now, _OPEN, run)
 
     def _plan(self) -> None:
+        self._digest()
         done = tick(
             self._standing,
             self._lanes,
@@ -257,6 +259,7 @@ class World:
         for run_id, reason in asked.items():
             if run_id in self._live:
                 self._end(self._live[run_id], "cancelled", reason=reason)
+        self._digest()
 
     def _new_run(self, run_id: str, scope: Scope, run_at: int, last: int, plan_time: int | None = None) -> _Run:
         self._numbers += 1
@@ -374,10 +377,9 @@ class World:
         attempt = run.attempt - lost  # the retry that it waited for never began
         if run.in_lane:
             lane = self._lanes[run.scope].without((run.id,))
-            if kind != "skipped":
-                neutral = kind == "cancelled" and not lost
-                lane = lane.ended(failed=failed or lost, neutral=neutral, attempt=attempt, finished_at=self._now)
             self._lanes[run.scope] = lane
+            if kind != "skipped":
+                self._ended.append((run.number, run.scope, kind == "cancelled" and not lost, failed or lost, attempt))
         if run.id.startswith(_NEW):
             self.counts["run"] -= 1
             self.counts[kind] += 1
@@ -392,6 +394,13 @@ class World:
             upcoming = following_plan(self._standing, self._now)
             self._standing = msgspec.structs.replace(self._standing, next_plan=upcoming)
             self._plan_at(self._standing.next_at)
+
+    def _digest(self) -> None:
+        """Tell lanes of runs that ended: those of one instant in the order in which they were made, as planning."""
+        for _, scope, neutral, failed, attempt in sorted(self._ended, key=lambda end: end[0]):
+            lane = self._lanes[scope]
+            self._lanes[scope] = lane.ended(failed=failed, neutral=neutral, attempt=attempt, finished_at=self._now)
+        self._ended.clear()
 
     def _note(self, kind: str, plan_time: int, scope: Scope | None = None, **facts: object) -> int | None:
         """Record an event; return its place among the events, if it is kept."""
