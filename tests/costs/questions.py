@@ -46,6 +46,7 @@ def arguments_of(path: str, about: Subjects) -> dict[str, Any]:
         return _ABOUT_OTHERS[path](about)
     for prefix, arguments in (
         ("/runs/{id}", {"run_id": about.run}),
+        ("/executions/{id}", {"execution_id": about.run}),
         ("/jobs/{name}", {"name": about.job}),
         ("/schedules/{name}", {"name": about.schedule}),
         ("/workers/{id}", {"id_or_name": about.worker}),

@@ -2191,7 +2191,7 @@ export interface ScheduleView {
   created?: boolean;
 }
 
-/** `jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away. */
+/** Totals from the database, the same from every server. `jobs` are counted by state. */
 export interface SchedulerMetrics {
   /** Numbers of jobs by state */
   jobs: Record<string, number>;
@@ -2201,7 +2201,7 @@ export interface SchedulerMetrics {
   last_check_at: string | null;
   /** When this was computed */
   last_metrics_update: string;
-  /** Number of expired leases that this process has taken away */
+  /** Number of expired leases that were taken away, by any process */
   stale_locks_cleared: number;
 }
 

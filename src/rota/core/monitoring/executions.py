@@ -9,9 +9,9 @@ from datetime import datetime
 import msgspec
 
 from rota.core.jobs.status import JobState
-from rota.core.monitoring.statistics import JobStats
+from rota.core.monitoring.statistics import Tally, success_rate
 from rota.core.runs.run import Attempt, Run
-from rota.core.states import Outcome
+from rota.core.states import Outcome, RunState
 from rota.values.json import Json
 
 _STATUS = {
@@ -101,7 +101,7 @@ class ExecutionTotals(msgspec.Struct, frozen=True):
 
 
 class SchedulerMetrics(msgspec.Struct, frozen=True):
-    """`jobs` are counted by state. `stale_locks_cleared` counts the expired leases that this process has taken away."""
+    """Totals from the database, the same from every server. `jobs` are counted by state."""
 
     jobs: dict[str, int]
     """Numbers of jobs by state."""
@@ -112,30 +112,28 @@ class SchedulerMetrics(msgspec.Struct, frozen=True):
     last_metrics_update: datetime
     """When this was computed."""
     stale_locks_cleared: int
-    """Number of expired leases that this process has taken away."""
+    """Number of expired leases that were taken away, by any process."""
 
 
 class SchedulerFacts(msgspec.Struct, frozen=True):
-    """Facts from which the metrics are derived: states and statistics of all jobs, the newest heartbeat, and now."""
+    """Facts from which the metrics are derived: states of all jobs, the tally of their runs, the newest heartbeat, now,
+    and the number of expired leases that were taken away."""
 
     states: Sequence[JobState]
-    stats: Sequence[JobStats]
+    tally: Tally
     heartbeat_at: datetime | None
     now: datetime
+    taken_away: int
 
 
-def metrics_of(facts: SchedulerFacts, taken_away: int) -> SchedulerMetrics:
-    """Return the metrics; `taken_away` is the number of expired leases."""
+def metrics_of(facts: SchedulerFacts) -> SchedulerMetrics:
+    """Return the metrics."""
     states = Counter(facts.states)
     jobs = {state.value: states[state] for state in JobState}
-    return SchedulerMetrics(jobs, _totals(facts.stats), facts.heartbeat_at, facts.now, taken_away)
+    return SchedulerMetrics(jobs, _totals(facts.tally), facts.heartbeat_at, facts.now, facts.taken_away)
 
 
-def _totals(stats: Sequence[JobStats]) -> ExecutionTotals:
-    total = sum(job.total - job.skipped for job in stats)
-    went_well = sum(job.succeeded for job in stats)
-    tried = went_well + sum(job.failed + job.timed_out + job.expired for job in stats)
-    timed = [(job.total - job.skipped, job.average_duration_ms) for job in stats if job.average_duration_ms is not None]
-    weight = sum(count for count, _ in timed)
-    average = None if not weight else round(sum(count * average for count, average in timed) / weight)
-    return ExecutionTotals(total, average, went_well / tried if tried else None)
+def _totals(tally: Tally) -> ExecutionTotals:
+    total = sum(count for state, count in tally.states.items() if state != RunState.SKIPPED)
+    average = round(tally.busy / tally.timed / 1_000) if tally.timed else None
+    return ExecutionTotals(total, average, success_rate(tally.states))

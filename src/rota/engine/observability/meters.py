@@ -76,7 +76,6 @@ class Meters:
         self.beats_ok, self.beats_failed = beats("ok"), beats("failed")
         reaped = metrics.counter("rota_leases_reaped_total", "Expired leases (stale locks) reclaimed.", "then")
         self._requeued, self._ended = reaped("queued"), reaped("ended")
-        self.taken_away = 0
         self.promoted = metrics.counter("rota_runs_promoted_total", "Runs that became due.")()
         self.pruned = metrics.counter("rota_runs_pruned_total", "Finished runs deleted by retention.")()
 
@@ -174,7 +173,6 @@ class Meters:
                 self.timeouts.add()
 
     def reaped(self, reaped: Reaped) -> None:
-        self.taken_away += reaped.requeued + reaped.ended
         self._requeued.add(reaped.requeued)
         self._ended.add(reaped.ended)
         for state in reaped.states:

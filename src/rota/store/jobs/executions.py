@@ -10,6 +10,7 @@ from rota.errors import NotFound
 from rota.store.databases.database import Database, Tx
 from rota.store.jobs import jobs
 from rota.store.ledger.occurrences import snapshot
+from rota.store.monitoring import statistics
 from rota.store.runs import read
 from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
@@ -57,15 +58,18 @@ class ExecutionStore:
         return await self._database.read(body)
 
     async def scheduler(self, declared: Sequence[str]) -> SchedulerFacts:
-        """Return facts about all jobs; those that are `declared` in code may not be stored."""
+        """Return facts about all jobs; those that are `declared` in code may not be stored.
+
+        As many statements for many jobs as for one.
+        """
 
         async def body(tx: Tx) -> SchedulerFacts:
             await snapshot(tx)
             names = sorted({*declared, *(name for (name,) in await tx.fetch("job_names"))})
             states = [job_state(facts) for facts in await jobs.facts(tx, names)]
-            stats = [await jobs.stats(tx, name, declared=None) for name in names]
-            ((now, heartbeat),) = await tx.fetch("newest_heartbeat")
-            return SchedulerFacts(states, stats, maybe_instant(heartbeat), instant(now))
+            tally = await statistics.tally_of_all(tx)
+            ((now, heartbeat, taken_away),) = await tx.fetch("newest_heartbeat")
+            return SchedulerFacts(states, tally, maybe_instant(heartbeat), instant(now), int(taken_away or 0))
 
         return await self._database.read(body)
 

@@ -74,6 +74,15 @@ async def tally(tx: Tx, job: str) -> Tally:
     return merged(_tally(text) if text else _group(group) for *group, text in rows)
 
 
+async def tally_of_all(tx: Tx) -> Tally:
+    """Return the tally of all runs of all jobs that ever ended, without asking for each job. The caller has begun a
+    snapshot."""
+    marks = [(job, str(mark)) for job, mark in await tx.fetch("marks_of_jobs", nil=NIL_ID)]
+    rows = await tx.fetch("uncounted_of_jobs", marks) if marks else ()
+    stored = [_tally(text) for (text,) in await tx.fetch("all_stats")]
+    return merged([*stored, *(_group(row) for row in rows)])
+
+
 async def counted_tallies(tx: Tx, jobs: Sequence[str]) -> dict[str, Tally]:
     """Return the tallies of the counted runs of several jobs; a job without any is left out."""
     parts: dict[str, list[Tally]] = {}

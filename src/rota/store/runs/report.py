@@ -145,6 +145,8 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     endings = [_ending(lease, report) for (lease, _), report in zip(overdue, adapted, strict=True)]
     aftermath = await _apply(tx, endings)
     await slots.open_limits(tx, aftermath.freed)
+    if endings:  # last: the next reaper waits for this row
+        await tx.fetch("note_taken_away", leases=len(endings))
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
     states = [state for ending in endings if (state := _final(ending)) is not None]
     return Reaped(requeued, len(endings) - requeued, states + aftermath.in_vain)

@@ -165,7 +165,44 @@ on conflict (job, up_to) do update set runs = rota_pruned.runs + excluded.runs;
 delete from rota_pruned where job = :job and up_to > :nil and up_to <= :first returning runs;
 
 -- name: newest_heartbeat
-select :now, max(seen_at) from rota_worker;
+select :now, max(seen_at), (select cast(value as bigint) from rota_setting where name = 'leases_taken_away')
+from rota_worker;
+
+-- name: note_taken_away
+insert into rota_setting (name, value) values ('leases_taken_away', cast(cast(:leases as bigint) as text))
+on conflict (name) do update
+set value = cast(cast(rota_setting.value as bigint) + cast(excluded.value as bigint) as text);
+
+-- name: marks_of_jobs
+-- Of all jobs that have runs: a loose walk over the index on (job, id), one step a job.
+with recursive present(job) as (
+    select min(job) from rota_run
+    union all
+    select (select min(r.job) from rota_run r where r.job > p.job) from present p where p.job is not null)
+select p.job, coalesce(m.counted, :nil) from present p left join rota_job_mark m on m.job = p.job where p.job is not null;
+
+-- name: uncounted_of_jobs
+-- As `job_counts`, of all jobs at once: runs that are not counted yet, by the index on (job, id). Crossed: the jobs come
+-- first.
+select state, length(digits), substr(digits, 1, 2), count(*), sum(busy), min(created_at), max(began)
+from (
+    select state, created_at, began, busy, cast(busy as text) as digits
+    from (
+        select state, created_at,
+            case when finished_at > started_at then finished_at - started_at when started_at is not null then 0 end
+                as busy,
+            coalesce(started_at, case when state = 'expired' then finished_at end) as began
+        from (
+            select r.state, r.created_at, r.started_at, r.finished_at
+            from {rows job text, mark id} cross join rota_run r where r.job = rows.job and r.id > rows.mark
+            union all
+            select r.state, r.created_at, r.started_at, r.finished_at
+            from rota_uncounted u cross join rota_run r where r.id = u.run_id) as uncounted
+        where state is not null) as timed) as ended
+group by state, length(digits), substr(digits, 1, 2);
+
+-- name: all_stats
+select stats from rota_job_stats;
 
 -- name: job_names
 select distinct name from rota_job where dropped_at is null order by name;
