@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rota.core.calendar.rules import Rule
 from rota.core.calendar.triggers import after, cron
+from rota.core.jobs.job import CancelPolicy, JobDefinition
 from rota.core.jobs.retry import Delays, RetryPolicy
 from rota.core.limits.limits import Limit
 from rota.core.planning.assumptions import Assumptions, Beginning, SimulatedEvent, Simulation
@@ -305,6 +306,18 @@ def test_a_trigger_that_follows_a_run_which_goes_on() -> None:
 
 def test_after_so_many_runs_it_is_over() -> None:
     assert counts(each(10, 1_000, lasting(1), max_runs=4)) == {"run": 4}
+
+
+def test_who_waits_for_a_run_that_gives_way_waits_for_what_that_waited_for() -> None:
+    policies: dict[str, Any] = {
+        "overlap": Overlap(mode=OverlapMode.QUEUE_ALL),
+        "limit": Limit(max=3, when_full="cancel_oldest"),
+    }
+    lanes = {GLOBAL: Lane((LiveRun("a", True, True, True), LiveRun("b", followed=True), LiveRun("c")))}
+    stuck = msgspec.structs.replace(lasting(100), job=JobDefinition(name="work", cancel=CancelPolicy(supported=False)))
+    schedule = standing(Steady(10 * SECOND), **policies)
+    simulation = simulate(schedule, ONCE, 0, 45 * SECOND, stuck, beginning=Beginning(lanes=lanes))
+    assert most_at_once(simulation) == 0
 
 
 def test_live_runs_at_the_start_are_in_the_way_but_in_no_count() -> None:

@@ -387,7 +387,11 @@ class World:
         had = 0 if kind == "skipped" else attempt
         self._update_event(run, kind=kind, finished_at=self._now, attempt=had, failed=failed, reason=reason)
         for follower in (self._live[run_id] for run_id in run.followers if run_id in self._live):
-            follower.waits_for.discard(run.id)
+            # Whoever waited for a run that gave way waits for what that one waited for.
+            awaited = {other for other in run.waits_for if other in self._live}
+            for other in awaited - follower.waits_for:
+                self._live[other].followers.append(follower.id)
+            follower.waits_for = (follower.waits_for | awaited) - {run.id}
             self._queue(follower)
         if run.id == self._awaits:
             self._awaits = None
