@@ -50,7 +50,6 @@ def arguments_of(path: str, about: Subjects) -> dict[str, Any]:
         ("/jobs/{name}", {"name": about.job}),
         ("/schedules/{name}", {"name": about.schedule}),
         ("/workers/{id}", {"id_or_name": about.worker}),
-        ("/executions/{id}", {"execution_id": about.run}),
     ):
         if path.startswith(prefix):
             return arguments
