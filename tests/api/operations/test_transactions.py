@@ -173,7 +173,7 @@ WITH_STATE = {
     "update_job": "http_job",
     "delete_job": "http_job",
     "report_cancelled": "cancelling_run",
-    "get_execution": "ended_run",
+    "get_execution": "external_run",
     "claim_runs": "waiting_external_run",
 }
 """Operations that need something in a certain state; the others, anything of the kind that their path names."""
