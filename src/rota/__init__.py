@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rota.engine.handlers.context import Context, SyncContext
     from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, RunFailed, Unavailable
     from rota.job import AsyncJob, Job
+    from rota.registry.hooks.lifespan import injected
     from rota.values.scope import Scope
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "cron",
     "every",
     "following",
+    "injected",
     "once",
 ]
 
@@ -109,6 +111,7 @@ _HOMES = {
         "Unavailable",
     ),
     "rota.job": ("AsyncJob", "Job"),
+    "rota.registry.hooks.lifespan": ("injected",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

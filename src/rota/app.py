@@ -19,7 +19,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
@@ -61,6 +61,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 F = TypeVar("F", bound=ScopeProvider)
 A = TypeVar("A", bound=Callable[..., Any])
+L = TypeVar("L", bound="Callable[[Rota], AsyncIterator[Any] | AbstractAsyncContextManager[Any]]")
 _APART = ("notify", "schedule")
 """Options of a job that are declared beside it."""
 AsgiApp = Callable[..., Coroutine[Any, Any, None]]
@@ -208,6 +209,15 @@ class Rota(ScriptRunner):
         """Add middleware, a context manager or a generator with one `yield`: `app.around(web.app_context)`."""
         self.registry.surround(around)
         return around
+
+    def lifespan(self, lifespan: L) -> L:
+        """Add an async context manager around each worker's life: `@app.lifespan` above `async def open_pool(app): …`.
+
+        It is entered before the first claim, in child processes too, and left after the last handler. What it yields is
+        `ctx.state`, and the argument of parameters such as `pool: Pool = injected`.
+        """
+        self.registry.lifespans.add(self, lifespan)
+        return lifespan
 
     def payload_type(
         self,

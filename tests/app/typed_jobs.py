@@ -3,11 +3,12 @@
 An expected error is ignored by its code, and an ignore that nothing needs is an error itself.
 """
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Any, assert_type
 
-from rota import AsyncJob, Context, Enqueued, Exponential, Handle, Rota, Run, RunState, cron, every
+from rota import AsyncJob, Context, Enqueued, Exponential, Handle, Rota, Run, RunState, cron, every, injected
 
 app = Rota("sqlite:///never-opened.db")
 
@@ -30,6 +31,33 @@ def add(a: int, b: int) -> int:
 @app.job
 async def idle() -> None:
     """Takes nothing."""
+
+
+@app.lifespan
+async def opened(app: Rota) -> AsyncIterator[list[str]]:
+    yield []
+
+
+@app.lifespan
+@asynccontextmanager
+async def decorated(app: Rota) -> AsyncIterator[None]:
+    yield
+
+
+@app.job
+async def shared(ctx: Context, url: str, log: list[str] = injected) -> int:
+    return len(log)
+
+
+def lifespans() -> None:
+    assert_type(shared.enqueue("a"), Handle[int])
+    manager: AbstractAsyncContextManager[None] = decorated(app)
+    assert manager
+
+    def blocking(app: Rota) -> Iterator[None]:
+        yield
+
+    app.lifespan(blocking)  # type: ignore[type-var]
 
 
 def kinds() -> None:

@@ -21,7 +21,7 @@ PUBLIC = {
     "Order", "Outcome", "Replica", "Replicas", "Retry", "Rota",
     "RotaError", "Run", "RunError", "RunFailed", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "SyncContext",
     "Unavailable", "Unique",
-    "__version__", "after", "cron", "every", "following", "once",
+    "__version__", "after", "cron", "every", "following", "injected", "once",
 }  # fmt: skip
 
 

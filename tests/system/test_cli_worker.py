@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from rota import Order
 from rota.app import Rota
 from rota.cli import root
 from rota.cli.load_app import load_app
@@ -254,3 +255,52 @@ def test_children_do_not_outlive_a_supervisor_that_was_killed(folder: Path) -> N
 def test_a_mistake_that_stays_one_is_not_started_again() -> None:
     with started("worker", "shop_job:app", "--processes", "2") as child:
         assert child.wait(PATIENCE) == 2
+
+
+LIFESPAN = """
+import os
+from rota import Rota, injected
+
+app = Rota()
+
+class Pool:
+    pass
+
+@app.lifespan
+async def pool(app):
+    if os.path.exists("broken"):
+        raise ConnectionRefusedError("no pool today")
+    print("opened", flush=True)
+    yield Pool()
+    print("closed", flush=True)
+
+@app.job
+def use(pool: Pool = injected) -> str:
+    print("used", flush=True)
+    return type(pool).__name__
+"""
+
+
+def test_a_worker_enters_its_lifespan_and_leaves_it_at_a_signal(folder: Path) -> None:
+    (folder / "shop_lifespan.py").write_text(LIFESPAN)
+    app = load_app("shop_lifespan:app")
+    command = [sys.executable, "-m", "rota", "worker", "shop_lifespan:app"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        try:
+            handle = app.blocking.enqueue(Order("use", {}, {}))
+            assert handle.result(timeout=f"{PATIENCE}s") == "Pool"
+        finally:
+            app.close()
+            worker.send_signal(signal.SIGTERM)
+            out, _ = worker.communicate(timeout=PATIENCE)
+    assert [line for line in out.splitlines() if line in ("opened", "used", "closed")] == ["opened", "used", "closed"]
+    assert worker.returncode == 0
+
+
+def test_a_worker_whose_lifespan_fails_says_so_and_exits(folder: Path) -> None:
+    (folder / "shop_lifespan.py").write_text(LIFESPAN)
+    (folder / "broken").touch()
+    command = [sys.executable, "-m", "rota", "worker", "shop_lifespan:app"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 69
+    assert "the lifespan pool could not be entered: ConnectionRefusedError: no pool today" in done.stderr

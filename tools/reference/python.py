@@ -33,7 +33,7 @@ from tools.reference.settings import row, table
 
 GROUPS = {
     "Declaring": ["Rota", "Job", "JobDefinition", "Exponential", "Unique", "Scope", "Follows", "Order", "Config"],
-    "Inside handlers": ["Context", "SyncContext", "Retry", "Fail", "Snooze", "Cancelled"],
+    "Inside handlers": ["Context", "SyncContext", "injected", "Retry", "Fail", "Snooze", "Cancelled"],
     "Triggers": ["cron", "every", "after", "following", "once"],
     "Asking and telling": ["Client", "BlockingClient", "RunFilter"],
     "What is answered": [],
@@ -119,7 +119,8 @@ def described(name: str, thing: Any) -> list[str]:
         return [*lines, *prose(thing), *methods(thing, GIVEN[name])]
     if isinstance(thing, type):
         return [*lines, *code(signature(name, thing)), *prose(thing), *methods(thing, CALLED.get(name, name.lower()))]
-    return [*lines, *code(signature(name, thing)), *prose(thing)]
+    made = code(signature(name, thing)) if callable(thing) else []
+    return [*lines, *made, *prose(thing)]
 
 
 def prose(thing: Any) -> list[str]:

@@ -28,6 +28,7 @@ from rota.engine.loops.reaper import Reaper
 from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.engine.observability.meters import Meters
 from rota.engine.worker.heartbeat import HeartbeatThread
+from rota.engine.worker.lifetime import Lifetime
 from rota.engine.worker.worker import Worker
 from rota.registry.jobs import Registry
 from rota.store import Store
@@ -98,6 +99,7 @@ class Engine:
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._lifetime: Lifetime | None = None
         clock = store.clock
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters, self._rate_opened), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
@@ -125,6 +127,9 @@ class Engine:
         await declare_schedules(self._store, self._registry.schedules, self._registry.schedules.providers)
         await declare_quotas(self._store, self._registry.quotas)
         await declare_notifications(self._store, self._registry.notifications)
+        if self.worker:
+            self._lifetime = Lifetime(self._registry, self._stop_worker)
+            self.worker.use(await self._lifetime.enter())
         for loop in self._loops:
             loop.start()
         self._unlisten = self._store.listen(self._hinted)
@@ -184,6 +189,8 @@ class Engine:
             await self.worker.stop(grace)
         if self._ending:
             await self._ending
+        if self._lifetime:
+            await self._lifetime.leave()
         if self._unlisten:
             self._unlisten()
         for loop in self._loops:

@@ -18,7 +18,8 @@ from rota.core.runs.outcome import ON_LOST
 from rota.core.workers.replicas import ReplicasOption, replicas_of, require_workers
 from rota.core.workers.requirements import requirements_of
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
-from rota.registry.middleware import Middleware
+from rota.registry.hooks.lifespan import Lifespans
+from rota.registry.hooks.middleware import Middleware
 from rota.registry.notifications import Notifications
 from rota.registry.process_limits import cpu_limit, local_retries, memory_limit
 from rota.registry.retry_filter import Exceptions, RetryFilter
@@ -205,6 +206,7 @@ class Registry:
         self.quotas: dict[str, Quota] = {}
         self.notifications = Notifications()
         self._surroundings = Middleware()
+        self.lifespans = Lifespans()
         self.builtin: dict[str, Handler] = {}
         """Jobs of rota itself, for workers of their queue; not listed among those of the application."""
 

@@ -16,6 +16,7 @@ from rota.core.runs.options import RUN_OPTIONS
 from rota.errors import BadPayload, Invalid, did_you_mean
 from rota.registry.annotations import namespace_of, resolved
 from rota.registry.custom_types import ReadByPydantic, hoisted, read_custom, readable, schema_of
+from rota.registry.hooks.lifespan import injected, injected_class
 from rota.values import json
 from rota.values.json import UNREADABLE, Json, Limits, step, unreadable
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HINT = (
     "use plain types, dataclasses, attrs or msgspec structs, pydantic models, enums, datetime, Decimal, UUID or Path; "
-    "Any takes every JSON value, and app.payload_type(…) adds a type"
+    "Any takes every JSON value, and app.payload_type(…) adds a type; "
+    "`name: Type = injected` takes the state of a lifespan"
 )
 
 
@@ -47,12 +49,24 @@ class PayloadType:
     An omitted argument stays omitted, so that a later version's default applies to it.
     """
 
-    __slots__ = ("_decode", "_names", "_positional", "_required", "_rest", "_struct", "context_kind", "wants_context")
+    __slots__ = (
+        "_decode",
+        "_names",
+        "_positional",
+        "_required",
+        "_rest",
+        "_struct",
+        "context_kind",
+        "injects",
+        "wants_context",
+    )
 
     def __init__(self, fields: Sequence[_Field], *, wants_context: str | None, rest: _Rest | None) -> None:
         self.wants_context = wants_context
         self.context_kind: str | None = None
         """Name of the context's annotation, if it has one."""
+        self.injects: dict[str, type] = {}
+        """Parameters that the worker fills with the state of this class."""
         self._names = tuple(field.name for field in fields)
         self._positional = tuple(field.name for field in fields if field.positional)
         self._required = tuple(field.name for field in fields if field.required)
@@ -65,10 +79,14 @@ class PayloadType:
         namespace = namespace_of(fn)
         fields: list[_Field] = []
         contexts: list[inspect.Parameter] = []
+        injects: dict[str, type] = {}
         rest: _Rest | None = None
         for parameter in _parameters(fn):
             if _is_context(parameter, context_type, namespace):
                 contexts.append(parameter)
+                continue
+            if parameter.default is injected:
+                injects[parameter.name] = injected_class(_resolved(parameter, namespace), parameter.name)
                 continue
             annotation = _annotation(parameter, namespace)
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -82,6 +100,7 @@ class PayloadType:
             raise Invalid(f"parameters {names} all want the context", hint="keep one")
         payload = cls(fields, wants_context=contexts[0].name if contexts else None, rest=rest)
         payload.context_kind = _name_of(contexts[0]) if contexts else None
+        payload.injects = injects
         return payload
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
@@ -92,7 +111,7 @@ class PayloadType:
         for name, value in kwargs.items():
             if name in payload:
                 raise BadPayload(step("$", name), "is given twice")
-            if name not in self._names and (self._rest is None or name == self.wants_context):
+            if name not in self._names and (self._rest is None or self._is_passed(name)):
                 raise self._unexpected(name)
             payload[name] = value
         for name in self._required:
@@ -131,7 +150,7 @@ class PayloadType:
         schema: dict[str, object] = {"$schema": _DIALECT, **own}
         del schema["title"]
         if self._rest is not None:
-            never = {self.wants_context: False} if self.wants_context else {}
+            never = {name: False for name in (self.wants_context, *self.injects) if name is not None}
             schema |= {"properties": own["properties"] | never, "additionalProperties": others or True}
         if components:
             schema["$defs"] = components
@@ -140,12 +159,16 @@ class PayloadType:
     def _others(self, text: str | bytes, rest: _Rest) -> dict[str, object]:
         """Decode the arguments that `**kwargs` takes."""
         others = {name: raw for name, raw in rest.split(text).items() if name not in self._names}
-        if self.wants_context in others:
-            raise self._unexpected(self.wants_context)
+        for name in filter(self._is_passed, others):
+            raise self._unexpected(name)
         return {name: rest.read(name, raw) for name, raw in others.items()}
 
+    def _is_passed(self, name: str) -> bool:
+        """Return whether the worker passes this argument, so that no payload may have it."""
+        return name == self.wants_context or name in self.injects
+
     def _unexpected(self, name: str) -> BadPayload:
-        hint = "the worker passes it" if name == self.wants_context else did_you_mean(name, self._names, few=0)
+        hint = "the worker passes it" if self._is_passed(name) else did_you_mean(name, self._names, few=0)
         if hint is None and (option := _ELSEWHERE.get(name, name)) in RUN_OPTIONS:
             hint = f"options of a run come before its arguments: job.options({option}=…).enqueue(…)"
         hint = hint or did_you_mean(name, self._names)
@@ -247,15 +270,19 @@ def _name_of(parameter: inspect.Parameter) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).rpartition(".")[2]
 
 
+def _resolved(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
+    try:
+        return resolved(parameter.annotation, namespace)
+    except Exception as failure:
+        problem = f"the annotation {parameter.annotation!r} of parameter {parameter.name!r} cannot be resolved"
+        raise Invalid(f"{problem}: {failure}", hint="import it outside `if TYPE_CHECKING`") from failure
+
+
 def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
     """Return the parameter's type, after checking that JSON can be decoded into it."""
     if parameter.annotation is parameter.empty:
         return Any
-    try:
-        annotation = resolved(parameter.annotation, namespace)
-    except Exception as failure:
-        problem = f"the annotation {parameter.annotation!r} of parameter {parameter.name!r} cannot be resolved"
-        raise Invalid(f"{problem}: {failure}", hint="import it outside `if TYPE_CHECKING`") from failure
+    annotation = _resolved(parameter, namespace)
     try:
         annotation = readable(annotation)
         _schemas((annotation,))

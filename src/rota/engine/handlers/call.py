@@ -28,6 +28,7 @@ from rota.engine.handlers.threads import HandlerThreads
 from rota.engine.isolation.answer import answer, take_notes
 from rota.engine.observability.log_capture import speaker
 from rota.errors import BadPayload
+from rota.registry.hooks.lifespan import NO_STATES, States
 from rota.store import Store
 from rota.values.json import Limits
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from rota.engine.isolation.process_pool import ProcessPool
 
 _CLOSING = timedelta(seconds=1)
+_CLOSING_LIFESPANS = timedelta(seconds=3)
+"""Time that child processes have to leave their lifespans."""
 
 
 class Host(Guard, Protocol):
@@ -71,6 +74,7 @@ class Calls:
         self._abandoned: set[asyncio.Future[Any]] = set()
         self._replying: set[asyncio.Task[None]] = set()
         self._backend_lock = threading.Lock()
+        self.states = NO_STATES
 
     @property
     def zombies(self) -> int:
@@ -83,6 +87,10 @@ class Calls:
         for pool in (self._threads, self._processes):
             if pool:
                 pool.grow(worker.slots)
+
+    def use(self, states: States) -> None:
+        """Let handlers ask for the states of the worker's lifespans."""
+        self.states = states
 
     def call(self, attempt: Attempt) -> Awaitable[object]:
         if attempt.handler.definition.local_retries:
@@ -106,6 +114,8 @@ class Calls:
             arguments[handler.payload.wants_context] = kind(
                 attempt.claim, self._worker.id, attempt, backend, self._host.renew
             )
+        if handler.payload.injects:
+            arguments |= self.states.arguments(handler.payload.injects)
         speaker.set((self, attempt))  # this task has a context of its own, so no reset is needed
         current_run.set(attempt.claim)
         if handler.is_async:
@@ -242,7 +252,7 @@ class Calls:
         if self._threads:
             self._threads.close()
         if self._processes:
-            await self._processes.close(_CLOSING)
+            await self._processes.close(_CLOSING if self.states is NO_STATES else _CLOSING_LIFESPANS)
 
 
 def _arguments(attempt: Attempt) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from rota.engine.handlers.track import BREATH, Breath, Items, Tracked
 from rota.engine.handlers.transaction import SyncTransaction, Transaction
 from rota.errors import BadPayload, Invalid, LeaseLost
 from rota.observability.tracing import step_span
+from rota.registry.hooks.lifespan import States
 from rota.values import json
 from rota.values.durations import Duration
 from rota.values.instants import instant, maybe_instant
@@ -59,6 +60,9 @@ class ContextBackend(Protocol):
     """The receiver of what a handler tells its context; `stops_threads` if it can stop one, by ending the process."""
 
     stops_threads: bool
+
+    @property
+    def states(self) -> States: ...
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None: ...
 
@@ -164,6 +168,11 @@ class RunContext:
     def idempotency_key(self) -> str:
         """Key that is the same for every attempt, and for every manual retry of the same work."""
         return self._claim.idempotency_key
+
+    @property
+    def state(self) -> Any:
+        """The object that the app's lifespan yielded in this process. With several, take each by its type."""
+        return self._backend.states.only()
 
     @property
     def cancelled(self) -> bool:

@@ -22,6 +22,7 @@ from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.handlers.shield import Guard, Shield
 from rota.engine.handlers.transaction import SyncTransaction, Transaction, sync_transaction, transaction
 from rota.errors import Invalid, LeaseLost, StepTwice, Unavailable
+from rota.registry.hooks.lifespan import States
 from rota.store import Store
 from rota.values.json import Limits
 
@@ -39,6 +40,7 @@ class BackendHost(Guard, Protocol):
     store: Store
     note_buffer: NoteBuffer
     limits: Limits
+    states: States
 
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> Any: ...
 
@@ -81,6 +83,10 @@ class WorkerBackend:
         self._opened = 0
         self._open: dict[str, _Open] = {}
         self._transacting = False
+
+    @property
+    def states(self) -> States:
+        return self._host.states
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
         if step is None:

@@ -24,6 +24,7 @@ from rota.engine.handlers.threads import HandlerThreads
 from rota.engine.handlers.transaction import SyncTransaction, Transaction, sync_transaction, transaction
 from rota.engine.isolation.child_main import Link
 from rota.errors import Invalid, LeaseLost, Unavailable
+from rota.registry.hooks.lifespan import NO_STATES, States
 from rota.store import Store, open_database
 from rota.store.databases.database import drive
 from rota.values.json import Limits
@@ -69,7 +70,16 @@ class ChildBackend:
 
     stops_threads = True
 
-    def __init__(self, link: Link, claim: Claim, standing: Standing, limits: Limits, database_url: str | None) -> None:
+    def __init__(
+        self,
+        link: Link,
+        claim: Claim,
+        standing: Standing,
+        limits: Limits,
+        database_url: str | None,
+        states: States = NO_STATES,
+    ) -> None:
+        self.states = states
         self._link = link
         self._claim = claim
         self._standing = standing

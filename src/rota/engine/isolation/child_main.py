@@ -47,6 +47,7 @@ from rota.errors import BadConfig
 MAIN_NAME = "__rota_main__"
 _TEXT_LIMIT = 8 * 1024
 _PARENT_CHECK_MS = 2_000
+LEAVE_WITHIN = 3.0  # seconds that a child has to leave its lifespans
 _OWN = ("rota.engine.", "rota.registry.")
 
 logger = logging.getLogger(__name__)
@@ -113,7 +114,12 @@ class ParentSocket:
     """The socket to the parent, read by a thread of its own, so that a busy handler can be told to stop."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self.calls: SimpleQueue[tuple[Link, ProcessCall]] = SimpleQueue()
+        self.calls: SimpleQueue[tuple[Link, ProcessCall] | None] = SimpleQueue()
+        """Calls to execute, and None once there will be no more."""
+        self.busy = False
+        self.leaves: Callable[[], None] | None = None
+        """Function that leaves the lifespans of this process, once they are entered."""
+        self.left = threading.Event()
         self._sock = sock
         self._sending = threading.Lock()
         self._link: Link | None = None
@@ -128,6 +134,9 @@ class ParentSocket:
         try:
             self._read_all()
         finally:
+            if self.leaves is not None and not self.busy:
+                self.calls.put(None)
+                self.left.wait(LEAVE_WITHIN)
             end_group()
 
     def _read_all(self) -> None:
@@ -150,6 +159,7 @@ class ParentSocket:
             case Setup():
                 _set_up(message)
             case Call():
+                self.busy = True
                 self._link = Link(message.serial, self.send)
                 self.calls.put((self._link, message.call))
             case Cancel() if self._link is not None and self._link.serial == message.serial:
@@ -211,12 +221,17 @@ def _set_up(setup: Setup) -> None:
 
 
 def serve(parent_socket: ParentSocket, invoke: str) -> None:
-    while True:
-        link, call = parent_socket.calls.get()
+    while taken := parent_socket.calls.get():
+        link, call = taken
         answer = execute(call, link, parent_socket, invoke)
         link.close()
         _flush_output()
+        parent_socket.busy = False  # before the answer: the parent may send the next call as soon as it has it
         parent_socket.send(answer)
+    if parent_socket.leaves is not None:
+        parent_socket.leaves()
+    _flush_output()
+    parent_socket.left.set()
 
 
 def execute(call: ProcessCall, link: Link, parent_socket: ParentSocket, invoke: str) -> Answer:
@@ -225,10 +240,12 @@ def execute(call: ProcessCall, link: Link, parent_socket: ParentSocket, invoke: 
         run = cast("Callable[[object, bytes, bytes, Link], bytes]", find(*invoke.split(":")))
         _prepare()
         target = find(call.module, call.qualname, call.main_path)
-        usage = Usage(link.serial)  # after the imports, which are no call's own work
+        job = _job_of(target)
+        _enter_lifespans(job, parent_socket)
+        usage = Usage(link.serial)  # after imports and lifespans, which are no call's own work
         parent_socket.send(Began(link.serial, usage.cpu_ms, usage.memory_fresh))
         with confined(call.cpu_limit, call.memory_limit):
-            value = run(_callable(target), call.payload, call.context, link)
+            value = run(_callable(target, job), call.payload, call.context, link)
         return Answer(link.serial, "returned", value, usage.cpu_time_ms(), usage.memory_peak_mb())
     except BaseException as error:  # SystemExit too: a handler may end its call, not its process
         cpu, memory = (usage.cpu_time_ms(), usage.memory_peak_mb()) if usage else (None, None)
@@ -247,13 +264,26 @@ def find(module: str, qualname: str, main_path: str | None = None) -> object:
     return target
 
 
-def _callable(target: Any) -> object:
-    """Return the job's function with its app's middleware around it, also if job and function have different names."""
+def _job_of(target: Any) -> Any:
+    """Return the job of a function, also if they have different names, or None."""
     if _is_job(target):
-        return target.handler.call
+        return target
     module = sys.modules.get(getattr(target, "__module__", None) or "")
     jobs = [value for value in vars(module).values() if _is_job(value)] if module else []
-    return next((job.handler.call for job in jobs if job.fn is target), getattr(target, "fn", target))
+    return next((job for job in jobs if job.fn is target), None)
+
+
+def _callable(target: Any, job: Any) -> object:
+    """Return the job's function with its app's middleware around it."""
+    return getattr(target, "fn", target) if job is None else job.handler.call
+
+
+def _enter_lifespans(job: Any, parent_socket: ParentSocket) -> None:
+    if job is not None and job.app.registry.lifespans:
+        from rota.engine.isolation.child_lifetime import lifetime
+
+        lifetime.enter(job.app.registry)
+        parent_socket.leaves = lifetime.leave
 
 
 def _is_job(value: object) -> bool:

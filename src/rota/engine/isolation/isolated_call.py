@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,6 +18,7 @@ from rota.engine.handlers.attempt import RaisedElsewhere, UnreadablePayload
 from rota.engine.handlers.context import RunContext, Standing, context_for
 from rota.engine.handlers.current_run import current_run, current_worker
 from rota.engine.isolation.child_backend import ChildBackend
+from rota.engine.isolation.child_lifetime import lifetime
 from rota.engine.isolation.child_main import Link
 from rota.engine.isolation.protocol import Death, ProcessCall
 from rota.engine.isolation.rlimits import told
@@ -77,7 +77,7 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     link.on_shutdown = lambda: setattr(standing, "shutting_down", True)
     kind = _payload_type(target)
     limits = Limits(info.max_result)
-    backend = ChildBackend(link, info.claim, standing, limits, info.database_url)
+    backend = ChildBackend(link, info.claim, standing, limits, info.database_url, lifetime.states)
     capture.install()
     speaker_token, run_token = speaker.set((backend, None)), current_run.set(info.claim)
     worker_token = current_worker.set(info.worker_id)
@@ -88,9 +88,11 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
             arguments[kind.wants_context] = context_for(is_async)(
                 info.claim, info.worker_id, standing, backend, lambda: link.send("renew", b"")
             )
+        if kind.injects:
+            arguments |= lifetime.states.arguments(kind.injects)
         result = target(**arguments)
         if inspect.iscoroutine(result):
-            result = asyncio.run(result)
+            result = lifetime.run(result)
         return _result(result, limits)
     except _SIGNALS as error:
         error.__rota_signal__ = _signal(error)  # type: ignore[union-attr]

@@ -20,6 +20,7 @@ from rota.engine.handlers.current_run import worker_context
 from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.jobs.http_client import HttpClient, worker_client
 from rota.engine.observability.attempt_observers import watched
+from rota.registry.hooks.lifespan import States
 from rota.registry.jobs import Handler
 from rota.store import Store
 from rota.values.json import Limits
@@ -65,6 +66,7 @@ class Executor:
         self._context.run(worker_client.set, self._http_client)
         self._loop = asyncio.get_running_loop()
         self.grow: Callable[[WorkerInfo], None] = self._calls.grow
+        self.use: Callable[[States], None] = self._calls.use
         self.freed: Callable[[], None] = host.freed
         self.renew: Callable[[], None] = host.renew
 

@@ -83,6 +83,7 @@ class Worker:
         self.renew = self._heartbeat.renew_now
         self._executor = Executor(store, info, config, self._note_buffer, self._reports, self)
         self.active = self._executor.active
+        self.use = self._executor.use
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: Callable[[], None] = lambda: None
         self._low_water = 0

@@ -12,6 +12,7 @@ from rota.engine.engine import worker_info
 from rota.engine.loops.declare import declare_schedules
 from rota.engine.loops.planner import Planner
 from rota.engine.observability.log_capture import capture
+from rota.engine.worker.lifetime import Lifetime
 from rota.store import Store
 from rota.testing.harness.faults import MortalWorker
 
@@ -34,7 +35,11 @@ async def drain_with(app: Rota, begun: Callable[[MortalWorker], None]) -> Sequen
     ran: dict[str, None] = {}
     planner = Planner(store, app.registry.schedules.providers, app.config.poll)
     async with AsyncExitStack() as exiting:
+        lifetime = Lifetime(app.registry)
+        states = await lifetime.enter()
+        exiting.push_async_callback(lifetime.leave)
         worker = await exiting.enter_async_context(_worker(app, store))
+        worker.use(states)
         exiting.push_async_callback(planner.close)
         begun(worker)
         while claimed := await _once(worker, store, planner):

@@ -29,10 +29,12 @@ from rota.engine.handlers.context import Standing, context_for
 from rota.engine.handlers.current_run import current_run
 from rota.engine.handlers.describe_error import error_of
 from rota.errors import Unavailable, UnknownRun
+from rota.registry.hooks.lifespan import NO_STATES, States
 from rota.registry.jobs import Handler
 from rota.store import Store, new_id
 from rota.store.databases.database import drive
 from rota.testing.inline_mode.inline_backend import InlineBackend
+from rota.testing.inline_mode.inline_lifetime import InlineLifetime
 from rota.testing.inline_mode.no_database import NoDatabase
 from rota.values import json
 from rota.values.clock import HostClock
@@ -74,6 +76,7 @@ class Inlined:
         self.runs: list[InlineRun] = []
         self._app = app
         self._limits = Limits(app.config.max_payload)
+        self._lifetime: InlineLifetime | None = None
 
     def run(self, orders: Sequence[Order]) -> list[Handle[Any]]:
         """Run `orders` for sync callers. A coroutine gets an event loop of its own."""
@@ -81,7 +84,7 @@ class Inlined:
         for run, call in self._calls(prepared):
             with self._recording(run):
                 value = call()
-                self._keep(run, _complete(value) if inspect.iscoroutine(value) else value)
+                self._keep(run, self._complete(value) if inspect.iscoroutine(value) else value)
         return [Handle(item.new.id, True, door=self._app) for item in prepared]
 
     async def arun(self, orders: Sequence[Order]) -> list[Handle[Any]]:
@@ -89,7 +92,7 @@ class Inlined:
         for run, call in self._calls(prepared):
             with self._recording(run):
                 value = call()
-                self._keep(run, await value if inspect.iscoroutine(value) else value)
+                self._keep(run, await self._acomplete(value) if inspect.iscoroutine(value) else value)
         return [Handle(item.new.id, True, door=self._app) for item in prepared]
 
     def as_stored(self, run_id: str) -> Run:
@@ -131,6 +134,7 @@ class Inlined:
         return matches[0]
 
     def _calls(self, prepared: Sequence[_Prepared]) -> Iterator[tuple[InlineRun, Callable[[], Any]]]:
+        states = self._states
         follow = any(prepared_run.new.after for prepared_run in prepared)
         for prepared_run in sorted(prepared, key=lambda prepared_run: prepared_run.new.id) if follow else prepared:
             new = prepared_run.new
@@ -141,19 +145,44 @@ class Inlined:
             for vain in in_vain(failed, {id: known.state for id, known in earlier.items()}, ()):
                 run.skipped = vain.reason
             if run.skipped is None:
-                yield run, partial(self._call, prepared_run, [_related(earlier[n.run], n) for n in new.after])
+                parents = [_related(earlier[n.run], n) for n in new.after]
+                yield run, partial(self._call, prepared_run, parents, states)
 
-    def _call(self, prepared: _Prepared, parents: Sequence[RelatedRun]) -> Any:
+    def _call(self, prepared: _Prepared, parents: Sequence[RelatedRun], states: States) -> Any:
         payload = prepared.handler.payload
         arguments = payload.arguments(prepared.new.payload)
         claim = _claim(prepared.new)
         if payload.wants_context:
-            backend = InlineBackend(prepared.handler.definition.steps, self._limits, parents)
+            backend = InlineBackend(prepared.handler.definition.steps, self._limits, parents, states)
             arguments[payload.wants_context] = context_for(prepared.handler.is_async)(
                 claim, "inline", Standing(), backend
             )
+        if payload.injects:
+            arguments |= states.arguments(payload.injects)
         current_run.set(claim)
         return prepared.handler.call(**arguments)
+
+    @property
+    def _states(self) -> States:
+        """States of the app's lifespans, which are entered at the first use."""
+        if self._lifetime is None and self._app.registry.lifespans:
+            self._lifetime = InlineLifetime(self._app.registry)
+        return NO_STATES if self._lifetime is None else self._lifetime.states
+
+    def _leave(self) -> None:
+        if self._lifetime is not None:
+            self._lifetime.leave()
+            self._lifetime = None
+
+    def _complete(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._lifetime is None or self._lifetime.is_here():
+            return _complete(coroutine)
+        return self._lifetime.thread.call(coroutine)
+
+    async def _acomplete(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._lifetime is None or self._lifetime.is_here():
+            return await coroutine
+        return await self._lifetime.thread.acall(coroutine)
 
     def _keep(self, run: InlineRun, value: object) -> None:
         run.result = msgspec.json.decode(json.encode(value, self._limits))
@@ -275,7 +304,7 @@ def inline(app: Rota) -> Iterator[Inlined]:
 
     Runs that depend on others (`after`) are called after them, or not at all. Delays, priorities and unique keys are
     validated and recorded, but have no effect; failures are recorded and not retried. What a handler enqueues runs
-    inside it.
+    inside it. With lifespans, coroutines run on the event loop of a thread that enters them.
     """
     inlined = Inlined(app)
 
@@ -286,7 +315,10 @@ def inline(app: Rota) -> Iterator[Inlined]:
     _active[app] = inlined
     try:
         with app.diverted(opener, blocking=_InlineBlockingClient(_InlineClient(app, inlined), inlined)):
-            yield inlined
+            try:
+                yield inlined
+            finally:
+                inlined._leave()  # here: a lifespan that uses the app must not reach its database
     finally:
         if outer is None:
             del _active[app]

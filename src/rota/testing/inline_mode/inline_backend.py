@@ -14,6 +14,7 @@ from rota.core.runs.dependencies import RelatedRun
 from rota.engine.handlers.context import Opened, stored
 from rota.engine.handlers.transaction import SyncTransaction, Transaction
 from rota.errors import Invalid, StepTwice, Unavailable
+from rota.registry.hooks.lifespan import NO_STATES, States
 from rota.store.databases.database import drive
 from rota.values.json import Limits
 
@@ -25,7 +26,14 @@ class InlineBackend:
 
     stops_threads = False
 
-    def __init__(self, declared: Sequence[StepDefinition], limits: Limits, parents: Sequence[RelatedRun] = ()) -> None:
+    def __init__(
+        self,
+        declared: Sequence[StepDefinition],
+        limits: Limits,
+        parents: Sequence[RelatedRun] = (),
+        states: States = NO_STATES,
+    ) -> None:
+        self.states = states
         self._declared = declared
         self._parents = parents
         self._limits = limits
