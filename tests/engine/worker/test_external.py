@@ -539,8 +539,8 @@ GARBAGE: list[tuple[str, Callable[[Harness, Assignment], Awaitable[Any]]]] = [
     ("version", lambda h, _: h.client.external.claim("a", version=3)),  # type: ignore[arg-type]
     ("has no option", lambda h, _: h.client.external.claim("a", lables={})),  # type: ignore[call-arg]
     ("fence", lambda h, _: h.client.external.claim("a", held=[("x", 0)])),
-    ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, 101)),
-    ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, float("nan"))),
+    ("percentage", lambda h, a: h.client.external.progress(a.run_id, a.fence, 101)),
+    ("percentage", lambda h, a: h.client.external.progress(a.run_id, a.fence, float("nan"))),
     ("result", lambda h, a: h.client.external.complete(a.run_id, a.fence, object())),
     ("result", lambda h, a: h.client.external.complete(a.run_id, a.fence, "x" * 2_000_000)),
     ("result", lambda h, a: h.client.external.step(a.run_id, a.fence, "s", "succeeded", result=object())),

@@ -154,7 +154,7 @@ COORDINATION = [
             enqueue(1.0, "label", "ok:0.5"),
             ExternalWorker(6.0, "outsider-2", 5.0),
         ],
-        subjects=("outsider-1 Store.claim_in_order", "outsider-1 ExternalStore.finish"),
+        subjects=("outsider-1 Store.claim_assigned", "outsider-1 ExternalStore.finish"),
         promise=must.all_end("succeeded"),
         span=12.0,
     ),

@@ -86,7 +86,7 @@ EXTERNAL = CoordinationTheme(
         ("client-1", "ExternalStore.finish", "repeated"),
         ("client-2", "ExternalStore.finish", "late"),
         ("outsider-1", "ExternalStore.finish", "repeated"),
-        ("outsider-1", "Store.claim_in_order", "lost_reply"),
+        ("outsider-1", "Store.claim_assigned", "lost_reply"),
         ("outsider-1", "ExternalStore.finish", "late"),
         ("engine", "Store.report", "late"),
         ("engine", "Store.report", "repeated"),
