@@ -20,6 +20,7 @@ leases = st.builds(
     max_attempts=st.integers(1, 20),
     on_lost=st.sampled_from(ON_LOST),
     queue=st.just("q"),
+    overdue=st.integers(0, 1),
 )
 reports = st.builds(
     Report,
@@ -95,7 +96,8 @@ def test_every_decision_is_a_legal_change(lease: Lease, report: Report) -> None:
 
 @given(leases, reports)
 def test_a_fence_never_shrinks_and_grows_when_a_lease_is_taken_away(lease: Lease, report: Report) -> None:
-    taken_away = report.outcome in (Outcome.LOST, Outcome.HANDED_BACK)
+    by_reaper = lease.overdue > 0 and report.outcome is not Outcome.SUCCEEDED
+    taken_away = report.outcome in (Outcome.LOST, Outcome.HANDED_BACK) or by_reaper
     assert after_report(lease, report).fence == lease.fence + taken_away
 
 

@@ -60,7 +60,8 @@ async def test_a_timeout_is_retried_by_the_policy_of_the_job(either: Harness) ->
     either.clock.advance(11 * SECOND)
     await either.store.promote(10)
     (again,) = await either.client.external.claim("scanner")
-    assert (again.run_id, again.attempt, again.fence) == (held.run_id, 2, 2)
+    # Taking it away and claiming it again: the fence grows at both.
+    assert (again.run_id, again.attempt, again.fence) == (held.run_id, 2, 3)
 
 
 async def test_the_timeout_of_the_run_counts_before_that_of_the_job(either: Harness) -> None:
@@ -73,6 +74,29 @@ async def test_a_lost_worker_is_not_a_timeout(either: Harness) -> None:
     either.clock.advance(either.lease + SECOND)
     await either.reaper.step()
     assert await either.state(held.run_id) is RunState.EXPIRED
+
+
+@pytest.mark.parametrize("on_lost", ["retry", "fail"])
+async def test_a_lease_that_ended_before_its_deadline_is_a_loss_however_late_the_reaper_comes(
+    either: Harness, on_lost: str
+) -> None:
+    held = await taken(either, timeout=either.lease + SECOND, on_lost=on_lost, max_attempts=3)
+    either.clock.advance(either.lease + 2 * SECOND)
+    await either.reaper.step()
+    assert [attempt.outcome for attempt in await either.attempts(held.run_id)] == [Outcome.LOST]
+    run = await either.run(held.run_id)
+    assert (run.state, run.fence) == (RunState.EXPIRED if on_lost == "fail" else RunState.QUEUED, held.fence + 1)
+
+
+async def test_what_must_not_be_repeated_is_not_begun_again_after_its_deadline(either: Harness) -> None:
+    held = await taken(either, timeout="2s", on_lost="fail", max_attempts=3, backoff="1s")
+    either.clock.advance(3 * SECOND)
+    await either.reaper.step()
+    run = await either.run(held.run_id)
+    assert (run.state, run.fence) == (RunState.TIMED_OUT, held.fence + 1)
+    either.clock.advance(10 * SECOND)
+    await either.store.promote(10)
+    assert await either.client.external.claim("another") == []
 
 
 async def test_heartbeats_do_not_extend_a_step_beyond_its_timeout(either: Harness) -> None:

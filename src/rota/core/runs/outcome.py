@@ -38,7 +38,10 @@ compare with the same words (tests/shape/test_modes.py).
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Held run as the database has it while its row is locked. `overdue`: an external worker's time for it is over."""
+    """Held run as the database has it while its row is locked.
+
+    `overdue`: the time of the external party that has it is over, and the reaper takes it away.
+    """
 
     run_id: str
     fence: int
@@ -109,8 +112,9 @@ def after_report(lease: Lease, report: Report) -> Requeue | End:
     outcome = report.outcome
     if outcome is Outcome.SUCCEEDED:  # also while cancelling: the work is done
         return End(RunState.SUCCEEDED, lease.fence)
-    # A hand-back or a loss takes the lease away. The fence grows, so that a late report of the old holder is refused.
-    taken_away = lease.fence + (outcome in (Outcome.HANDED_BACK, Outcome.LOST))
+    # A hand-back, a loss or a deadline that is over takes the lease away. The fence grows, so that a late report of the
+    # old holder is refused.
+    taken_away = lease.fence + (outcome in (Outcome.HANDED_BACK, Outcome.LOST) or lease.overdue > 0)
     if lease.cancel_at is not None or outcome is Outcome.CANCELLED:
         return End(RunState.CANCELLED, taken_away)
     if outcome is Outcome.HANDED_BACK:
@@ -122,7 +126,7 @@ def after_report(lease: Lease, report: Report) -> Requeue | End:
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt, taken_away, keeps_place=True)
     if outcome is Outcome.SNOOZED:
-        return Requeue(report.retry_in or 0, lease.attempt - 1, lease.fence, keeps_place=report.advances)
+        return Requeue(report.retry_in or 0, lease.attempt - 1, taken_away, keeps_place=report.advances)
     if report.retry_in is not None:
-        return Requeue(report.retry_in, lease.attempt, lease.fence)
-    return End(RunState.TIMED_OUT if outcome is Outcome.TIMED_OUT else RunState.FAILED, lease.fence)
+        return Requeue(report.retry_in, lease.attempt, taken_away)
+    return End(RunState.TIMED_OUT if outcome is Outcome.TIMED_OUT else RunState.FAILED, taken_away)

@@ -118,7 +118,10 @@ async def take_overdue(tx: Tx, limit: int) -> list[tuple[Lease, Report]]:
         return []
     taken = [(_held(row, waits=True), timedelta(microseconds=span), bool(stopped)) for *row, span, stopped in rows]
     await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence) for held, _, _ in taken])
-    return [(held.lease, _overdue(held, limit, stopped=stopped)) for held, limit, stopped in taken]
+    return [
+        (msgspec.structs.replace(held.lease, overdue=1), _overdue(held, limit, stopped=stopped))
+        for held, limit, stopped in taken
+    ]
 
 
 def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:

@@ -70,13 +70,14 @@ order by l.run_id
 -- Only leases are locked, and what a report has at this moment is left to it: it counts. They are chosen before their runs
 -- are looked at, and `cross join`, here and elsewhere, keeps that order on SQLite: else the planner of either database,
 -- while it knows little of the tables, goes through all runs that ever were.
+-- Overdue is a lease that lasted until its deadline. One that ended before is a loss, however late the reaper comes.
 with taken as materialized (
     select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, l.expires_at, l.deadline
     from rota_lease l
     where l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0)
     order by l.expires_at limit :limit {for_update_skip l})
 select t.run_id, t.fence, t.attempt, t.worker_id, t.claimed_at, t.cancel_at, r.max_attempts, r.on_lost, r.queue, r.need,
-    case when t.deadline < :now then 1 else 0 end
+    case when t.deadline < :now and t.expires_at >= t.deadline then 1 else 0 end
 from taken t {then rota_run r | r.id = t.run_id}
 order by t.expires_at;
 
