@@ -93,6 +93,29 @@ async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: py
     assert await states() == {"active"}
 
 
+@pytest.mark.parametrize("verb", ["pause", "cancel"])
+async def test_no_schedule_rests_after_a_resume_that_another_verb_interrupted(
+    store: Store, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(schedules_of_job, "_BITE", 2)
+    for number in range(5):
+        await make_schedule(store, f"s{number}")
+    await store.pause_job("work", None, None)
+    transact = store.database.transact
+
+    async def then_interrupted(*args: Any, **options: Any) -> Any:
+        answer = await transact(*args, **options)
+        monkeypatch.setattr(store.database, "transact", transact)
+        await (store.pause_job if verb == "pause" else store.cancel_job)("work", None, None)
+        return answer
+
+    monkeypatch.setattr(store.database, "transact", then_interrupted)
+    await store.resume_job("work", "skip", None)
+    found = await status(store)
+    assert (found.paused_at, found.cancelled_at) == (None, None)
+    assert {schedule.state for schedule in await store.schedules.list()} == {"active"}
+
+
 async def test_a_pause_that_fails_halfway_is_finished_by_another(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules_of_job, "_BITE", 2)
     for number in range(5):

@@ -106,6 +106,11 @@ async def _resume_some(
     last = await schedules_of_job.resume_schedules_of(tx, job, after, mode, actor, new_id)
     if last is not None:
         return last
+    if after != NIL_ID:
+        # Race: a pause or cancel that came between two batches let schedules rest again that were resumed before. What
+        # holds the job is dropped by a transaction that looked at all of them. Another one, because cursors are locked
+        # in the order of ids.
+        return NIL_ID
     resumed = bool(await tx.fetch("resume_job", job=job))
     if resumed:
         await tx.fetch("unpark", job=job)
