@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, RunFailed, Unavailable
     from rota.job import AsyncJob, Job
     from rota.registry.hooks.lifespan import injected
+    from rota.registry.hooks.middleware import Call
     from rota.values.scope import Scope
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Attempt",
     "BadPayload",
     "BlockingClient",
+    "Call",
     "Cancelled",
     "Client",
     "Config",
@@ -112,6 +114,7 @@ _HOMES = {
     ),
     "rota.job": ("AsyncJob", "Job"),
     "rota.registry.hooks.lifespan": ("injected",),
+    "rota.registry.hooks.middleware": ("Call",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

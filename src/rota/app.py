@@ -37,6 +37,7 @@ from rota.core.runs.run import NewRun
 from rota.core.workers.worker import Queues
 from rota.engine.engine import Engine
 from rota.engine.handlers.context import Context, RunContext, SyncContext
+from rota.engine.handlers.current_run import claimed_run
 from rota.engine.jobs.data_jobs import handler_of
 from rota.engine.observability.meters import Meters
 from rota.errors import Conflict, Invalid
@@ -206,8 +207,11 @@ class Rota(ScriptRunner):
         self.registry.notifications.declare(name, options)
 
     def around(self, around: A) -> A:
-        """Add middleware, a context manager or a generator with one `yield`: `app.around(web.app_context)`."""
-        self.registry.surround(around)
+        """Add middleware, a context manager or a generator with one `yield`: `app.around(web.app_context)`.
+
+        It may take one argument, the `Call`: job, run, attempt, arguments and, after the `yield`, the result.
+        """
+        self.registry.surround(around, claimed_run)
         return around
 
     def lifespan(self, lifespan: L) -> L:

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Any, assert_type
 
-from rota import AsyncJob, Context, Enqueued, Exponential, Handle, Rota, Run, RunState, cron, every, injected
+from rota import AsyncJob, Call, Context, Enqueued, Exponential, Handle, Rota, Run, RunState, cron, every, injected
 
 app = Rota("sqlite:///never-opened.db")
 
@@ -47,6 +47,12 @@ async def decorated(app: Rota) -> AsyncIterator[None]:
 @app.job
 async def shared(ctx: Context, url: str, log: list[str] = injected) -> int:
     return len(log)
+
+
+@app.around
+def observed(call: Call) -> Iterator[None]:
+    assert_type(call.job, str)
+    yield
 
 
 def lifespans() -> None:

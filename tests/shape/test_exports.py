@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 PUBLIC = {
     "AsyncJob",
-    "Attempt", "BadPayload", "BlockingClient", "Cancelled", "Client", "Config", "Conflict", "Context", "Enqueued",
+    "Attempt", "BadPayload", "BlockingClient", "Call", "Cancelled", "Client", "Config", "Conflict", "Context",
+    "Enqueued",
     "Exponential",
     "Fail", "Follows", "Handle", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost",
     "NotFound",

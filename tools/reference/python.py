@@ -33,7 +33,7 @@ from tools.reference.settings import row, table
 
 GROUPS = {
     "Declaring": ["Rota", "Job", "JobDefinition", "Exponential", "Unique", "Scope", "Follows", "Order", "Config"],
-    "Inside handlers": ["Context", "SyncContext", "injected", "Retry", "Fail", "Snooze", "Cancelled"],
+    "Inside handlers": ["Context", "SyncContext", "injected", "Call", "Retry", "Fail", "Snooze", "Cancelled"],
     "Triggers": ["cron", "every", "after", "following", "once"],
     "Asking and telling": ["Client", "BlockingClient", "RunFilter"],
     "What is answered": [],
@@ -51,7 +51,7 @@ PARTS = {
     "monitoring": MonitoringClient,
     "error_groups": ErrorGroupsClient,
 }
-GIVEN = {"Context": "ctx", "SyncContext": "ctx", "Job": "job", "Client": "client"}
+GIVEN = {"Call": "call", "Context": "ctx", "SyncContext": "ctx", "Job": "job", "Client": "client"}
 """What nobody makes: how it is called where one gets it."""
 CALLED = {"Rota": "app", "ManualClock": "clock", "HandWorker": "worker", "Harness": "harness"}
 ECHOES = {

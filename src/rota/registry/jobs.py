@@ -13,6 +13,7 @@ from rota.core.jobs.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, ret
 from rota.core.limits.limits import Limit, limits_of
 from rota.core.limits.quotas import Quota
 from rota.core.progress.steps import StepOption, steps_of
+from rota.core.runs.claim import Claim
 from rota.core.runs.options import UniqueOption, check_limits, checked_priority, checked_unique, unique_of
 from rota.core.runs.outcome import ON_LOST
 from rota.core.workers.replicas import ReplicasOption, replicas_of, require_workers
@@ -222,15 +223,15 @@ class Registry:
         self.newest[name] = versions[max(versions)]
         handler.call = self._surrounded(handler)
 
-    def surround(self, around: Callable[..., Any]) -> None:
+    def surround(self, around: Callable[..., Any], claim: Callable[[], Claim]) -> None:
         """Add middleware, also to the handlers declared before."""
-        self._surroundings.add(around)
+        self._surroundings.add(around, claim)
         for handler in self.handlers():
             handler.call = self._surrounded(handler)
 
     def _surrounded(self, handler: Handler) -> Callable[..., Any]:
         fn = handler.fn if handler.retries is None else handler.retries.put_around(handler.fn)
-        return self._surroundings.put_around(fn)
+        return self._surroundings.put_around(fn, handler.payload.passed)
 
     def for_run(self, job: str, version: int) -> Handler | None:
         """Return the handler of the run's pinned version, else the next newer: newer code reads older payloads."""

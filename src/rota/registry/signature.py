@@ -150,7 +150,7 @@ class PayloadType:
         schema: dict[str, object] = {"$schema": _DIALECT, **own}
         del schema["title"]
         if self._rest is not None:
-            never = {name: False for name in (self.wants_context, *self.injects) if name is not None}
+            never = dict.fromkeys(sorted(self.passed), False)
             schema |= {"properties": own["properties"] | never, "additionalProperties": others or True}
         if components:
             schema["$defs"] = components
@@ -163,8 +163,12 @@ class PayloadType:
             raise self._unexpected(name)
         return {name: rest.read(name, raw) for name, raw in others.items()}
 
+    @property
+    def passed(self) -> set[str]:
+        """Names of the arguments that the worker passes, which no payload may have."""
+        return {*self.injects} if self.wants_context is None else {self.wants_context, *self.injects}
+
     def _is_passed(self, name: str) -> bool:
-        """Return whether the worker passes this argument, so that no payload may have it."""
         return name == self.wants_context or name in self.injects
 
     def _unexpected(self, name: str) -> BadPayload:

@@ -22,7 +22,7 @@ def worker_context(worker_id: str) -> Context:
 
 
 def claimed_run() -> Claim:
-    """Return the claim of the current run. For rota's own handlers, which need no context object."""
+    """Return the claim of the current run. For middleware and rota's own handlers, which have no context object."""
     claim = current_run.get()
     assert claim is not None, "called outside of a run"
     return claim
