@@ -108,21 +108,45 @@ async def test_a_standby_is_not_written_to(pair: Pair) -> None:
     await alone.close()
 
 
-async def test_a_restored_file_is_a_new_epoch(sqlite_url: str, tmp_path: Path) -> None:
-    store = await open_store(sqlite_url)
+@pytest.mark.parametrize("reopened", [False, True])
+async def test_a_restored_file_is_a_new_epoch(tmp_path: Path, *, reopened: bool) -> None:
+    """Also if the process that created the file was the only one that used it."""
+    file, backup = tmp_path / "new.db", tmp_path / "backup.db"
+    url = f"sqlite:///{file}"
+    store = await open_store(url)
     run_id = await put(store)
+    if reopened:
+        await store.close()
+        store = await open_store(url)
     await store.close()
-    file, backup = tmp_path / "rota.db", tmp_path / "backup.db"
     shutil.copy(file, backup)
-    store = await open_store(sqlite_url)
+    store = await open_store(url)
     (lost,) = await claim(store)
     assert lost.fence == 1
     await store.close()
     backup.replace(file)
-    restored = await open_store(sqlite_url)
+    restored = await open_store(url)
     (again,) = await claim(restored)
     assert (again.run_id, again.attempt) == (run_id, 1)
     assert again.fence == FENCES
+    assert not await tell(restored, lost, Outcome.SUCCEEDED)
+    await finish(restored, again)
+    await restored.close()
+
+
+async def test_a_copy_of_a_database_on_the_same_server_is_a_new_epoch(own_postgres_cluster: PostgresCluster) -> None:
+    url = own_postgres_cluster.create_database()
+    store = Store(open_database(url))
+    await store.migrate()
+    run_id = await put(store)
+    await store.close()
+    copy = own_postgres_cluster.create_database(url)
+    store = Store(open_database(url))
+    (lost,) = await claim(store)
+    await store.close()
+    restored = Store(open_database(copy))
+    (again,) = await claim(restored)
+    assert (again.run_id, lost.fence, again.fence) == (run_id, 1, FENCES)
     assert not await tell(restored, lost, Outcome.SUCCEEDED)
     await finish(restored, again)
     await restored.close()

@@ -55,8 +55,13 @@ async def test_a_clock_that_is_about_right_is_taken_as_it_is(new_postgres_url: s
     store = Store(open_database(new_postgres_url))
     await store.now()
     assert isinstance(store.clock, HostClock)
-    store.clock.ahead_ms = 30
-    compare(store.clock, id_clock(), id_clock() * 1_000 + 20_000)
+    for micros in (20_000, -20_000, 45_000):
+        compare(store.clock, id_clock(), id_clock() * 1_000 + micros)
+        assert store.clock.ahead_ms == 0
+    store.clock.ahead_ms = HOUR_MS
+    compare(store.clock, id_clock() - 2_000, (id_clock() - HOUR_MS) * 1_000)
+    assert store.clock.ahead_ms == HOUR_MS, "a slow answer says nothing new"
+    compare(store.clock, id_clock(), id_clock() * 1_000)
     assert store.clock.ahead_ms == 0
     await store.close()
 

@@ -135,7 +135,10 @@ class Store:
         return now
 
     async def migrate(self, *, force: bool = False) -> list[str]:
-        return await migrate.migrate(self.database, force=force)
+        applied = await migrate.migrate(self.database, force=force)
+        if applied:
+            await self.database.renew()  # connections record where the database is when they open, if they can
+        return applied
 
     async def require_schema(self) -> None:
         await migrate.require_served(self.database)

@@ -39,7 +39,7 @@ def new_id() -> str:
 class RunIds:
     """Make ids by the database's clock: the host's, less what `clock` says that it is ahead.
 
-    They stay in the order in which one process makes them, because all are moved by the same time.
+    They are in the order in which one process makes them, but for the moment when it notices that its clock is wrong.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -58,7 +58,12 @@ def id_clock() -> int:
 
 
 def compare(clock: Clock, before: int, now: int) -> None:
-    """Note how far the host's clock is ahead. The database said `now` (microseconds) between `before` and this call."""
+    """Note how far the host's clock is ahead. The database said `now` (microseconds) between `before` and this call.
+
+    Only a difference that cannot come from measuring counts: else ids would go back and forth without a reason.
+    """
     if isinstance(clock, HostClock):
-        ahead = (before + id_clock()) // 2 - now // 1_000
-        clock.ahead_ms = ahead if abs(ahead) > _TOLERATED else 0
+        after = id_clock()
+        ahead, tolerated = (before + after) // 2 - now // 1_000, max(_TOLERATED, after - before)
+        if abs(ahead - clock.ahead_ms) > tolerated:
+            clock.ahead_ms = ahead if abs(ahead) > tolerated else 0

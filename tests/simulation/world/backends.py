@@ -245,6 +245,9 @@ class Direct:
     def listen(self, hint: Hint) -> Callable[[], None]:
         return lambda: None
 
+    async def renew(self) -> None:
+        """Do nothing: nothing here depends on where a database is."""
+
     def twin(self) -> Direct:
         return self
 

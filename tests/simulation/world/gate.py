@@ -169,6 +169,9 @@ class Gate:
     def listen(self, hint: Hint) -> Callable[[], None]:
         return self._world.listen(self._node, hint)
 
+    async def renew(self) -> None:
+        """Do nothing: nothing here depends on where a database is."""
+
     def twin(self) -> Gate:
         return self
 

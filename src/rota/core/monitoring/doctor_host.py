@@ -190,7 +190,10 @@ def _durability(server: Durability) -> Check:
 
 def check_epoch(last: Epoch | None, now: int) -> Check:
     """Warn for a week after the database came to another place: changes may be lost, and nobody else would say so."""
-    if last is None or not last.epoch:
+    if last is None:
+        words = "the place of the database is not recorded: a failover or a restore would not be noticed"
+        return Check(name="epoch", level=WARNING, words=words, hint="may rota's user call pg_control_system()?")
+    if not last.epoch:
         return Check(name="epoch", level=OK, words="no failover and no restore so far")
     age = timedelta(microseconds=now - last.since)
     words = f"epoch {last.epoch} began {span(age)} ago, by a failover or a restore"

@@ -172,6 +172,9 @@ class Database(Protocol):
     def listen(self, hint: Hint) -> Callable[[], None]:
         """Returns how to stop listening. Hints arrive on the caller's event loop."""
 
+    async def renew(self) -> None:
+        """Drop idle connections, because the next ones have something to learn: of a migration, where they are."""
+
     def twin(self) -> Database:
         """Return the same database for another thread's event loop."""
 

@@ -75,6 +75,9 @@ class BreakableDatabase:
     def listen(self, hint: Hint) -> Callable[[], None]:
         return self._inner.listen(hint)
 
+    async def renew(self) -> None:
+        """Do nothing: nothing here depends on where a database is."""
+
     def twin(self) -> Database:
         return BreakableDatabase(self._inner.twin(), self._fault)
 

@@ -41,6 +41,9 @@ class NoDatabase:
     def listen(self, hint: Hint) -> Callable[[], None]:
         return lambda: None
 
+    async def renew(self) -> None:
+        """Do nothing: nothing here depends on where a database is."""
+
     def twin(self) -> Database:
         return self
 

@@ -237,6 +237,9 @@ class SqliteDatabase:
     def listen(self, hint: Hint) -> Callable[[], None]:
         return self._hints.add(hint, asyncio.get_running_loop())
 
+    async def renew(self) -> None:
+        await asyncio.to_thread(self._connected().writer.stop)  # it is opened again at its next use
+
     def twin(self) -> SqliteDatabase:
         """The same: one writer per process, and its thread serves any number of event loops."""
         self._users += 1
