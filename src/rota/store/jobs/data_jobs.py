@@ -200,6 +200,9 @@ class DataJobStore:
         """
 
         async def body(tx: Tx) -> list[str]:
+            # Twice: the first may have waited for a change that inserted a version, which its snapshot does not have.
+            # An enqueue that holds only that version would not wait, and its run be left without a job.
+            await tx.fetch("lock_job_to_drop", job=name)
             await tx.fetch("lock_job_to_drop", job=name)
             versions = await _versions(tx, name)
             if versions and all(version.dropped_at is not None for version in versions):
