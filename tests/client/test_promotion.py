@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -16,7 +17,7 @@ from rota.client.promotion import Moved, Promoted, Promotion, place_of
 from rota.errors import Conflict, DatabaseMoved, Invalid, PromotionUnfinished, RotaError
 from rota.store import Database, Store, open_database, open_store
 from rota.store.databases.database import Tx, Work
-from rota.store.promotion.catalogue import catalogue_of
+from rota.store.promotion.catalogue import catalogue_of, counts_of
 from rota.testing import Harness, ManualClock
 from tests.support.databases.sample_data import FAR, live, make_app
 from tests.support.databases.tables import content_of, fill_empty
@@ -305,6 +306,17 @@ async def test_a_target_with_other_data_is_refused(source: Database, target: Dat
     with pytest.raises(Conflict, match="contains rows already: rota_ready 1, rota_run 1"):
         await promote(source, target)
     await put(Store(source))  # nothing is frozen
+
+
+async def test_counts_keep_the_order_of_the_tables() -> None:
+    """A database may answer a union in any order: PostgreSQL does so with a parallel plan."""
+
+    class Backwards:
+        async def fetch_sql(self, sql: str) -> list[tuple[str, int]]:
+            return [(name, 1) for name in reversed(re.findall(r"select '(\w+)'", sql))]
+
+    names = [f"rota_{number:03}" for number in range(120)]
+    assert list(await counts_of(cast("Tx", Backwards()), names)) == names
 
 
 async def test_a_half_filled_target_is_not_another_promotions(

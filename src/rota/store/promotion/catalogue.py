@@ -87,12 +87,14 @@ def _table(name: str, columns: Sequence[Row]) -> Table:
 
 
 async def counts_of(tx: Tx, names: Sequence[str]) -> dict[str, int]:
+    """Count the rows of these tables, in the order given."""
     if not names:
         return {}
     counts = [f"select '{name}', count(*) from {name}" for name in names]
     # In batches: SQLite allows at most 500 terms in a union, and its parser is slow well below that.
     batches = [counts[first : first + 50] for first in range(0, len(counts), 50)]
-    return {name: int(count) for batch in batches for name, count in await tx.fetch_sql(" union all ".join(batch))}
+    found = {name: count for batch in batches for name, count in await tx.fetch_sql(" union all ".join(batch))}
+    return {name: int(found[name]) for name in names}  # a parallel plan answers in any order
 
 
 async def identities_of(tx: Tx) -> list[tuple[str, str]]:
