@@ -49,10 +49,9 @@ def test_the_options_of_a_job_make_the_same_job() -> None:
     for kind, options in (
         ("http", {"url": "https://example.com/{payload.x}", "expect_status": [200, "4xx"], "backoff": "5s"}),
         ("http", {"url": "https://example.com", "timeout": "3s", "expect": {"success_every": "25h"}}),
-        ("external", {"only_workers": ["a"], "labels": ["gpu"], "min_worker_version": "1.2", "replicas": 2}),
+        ("external", {"only_workers": ["a", "b"], "labels": ["gpu"], "min_worker_version": "1.2", "replicas": 2}),
         ("command", {"argv": ["x"], "max_concurrency": 2, "tags": ["a"], "unique": True, "keep": 3}),
         ("external", {"payload_schema": {"type": "object"}, "cancel_grace": "1s", "queue": "q"}),
-        ("external", {"labels": ["gpu"], "only_workers": ["a"], "min_worker_version": "1.4", "replicas": 2}),
         ("external", {"expect": {"start_within": "5m", "min_success_rate": "95%"}, "enabled": False}),
     ):
         job = define_data_job("it", kind, options)

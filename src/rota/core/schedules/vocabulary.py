@@ -159,7 +159,9 @@ def _fields(key: str, value: Any) -> list[str]:
 
 
 def _same_scope(key: str, value: Any) -> dict[str, Any]:
-    mode = _word({f"{mode}_same_scope": mode for mode in ("reject", "queue", "skip")})(key, value)
+    mode = _word({f"{mode}_same_scope": mode.value for mode in (WhenFull.REJECT, WhenFull.QUEUE, WhenFull.SKIP)})(
+        key, value
+    )
     return {"max": 1, "by": "scope", "when_full": mode}
 
 
