@@ -354,8 +354,8 @@ async def test_a_trigger_and_the_drop_of_its_job(postgres_store: Store) -> None:
         return made
 
     async def drop() -> None:
-        await store.data_jobs.delete("ping", None, force=True)
-        await store.cancel_job("ping", None, None)
+        left = await store.data_jobs.delete("ping", None, force=True)
+        await store.cancel_left("ping", left, None, None)
 
     triggering_it = asyncio.create_task(store.database.transact(trigger))
     await has.wait()
