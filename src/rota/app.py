@@ -27,7 +27,7 @@ import msgspec
 
 from rota.client.blocking import BlockingClient
 from rota.client.client import Client, Order
-from rota.client.handle import Handle
+from rota.client.handle import Handle, handle_by
 from rota.config import Config, changed, load_config
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobKind
@@ -334,7 +334,7 @@ class Rota(ScriptRunner):
 
     def handle(self, run_id: str) -> Handle[Any]:
         """Return the handle of a run that was enqueued before, here or elsewhere. Nothing is looked up."""
-        return Handle(run_id, False, door=self)
+        return handle_by(self, run_id, False)
 
     def _wait_for(self, verb: Callable[[Client], Coroutine[Any, Any, R]]) -> R:
         """Run a verb of the client and wait for its result, for handles."""

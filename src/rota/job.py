@@ -18,7 +18,7 @@ from typing import (
 )
 
 from rota.client.client import Order
-from rota.client.handle import Handle
+from rota.client.handle import Handle, handle_by
 from rota.core.runs.options import RUN_OPTIONS, RunOptions
 from rota.engine.handlers.context import Context, SyncContext
 from rota.errors import Invalid, UnknownOption
@@ -97,7 +97,7 @@ class Job(Generic[P, R]):
 
     def handle(self, run_id: str) -> Handle[R]:
         """Return the handle of a run of this job that was enqueued before, here or elsewhere. Nothing is looked up."""
-        return Handle(run_id, False, door=self.app)
+        return handle_by(self.app, run_id, False)
 
     def order(self, *args: P.args, **kwargs: P.kwargs) -> Order:
         """Return a run that is not enqueued yet, for `app.enqueue_many([...])` with several jobs or dependencies."""

@@ -1,6 +1,7 @@
 """Test handles: the client's verbs about an enqueued run, from every kind of client."""
 
 import asyncio
+import copy
 import dataclasses
 import pickle
 import sys
@@ -8,13 +9,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import ModuleType
 
+import msgspec
 import pytest
 
-from rota import Enqueued, Handle, Invalid, Order, Rota, RunFailed, RunState, remote
+from rota import Context, Enqueued, Handle, Invalid, Order, Rota, RunFailed, RunState, remote
 from rota.api import asgi
+from rota.client.handle import handle_by
 from rota.errors import BlocksEventLoop, Conflict, StillRunning, UnknownRun
 from rota.remote import RemoteClient
 from rota.testing import adrain, drain, inline
+from rota.values.instants import micros_at
 from tests.support.servers.http_server import serving
 
 
@@ -149,6 +153,26 @@ async def test_what_would_block_the_event_loop_says_so(shop: Shop) -> None:
     await shop.app.aclose()
 
 
+async def test_a_handle_that_a_job_or_a_step_returns_is_stored_without_its_app(shop: Shop) -> None:
+    @shop.app.job(max_attempts=1)
+    async def start(ctx: Context) -> Handle[int]:
+        await ctx.step("first", shop.double.aenqueue, 1)
+        return await shop.double.aenqueue(2)
+
+    handle = await start.aenqueue()
+    assert copy.copy(handle).door is handle.door is shop.app
+    await adrain(shop.app)
+    run = await handle.await_()
+    assert run.error is None
+    second = await (await shop.app.connect()).get(run.result["id"])
+    assert run.result == msgspec.to_builtins(
+        Enqueued(second.id, True, micros_at(second.created_at), micros_at(second.run_at))
+    )
+    assert (second.payload, (await handle).id) == ({"number": 2}, second.id)
+    assert msgspec.to_builtins(handle) == msgspec.structs.asdict(handle)
+    await shop.app.aclose()
+
+
 def test_a_handle_by_id(shop: Shop) -> None:
     handle = shop.ship.handle(shop.ship.enqueue(7).id)
     assert (handle.created, handle.status()) == (False, RunState.QUEUED)
@@ -182,7 +206,7 @@ async def test_an_asynchronous_client_gives_handles_to_await(shop: Shop) -> None
     other = (await within.enqueue_many([Order("double", {"number": 5})]))[0]
     assert other.door is within
     with pytest.raises(UnknownRun):
-        await Handle[int](handle.id, False, door=within)
+        await handle_by(within, handle.id, False)
     await client.close()
     await shop.app.aclose()
 

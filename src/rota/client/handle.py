@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from rota.core.progress.notes import LogLine, Progress
 from rota.core.runs.run import Enqueued, Run
@@ -29,13 +29,14 @@ class Door(Protocol):
         ...
 
 
-class Handle(Enqueued, Generic[R_co], frozen=True, gc=False, eq=False, repr_omit_defaults=True):
+class Handle(Enqueued, Generic[R_co], frozen=True, gc=True, dict=True, eq=False):
     """An enqueued run: its id, and the client's verbs about it.
 
     `await handle` waits for the result in async code; the verbs with an `a` in front are those for async code.
     """
 
-    door: Any = None
+    # No field: a handle that a job or a step returns is stored as the data of `Enqueued`, which an app is none of.
+    door: ClassVar[Any] = None
     """The app or the client that enqueued it: a `Door`."""
 
     def __repr__(self) -> str:
@@ -46,6 +47,12 @@ class Handle(Enqueued, Generic[R_co], frozen=True, gc=False, eq=False, repr_omit
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+    def __copy__(self) -> Handle[R_co]:
+        return self  # nobody can change it
+
+    def __reduce__(self) -> tuple[Callable[..., Handle[R_co]], tuple[Any, ...]]:
+        return handle_by, (self.door, self.id, self.created, self.created_micros, self.run_micros)
 
     def __await__(self) -> Generator[Any, None, R_co]:
         return self.aresult().__await__()
@@ -118,3 +125,12 @@ class Handle(Enqueued, Generic[R_co], frozen=True, gc=False, eq=False, repr_omit
     async def _ask(self, verb: Callable[[OwnVerbs], Coroutine[Any, Any, T]]) -> T:
         door: Door = self.door
         return await door._await(verb)
+
+
+def handle_by(
+    door: Any, id: str, created: bool, created_micros: int | None = None, run_micros: int | None = None
+) -> Handle[Any]:
+    """Return a handle that asks by this `Door`."""
+    handle: Handle[Any] = Handle(id, created, created_micros, run_micros)
+    handle.__dict__["door"] = door
+    return handle

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rota.client.handle import Door, Handle
+from rota.client.handle import Door, Handle, handle_by
 from rota.core.ledger.audit import Event, event_in
 from rota.core.runs.run import Run
 from rota.errors import RotaError
@@ -55,5 +55,5 @@ def event_of(plain: dict[str, Any]) -> Event:
 def handle_of(run: Run, door: Door, *, created: bool) -> Handle[Any]:
     """Return the handle of a run that the server enqueued or found."""
     if not created:
-        return Handle(run.id, created, door=door)
-    return Handle(run.id, created, micros_at(run.created_at), micros_at(run.run_at), door)
+        return handle_by(door, run.id, created)
+    return handle_by(door, run.id, created, micros_at(run.created_at), micros_at(run.run_at))

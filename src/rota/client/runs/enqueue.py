@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from rota.client.handle import Door, Handle
+from rota.client.handle import Door, Handle, handle_by
 from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.dependencies import Dependency, link, parts_of, places_of
@@ -152,7 +152,7 @@ class EnqueueVerbs(JobVerbs):
     async def enqueue(self, order: Order) -> Handle[Any]:
         """Enqueue a run and return its handle once it is committed. Concurrent calls share a transaction."""
         answer = (await self._traced_enqueue(order))[1]
-        return Handle(answer.id, answer.created, answer.created_micros, answer.run_micros, self.door or self)
+        return handle_by(self.door or self, answer.id, answer.created, answer.created_micros, answer.run_micros)
 
     async def _traced_enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         if self._traced:
@@ -188,7 +188,7 @@ class EnqueueVerbs(JobVerbs):
         of another."""
         door = self.door or self
         return [
-            Handle(answer.id, answer.created, answer.created_micros, answer.run_micros, door)
+            handle_by(door, answer.id, answer.created, answer.created_micros, answer.run_micros)
             for _, answer in await self._traced_enqueue_many(list(orders))
         ]
 

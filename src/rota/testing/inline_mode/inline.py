@@ -17,7 +17,7 @@ import msgspec
 from rota.app import Rota
 from rota.client.blocking import BlockingClient
 from rota.client.client import Client, Order
-from rota.client.handle import Handle
+from rota.client.handle import Handle, handle_by
 from rota.client.runs.enqueue import built, linked
 from rota.core.progress.control_flow import Cancelled, HandedOver
 from rota.core.runs.claim import Claim
@@ -85,7 +85,7 @@ class Inlined:
             with self._recording(run):
                 value = call()
                 self._keep(run, self._complete(value) if inspect.iscoroutine(value) else value)
-        return [Handle(item.new.id, True, door=self._app) for item in prepared]
+        return [handle_by(self._app, item.new.id, True) for item in prepared]
 
     async def arun(self, orders: Sequence[Order]) -> list[Handle[Any]]:
         prepared = self._prepared(orders)
@@ -93,7 +93,7 @@ class Inlined:
             with self._recording(run):
                 value = call()
                 self._keep(run, await self._acomplete(value) if inspect.iscoroutine(value) else value)
-        return [Handle(item.new.id, True, door=self._app) for item in prepared]
+        return [handle_by(self._app, item.new.id, True) for item in prepared]
 
     def as_stored(self, run_id: str) -> Run:
         """Return a run as a client would read it."""
