@@ -25,7 +25,7 @@ SKIPPED_SUFFIXES = (".log", ".pyc", ".db", ".db-wal", ".db-shm")
 def project_texts() -> Iterator[tuple[Path, str]]:
     for folder, subfolders, names in os.walk(ROOT):
         subfolders[:] = [name for name in subfolders if name not in SKIPPED_FOLDERS and not skipped(name)]
-        for path in (Path(folder, name) for name in names if not name.endswith(SKIPPED_SUFFIXES)):
+        for path in (Path(folder, name) for name in names if not name.endswith(SKIPPED_SUFFIXES) and name != ".git"):
             try:
                 yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
             except UnicodeDecodeError:
@@ -46,6 +46,12 @@ def test_no_file_names_a_registry() -> None:
 
 def test_no_file_names_a_folder_of_one_machine() -> None:
     found = [f"{path}: {match[0]}…" for path, text in project_texts() for match in MACHINE_PATH.finditer(text)]
+    assert found == []
+
+
+def test_no_conflict_was_committed() -> None:
+    marks = ("<" * 7 + " ", ">" * 7 + " ")
+    found = [str(path) for path, text in project_texts() if any(line.startswith(marks) for line in text.splitlines())]
     assert found == []
 
 

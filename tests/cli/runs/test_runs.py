@@ -309,6 +309,14 @@ def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.Monke
     assert waited.stderr.count("note: the run waits: No worker is alive: start one with `rota worker`.") == 1
 
 
+def test_every_wait_can_be_bounded(known_url: str) -> None:
+    waited = rota("run", "enqueue", "boom", "--wait-timeout", "100ms", "--timeout", "1h")
+    assert waited.exit_code == 75
+    (run,) = answer("run", "ls")["items"]
+    rota("run", "cancel", run["id"])
+    assert rota("run", "retry", run["id"], "--wait-timeout", "100ms").exit_code == 75
+
+
 def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.cli.terminal.wait._INTERVAL", 0.01)
     id = answer("run", "enqueue", "boom", "--delay", "1h")["id"]

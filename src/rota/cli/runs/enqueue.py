@@ -10,7 +10,7 @@ from rota.cli.connect import ask
 from rota.cli.options import examples, instant_of, scope_of, shared
 from rota.cli.terminal.payload import arguments_of, decode_object
 from rota.cli.terminal.run_format import print_new_run
-from rota.cli.terminal.wait import finish, wait_for_run
+from rota.cli.terminal.wait import finish, wait_for_run, wait_timeout_option
 from rota.client.client import Client, Order
 from rota.core.runs.dependencies import Otherwise
 from rota.core.runs.run import Run
@@ -44,7 +44,7 @@ _METADATA = """use single quotes: --metadata '{"from": "me"}'"""
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag of the run. Repeatable.")
 @click.option("--metadata", metavar="JSON", help="Object that is stored with the run.")
 @click.option("--max-attempts", type=int, metavar="N", help="Attempts of the run; 1 means no retry.")
-@click.option("--timeout", metavar="DURATION", help="Limit for each attempt.")
+@click.option("--timeout", metavar="DURATION", help="Limit for each attempt; for the wait there is --wait-timeout.")
 @click.option("--after", multiple=True, metavar="ID[,ID]", help="Start after these runs have succeeded. Repeatable.")
 @click.option("--after-any-end", is_flag=True, help="With --after: start however those runs end.")
 @click.option(
@@ -54,13 +54,23 @@ _METADATA = """use single quotes: --metadata '{"from": "me"}'"""
 )
 @click.option("--idempotency-key", metavar="KEY", help="A request with the same key within 24h creates no second run.")
 @click.option("--wait", "waiting", is_flag=True, help="Wait for its end; exit code as of `rota run wait`.")
+@wait_timeout_option
 @shared
-def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **options: Any) -> int:
+def enqueue(
+    job: str,
+    payload: str,
+    waiting: bool,
+    wait_timeout: str | None,
+    database: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Enqueue a run of JOB.
 
     In a pipe it prints the run's id alone; with --wait the id, the state, and the result or error, tab-separated.
     """
     settings = run_options(**options)
+    waiting = waiting or wait_timeout is not None
 
     async def command(client: Client) -> tuple[Run, bool]:
         arguments = arguments_of(payload, Limits(client.config.max_payload))
@@ -69,7 +79,7 @@ def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json
         except BadPayload as error:
             error.hint = error.hint or f"`rota job get {job}` shows what it takes"
             raise
-        run = await (wait_for_run(client, enqueued.id, None) if waiting else client.get(enqueued.id))
+        run = await (wait_for_run(client, enqueued.id, wait_timeout) if waiting else client.get(enqueued.id))
         return run, enqueued.created
 
     run, created = ask(database, command)

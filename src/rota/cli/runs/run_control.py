@@ -14,7 +14,7 @@ from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.output import emit, on_terminal, print_json
 from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.terminal.run_format import print_new_run, print_run
-from rota.cli.terminal.wait import ProgressLine, finish, wait_for_run
+from rota.cli.terminal.wait import ProgressLine, finish, wait_for_run, wait_timeout_option
 from rota.cli.verbs.looks import Reply
 from rota.cli.verbs.verb_command import carries_out, verb_command
 from rota.cli.verbs.verb_options import Form
@@ -81,21 +81,25 @@ def cancel(id: str | None, database: str | None, as_json: bool, reason: str | No
 )
 @idempotency_option
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
+@wait_timeout_option
 @yes_option
 @shared
-def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **options: Any) -> int:
+def retry(
+    id: str | None, database: str | None, as_json: bool, waiting: bool, wait_timeout: str | None, **options: Any
+) -> int:
     """Retry a finished run as a new run, or all that match filters.
 
     ID is a run's id, or a unique beginning or end of it. With filters instead, the command counts the matching runs,
     and asks. These are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that
     have not been retried yet: so the command can be repeated after an interruption.
     """
+    waiting = waiting or wait_timeout is not None
     how = {name: options.pop(name) for name in ("keep_steps", "from_step", "idempotency_key")}
     if how["keep_steps"] and how["from_step"]:
         raise click.UsageError("--keep-steps or --from-step, not both")
     yes, everything, run_filter = _selection(id, options)
     if id is not None:
-        again = ask(database, lambda client: _retry_one(client, id, waiting, **how))
+        again = ask(database, lambda client: _retry_one(client, id, waiting, wait_timeout, **how))
         if waiting:
             return finish(again, as_json=as_json)
         print_new_run(again, as_json=as_json)
@@ -111,9 +115,9 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
     return many.done(act, yes=yes, as_json=as_json)
 
 
-async def _retry_one(client: Client, id: str, waiting: bool, **how: Any) -> Run:
+async def _retry_one(client: Client, id: str, waiting: bool, wait_timeout: str | None, **how: Any) -> Run:
     run = await client.retry(id, actor=actor(), **how)
-    return await wait_for_run(client, run.id, None) if waiting else run
+    return await wait_for_run(client, run.id, wait_timeout) if waiting else run
 
 
 def _selection(id: str | None, options: dict[str, Any]) -> tuple[bool, bool, RunFilter]:

@@ -24,7 +24,7 @@ from rota.cli.schedules.schedule_format import (
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.terminal.run_format import RUN_COLUMNS, run_row
-from rota.cli.terminal.wait import exit_code_of, finish, wait_for_run
+from rota.cli.terminal.wait import exit_code_of, finish, wait_for_run, wait_timeout_option
 from rota.cli.verbs.looks import Reply, sentence, table
 from rota.cli.verbs.verb_command import Consent, carries_out, verb_command
 from rota.cli.verbs.verb_options import Word
@@ -165,17 +165,22 @@ for command in (
 @click.option("--force", is_flag=True, help="Ignore its overlap and failure policies.")
 @idempotency_option
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the end; exit code as of `rota run wait`.")
+@wait_timeout_option
 @shared
-def trigger(name: str, waiting: bool, database: str | None, as_json: bool, **options: Any) -> int:
+def trigger(
+    name: str, waiting: bool, wait_timeout: str | None, database: str | None, as_json: bool, **options: Any
+) -> int:
     """Run a schedule now, for each of its scopes.
 
     In a pipe it prints the ids of the runs.
     """
 
+    waiting = waiting or wait_timeout is not None
+
     async def command(client: Client) -> Any:
         runs = await client.schedules.trigger(name, **options, actor=actor())
         if waiting:
-            runs = [await wait_for_run(client, run.id, None) for run in runs]
+            runs = [await wait_for_run(client, run.id, wait_timeout) for run in runs]
         return runs, await client.time()
 
     runs, now = ask(database, command)

@@ -67,6 +67,12 @@ def _fitting(text: str) -> str:
     return line.plain
 
 
+wait_timeout_option = click.option(
+    "--wait-timeout", metavar="DURATION", help='Wait, at most this long ("90s", "5m"); then exit code 75.'
+)
+"""For commands whose `--timeout` is something else, or that have none."""
+
+
 async def wait_for_run(client: Client, id: str, timeout: str | None) -> Run:
     """Return the run once it is final; raise `StillRunning` after `timeout`."""
     waiting = asyncio.create_task(client.wait(id, timeout))
