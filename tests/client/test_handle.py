@@ -199,6 +199,8 @@ async def test_an_asynchronous_client_gives_handles_to_await(shop: Shop) -> None
     handle = await client.enqueue(Order("double", {"number": 4}, {"scope": ("tenant", "1")}))
     with pytest.raises(Conflict, match="await handle"):
         handle.result()
+    with pytest.raises(pickle.PicklingError, match=r"app.handle\(id\)"):
+        pickle.dumps(handle)
     await adrain(shop.app)
     assert await handle == 8
     within = client.within(("tenant", "2"))
@@ -246,8 +248,14 @@ def test_handles_of_a_server(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def _awaited(shop: Shop, url: str) -> None:
-    async with RemoteClient(url) as client:
+    async with RemoteClient(url, "a-secret") as client:
         handle = await client.enqueue(Order("double", {"number": 4}))
+        text = pickle.dumps(handle)
+        assert b"a-secret" not in text
+        again: Handle[int] = pickle.loads(text)
+        assert again.door is pickle.loads(text).door is not client
+        assert await again.astatus() is RunState.QUEUED
+        await again.door.close()
         failing, parcel = await client.enqueue_many([Order("refund", {"order": 3}), Order("ship", {"order": 7})])
         await adrain(shop.app)
         assert (await handle, (await handle.await_("1s")).id) == (8, handle.id)

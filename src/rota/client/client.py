@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import NoReturn
 
 from rota.client.access.tokens import TokensClient
 from rota.client.alerts.expectations import ExpectationsClient
@@ -67,6 +68,17 @@ class Client(OwnVerbs):
         self._models = {}
         self.owner: object = None
         """Keeps the object alive that closes the store when it is garbage-collected."""
+
+    def __copy__(self) -> Client:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse: another process has no way to this client's database."""
+        from pickle import PicklingError  # imported late: whoever pickles has it already
+
+        raise PicklingError("a client cannot be pickled: keep the id of its handle, and call `app.handle(id)` there")
 
     def within(self, scope: Scope | tuple[str, str]) -> Client:
         """Return a client that only knows the runs and keys of one scope.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -84,6 +86,10 @@ class RemoteClient(Remote, OwnVerbs):
 
     def __repr__(self) -> str:
         return f"RemoteClient({self._transport.url!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., RemoteClient], tuple[str]]:
+        """Pickle the server's address only: a token is a secret, and the process that reads it has its own."""
+        return _client_again, (self._transport.url,)
 
     async def close(self) -> None:
         """Close the client's connections."""
@@ -220,3 +226,17 @@ class RemoteClient(Remote, OwnVerbs):
 
     list = local(OwnVerbs.list)
     result = local(OwnVerbs.result)
+
+
+_read_clients: WeakValueDictionary[tuple[str, int], RemoteClient] = WeakValueDictionary()
+
+
+def _client_again(url: str) -> RemoteClient:
+    """Return a client with this process's ROTA_TOKEN, the same for all handles that an event loop reads."""
+    client = RemoteClient(url, os.environ.get("ROTA_TOKEN"))
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return client
+    # The id of an event loop is not used again while a client has a connection in it.
+    return _read_clients.setdefault((url, id(loop)), client)
