@@ -435,8 +435,13 @@ class Rota(ScriptRunner):
 
 def _name_of(app: Rota) -> tuple[str, str]:
     """Return the module and the name under which an app can be imported."""
-    for module, names in [(module, vars(loaded)) for module, loaded in [*sys.modules.items()] if loaded is not None]:
-        for name, value in [*names.items()]:
+    # The script that runs comes last: it is another one in another process. multiprocessing has its own name for it.
+    scripts = ("__main__", "__mp_main__")
+    others = [module for module in [*sys.modules] if module not in scripts]
+    for module in (*others, *scripts):
+        # Anything may be among the modules: None, or an object that makes its attributes up.
+        names = getattr(sys.modules.get(module), "__dict__", None)
+        for name, value in [*names.items()] if isinstance(names, dict) else []:
             if value is app:
                 return module, name
     from pickle import PicklingError  # imported late: whoever pickles has it already

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import ModuleType
+from typing import cast
 
 import msgspec
 import pytest
@@ -191,6 +192,19 @@ def test_a_pickled_handle_finds_its_app_by_name(shop: Shop, monkeypatch: pytest.
     again: Handle[int] = pickle.loads(pickle.dumps(handle))
     drain(shop.app)
     assert (again, again.created, again.door, again.result()) == (handle, True, shop.app, 8)
+
+
+def test_a_pickled_app_is_named_after_a_module_that_others_can_import(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("shop_of_pickles")
+    module.app = shop.app  # type: ignore[attr-defined]
+    monkeypatch.setattr(sys.modules["__main__"], "app", shop.app, raising=False)
+    assert b"__main__" in pickle.dumps(shop.app)
+    monkeypatch.setitem(sys.modules, "no module", cast("ModuleType", object()))
+    monkeypatch.setitem(sys.modules, "shop_of_pickles", module)
+    text = pickle.dumps(shop.app)
+    assert (b"__main__" in text, pickle.loads(text)) == (False, shop.app)
 
 
 async def test_an_asynchronous_client_gives_handles_to_await(shop: Shop) -> None:
