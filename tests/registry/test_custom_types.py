@@ -87,6 +87,30 @@ class Money:
         return hash(self.cents)
 
 
+class Price:
+    """A class whose constructor raises what is neither a ValueError nor a TypeError."""
+
+    def __init__(self, text: str) -> None:
+        self.amount = Decimal(text)
+
+
+class Rate(pydantic.BaseModel):
+    currency: str
+
+    @pydantic.field_validator("currency")
+    @classmethod
+    def _known(cls, currency: str) -> str:
+        return {"EUR": "euro"}[currency]
+
+
+@dataclasses.dataclass
+class Country:
+    code: str
+
+    def __post_init__(self) -> None:
+        self.name = {"DE": "Germany"}[self.code]
+
+
 class Tagged(msgspec.Struct):
     count: Annotated[int, pydantic.Field(gt=0)]
 
@@ -138,6 +162,9 @@ BAD: list[tuple[Any, Any, str]] = [
     (Path, 3, "expected `str`"),
     (Money, "much", "whole number"),
     (Colour, "blue", "enum"),
+    (Price, "abc", "InvalidOperation"),
+    (list[Price], ["1", "abc"], "InvalidOperation"),
+    (Rate, {"currency": "XXX"}, "KeyError: 'XXX'"),
 ]
 
 
@@ -149,6 +176,7 @@ def read_money(value: Any) -> Money:
 
 @pytest.fixture(autouse=True)
 def money(app: Rota) -> None:
+    app.payload_type(Price, write=lambda price: str(price.amount), read=Price)
     app.payload_type(Money, write=lambda money: money.cents, read=read_money, schema={"type": "integer"})
 
 
@@ -185,6 +213,12 @@ def test_a_wrong_value_is_refused_when_it_is_enqueued(app: Rota, annotation: Any
         declared.enqueue(value=value)
     assert raised.value.path.startswith("$.value")
     assert app.blocking.list() == []
+
+
+def test_a_wrong_value_for_a_class_that_raises_anything(app: Rota) -> None:
+    declared = app.job(echo(Country))
+    with pytest.raises(BadPayload, match="cannot be read: KeyError: 'XX'"):
+        declared.enqueue(value={"code": "XX"})
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import importlib
 import sys
 import typing
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, get_args, get_origin
 
@@ -73,9 +74,9 @@ def readable(annotation: Any) -> Any:
 def read_custom(kind: type, value: Any) -> Any:
     """Make a value of a type that msgspec does not know; what it raises gets the path to the value."""
     if issubclass(kind, ReadByPydantic):
-        return _validated(kind.adapter, value)
+        return _read_by(partial(_validated, kind.adapter), value)
     if kind in _customs:
-        return _customs[kind].read(value)
+        return _read_by(_customs[kind].read, value)
     if kind is object:  # as msgspec does without a hook
         return value
     if issubclass(kind, PurePath):
@@ -83,6 +84,21 @@ def read_custom(kind: type, value: Any) -> Any:
             return kind(value)
         raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
     raise NotImplementedError(f"{kind.__qualname__} cannot be read from JSON")
+
+
+def _read_by(read: Callable[[Any], Any], value: Any) -> Any:
+    """Read a value by the application's code. All that it raises is about the value; msgspec takes two errors so."""
+    try:
+        return read(value)
+    except (ValueError, TypeError):
+        raise
+    except Exception as failure:
+        raise ValueError(problem_of(failure)) from failure
+
+
+def problem_of(failure: Exception) -> str:
+    """Return a problem that names the error's type, without which a `KeyError` says little."""
+    return f"cannot be read: {type(failure).__name__}: {failure}".removesuffix(": ")
 
 
 def schema_of(kind: type) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 from rota.core.runs.options import RUN_OPTIONS
 from rota.errors import BadPayload, Invalid, did_you_mean
 from rota.registry.annotations import namespace_of, resolved
-from rota.registry.custom_types import ReadByPydantic, hoisted, read_custom, readable, schema_of
+from rota.registry.custom_types import ReadByPydantic, hoisted, problem_of, read_custom, readable, schema_of
 from rota.registry.hooks.lifespan import injected, injected_class
 from rota.values import json
 from rota.values.json import UNREADABLE, Json, Limits, step, unreadable
@@ -133,6 +133,8 @@ class PayloadType:
             values = astuple(self._decode(text))
         except UNREADABLE as failure:
             raise unreadable(failure, self._names) from None
+        except Exception as failure:  # of a `__post_init__` or a validator of the application
+            raise BadPayload("$", problem_of(failure)) from failure
         if len(self._required) == len(values):
             arguments = dict(zip(self._names, values, strict=True))
         else:
