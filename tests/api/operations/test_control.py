@@ -291,6 +291,8 @@ async def test_executions_are_attempts(http: httpx2.AsyncClient) -> None:
     for tried in page["executions"]:
         assert (await http.get(f"/executions/{tried['id']}")).json() == tried
     assert (await http.get(f"/executions/{waiting}")).json()["code"] == "not-found"
+    for wrong in ("zzz", "99999999999", "99", "", "1:1"):
+        assert (await http.get(f"/executions/{tried['run_id']}:{wrong}")).json()["code"] == "not-found"
     await http.post("/runs", json={"job": "crawl", "payload": {"url": "x"}, "delay": "1h"})
     figures = (await http.get("/scheduler/metrics")).json()
     assert figures["jobs"]["scheduled"] == 2

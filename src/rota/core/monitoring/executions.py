@@ -12,6 +12,7 @@ from rota.core.jobs.status import JobState
 from rota.core.monitoring.statistics import Tally, success_rate
 from rota.core.runs.run import Attempt, Run
 from rota.core.states import Outcome, RunState
+from rota.errors import NotFound
 from rota.values.json import Json
 
 _STATUS = {
@@ -88,8 +89,12 @@ def execution_id(run_id: str, fence: int) -> str:
 
 def parts_of(id: str) -> tuple[str, int | None]:
     """Return the run, by its id or a part of it, and the fence; None if the id names a run alone: its last attempt."""
-    run, _, fence = id.partition(":")
-    return (run, int(fence)) if fence.isascii() and fence.isdigit() and len(fence) < 10 else (run, None)
+    run, colon, fence = id.partition(":")
+    if not colon:
+        return run, None
+    if not (fence.isascii() and fence.isdigit() and len(fence) < 10):
+        raise NotFound(f"run {run:.80} has no such execution", hint="an execution is an attempt of a run")
+    return run, int(fence)
 
 
 class ExecutionTotals(msgspec.Struct, frozen=True):
