@@ -16,3 +16,6 @@ def test_what_is_said_and_listed(sqlite_url: str, monkeypatch: pytest.MonkeyPatc
     ]
     assert "max_queued\t9\n" in rota("quota", "get", "tenant").stdout
     assert rota("quota", "rm", "tenant/42").stdout == "tenant/42\n"
+    paused = rota("scope", "pause", "tenant")
+    assert paused.exit_code != 0
+    assert "name one scope" in paused.stderr

@@ -12,7 +12,7 @@ from rota.client.client import Order
 from rota.core.calendar.triggers import every
 from rota.core.ledger.audit import Event
 from rota.core.states import RunState
-from rota.errors import QuotaExceeded
+from rota.errors import Invalid, QuotaExceeded
 from rota.testing import Harness
 from rota.values.scope import Scope
 
@@ -109,11 +109,26 @@ async def test_a_kind_may_be_paused_by_its_quota(harness: Harness) -> None:
     runs = [await put(harness), await put(harness, OTHER)]
     await harness.client.quotas.update("tenant", max_concurrency=0)
     assert await begun(harness) == []
-    await harness.client.quotas.update("tenant", max_queued=10)
-    assert await begun(harness) == []  # only `resume` or `delete` ends a pause
-    await harness.client.quotas.delete("tenant")
-    await harness.client.quotas.delete("tenant")
+    await harness.client.quotas.update("tenant", max_concurrency=0, max_queued=10)
+    assert await begun(harness) == []
+    # A kind cannot be resumed: the next number replaces its pause, and so does none.
+    assert not (await harness.client.quotas.update("tenant", max_concurrency=5)).paused
     assert await begun(harness) == runs
+    await harness.client.quotas.update("tenant", max_concurrency=0, max_queued=10)
+    last = await put(harness)
+    assert await begun(harness) == []
+    await harness.client.quotas.delete("tenant")
+    assert await begun(harness) == [last]
+    assert await harness.client.quotas.list() == []
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+async def test_a_forgotten_id_is_not_every_scope_of_the_kind(harness: Harness, verb: str) -> None:
+    run_id = await put(harness)
+    with pytest.raises(Invalid, match="kind of scopes"):
+        await getattr(harness.client.quotas, verb)("tenant", None)
+    assert await harness.client.quotas.list() == []
+    assert await begun(harness) == [run_id]
 
 
 async def test_its_own_quota_applies_again_afterwards(harness: Harness) -> None:

@@ -71,8 +71,10 @@ def _resumed(reply: Reply) -> None:
     sentence("{scope} is resumed" if reply.value.was_paused else "{scope} was not paused")(reply)
 
 
+_of_one = partial(_command, forms=(partial(scope_form, "KIND/ID"),))
+
 for command in (
-    _of_scope(QuotasClient.pause, sentence("{scope} is paused"), "rota scope pause tenant/42"),
-    _of_scope(QuotasClient.resume, _resumed, "rota scope resume tenant/42"),
+    _of_one(QuotasClient.pause, sentence("{scope} is paused"), "rota scope pause tenant/42"),
+    _of_one(QuotasClient.resume, _resumed, "rota scope resume tenant/42"),
 ):
     scope.add_command(command)

@@ -77,8 +77,8 @@ def _page_form(declared: Declared, settings: Settings) -> Form | None:
     return Form(("limit", "cursor"), [limit, cursor], lambda _: {})
 
 
-def scope_form() -> Form:
-    """Return the form of `kind` and `id`: one argument, `KIND/ID`, or `KIND` alone."""
+def scope_form(metavar: str = "KIND[/ID]") -> Form:
+    """Return the form of `kind` and `id`: one argument, `KIND/ID`, or `KIND` alone. The verb refuses what it must."""
 
     def read(values: Mapping[str, Any]) -> dict[str, Any]:
         return dict(zip(("kind", "id"), scope_parts(values["scope"]), strict=True))
@@ -87,7 +87,7 @@ def scope_form() -> Form:
         kind, id = values
         return [kind_text(kind) if id is None else scope_text(Scope(kind, id))]
 
-    return Form(("kind", "id"), [click.Argument(["scope"], metavar="KIND[/ID]")], read, write)
+    return Form(("kind", "id"), [click.Argument(["scope"], metavar=metavar)], read, write)
 
 
 def _form(parameter: Parameter, settings: Mapping[str, Any]) -> Form:

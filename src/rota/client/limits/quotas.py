@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from rota.core.access.roles import Role
-from rota.core.limits.quotas import QuotaOf, RateOption, checked_place, quota_of, rate_text
+from rota.core.limits.quotas import QuotaOf, RateOption, checked_place, checked_scope, quota_of, rate_text
 from rota.errors import UnknownQuota
 from rota.values.actor import checked_actor
 from rota.verbs.examples import QUOTA
@@ -65,7 +65,8 @@ class QuotasClient:
         actor: str | None = None,
     ) -> QuotaOf:
         """Set a quota, replacing the previous one. It also applies to runs that already wait or run. With
-        `max_concurrency` 0 the scope is paused, until `resume`."""
+        `max_concurrency` 0 the scope is paused, until `resume`; all scopes of a kind, until its quota is set again or
+        deleted."""
         place = checked_place(kind, id)
         owner = checked_actor(actor) or _SOMEBODY
         quota = await self._store.quotas.update(*place, quota_of(max_concurrency, max_queued, rate), owner)
@@ -91,7 +92,7 @@ class QuotasClient:
     ) -> QuotaOf:
         """Pause a scope: until it is resumed, none of its runs starts, and its plan times are skipped. Runs that wait
         keep their places, new ones wait, too, and running ones continue."""
-        return await self._store.quotas.pause(*checked_place(kind, id), reason, checked_actor(actor) or _SOMEBODY)
+        return await self._store.quotas.pause(*checked_scope(kind, id), reason, checked_actor(actor) or _SOMEBODY)
 
     @verb(
         "POST",
@@ -103,7 +104,7 @@ class QuotasClient:
     )
     async def resume(self, kind: str, id: str, *, actor: str | None = None) -> ResumedScope:
         """Resume a scope. Its own quota, or that of its kind, applies again."""
-        return ResumedScope(await self._store.quotas.resume(*checked_place(kind, id), checked_actor(actor)))
+        return ResumedScope(await self._store.quotas.resume(*checked_scope(kind, id), checked_actor(actor)))
 
     @verb("GET", "/quotas/{kind}/{id}", Role.VIEWER, gives=QUOTA)
     @verb("GET", "/quotas/{kind}", Role.VIEWER, fixed=_OF_KIND, operation="get_quota_of_kind")

@@ -136,6 +136,16 @@ def checked_place(kind: str, id: str | None) -> tuple[str, str]:
     return checked_name(kind, "scope kind"), "" if id is None else checked_name(id, "scope id")
 
 
+def checked_scope(kind: str, id: str | None) -> tuple[str, str]:
+    """Validate the kind and id of one scope. Without an id it would be every scope of the kind."""
+    if id is None:
+        raise Invalid(
+            f"{kind!r} is a kind of scopes; name one scope: kind and id",
+            hint="to pause all of a kind, set max_concurrency 0 as its quota",
+        )
+    return checked_place(kind, id)
+
+
 def scope_of_key(key: str, kind: str) -> Scope | None:
     """Return the scope of a limit's key that comes from a quota of that kind; None for others."""
     for prefix in _PREFIXES:

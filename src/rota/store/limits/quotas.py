@@ -138,9 +138,10 @@ class QuotaStore:
         """
 
         async def body(tx: Tx) -> QuotaOf | None:
-            # A pause outlasts the numbers that are set meanwhile: only `resume` ends it.
+            # The pause of a scope outlasts the numbers that are set meanwhile: only `resume` ends it. That of a kind
+            # is a number itself, 0, and cannot be resumed: the next one replaces it.
             stored, _ = await _lock(tx, kind, id)
-            kept = pause_of(quota, stored.reason) if stored is not None and stored.paused else quota
+            kept = pause_of(quota, stored.reason) if id and stored is not None and stored.paused else quota
             if await _put(tx, kind, id, kept, owner):
                 await audit.note(tx, "quota", _label(kind, id), "set", owner, msgspec.to_builtins(quota))
             return await _stored(tx, kind, id)
@@ -185,7 +186,7 @@ class QuotaStore:
             stored, owner = await _lock(tx, kind, id)
             if stored is None:
                 return False
-            if stored.paused and not stored.bare:
+            if id and stored.paused and not stored.bare:  # of a kind, the pause is what is deleted
                 await _put(tx, kind, id, pause_of(None, stored.reason), owner or actor or _NOBODY)
             else:
                 await tx.fetch("drop_quota", kind=kind, id=id)
