@@ -99,6 +99,48 @@ async def test_that_there_is_none_is_not_believed_for_long(store: Store, second:
     await finish(store, next_one)
 
 
+@pytest.mark.parametrize("by", ["pause", "zero"])
+async def test_nothing_begins_once_a_first_pause_has_answered(
+    store: Store, second: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    await put(second, scope=B)
+    await finish_all(second, await claim(second))  # knows now that there is no quota
+    unnoticed = list[str]()
+
+    async def meanwhile(seconds: float) -> None:
+        unnoticed.append(await put(second, scope=A))
+        clock.advance(timedelta(seconds=seconds))
+
+    monkeypatch.setattr(store.quotas, "_rest", meanwhile)
+    await (store.quotas.pause("tenant", "a", None, "ann") if by == "pause" else quota(store, "a", max_concurrency=0))
+    late = await put(second, scope=A)
+    assert await claim(second) == []
+    assert await held(second) == []
+    await store.quotas.resume("tenant", "a", "ann")
+    begun = await claim(second)
+    assert ids(begun) == [*unnoticed, late]
+    assert len(unnoticed) == 1
+    await finish_all(second, begun)
+
+
+async def test_a_pause_waits_only_if_somebody_may_not_know_of_quotas(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests = list[float]()
+
+    async def noted(seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr(store.quotas, "_rest", noted)
+    await quota(store, "b", max_concurrency=1)
+    assert rests == []  # a number is not a pause
+    await store.quotas.pause("tenant", "a", None, "ann")
+    assert len(rests) == 1  # that one is too new to be known to all
+    clock.advance(2 * SECOND)
+    await store.quotas.pause("tenant", "c", None, "ann")
+    assert len(rests) == 1
+
+
 async def test_one_scope_has_its_own(store: Store) -> None:
     await quota(store, max_concurrency=1)
     await quota(store, "b", max_concurrency=3)

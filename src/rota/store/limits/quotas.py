@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
@@ -27,6 +28,7 @@ from rota.store.databases.database import Database, Row, Tx, Work
 from rota.store.databases.pinned_plans import last_of
 from rota.store.ledger import audit
 from rota.store.limits import admit
+from rota.values.clock import HostClock
 from rota.values.durations import in_micros
 from rota.values.scope import GLOBAL, Scope, kind_text, scope_text
 
@@ -41,6 +43,8 @@ _UNDER_NONE = (Hold.OPEN, Hold.OPEN_LATER, Hold.RESTRICTED, Hold.RESTRICTED_LATE
 # Most databases have no quota: then an enqueue asks once in this many seconds instead of each time. What slips through
 # in another process is settled `_STRAGGLERS` after the change.
 _CACHED_FOR = 1.0
+# After this many seconds no process relies on an older answer; more, for an enqueue that has just asked.
+_NOTICED_AFTER = 1.25
 _STRAGGLERS = in_micros(timedelta(seconds=5))
 
 
@@ -146,10 +150,13 @@ class QuotaStore:
                 await audit.note(tx, "quota", _label(kind, id), "set", owner, msgspec.to_builtins(quota))
             return await _stored(tx, kind, id)
 
-        return await self._change(kind, id, body)
+        return await self._change(kind, id, body, pauses=quota.paused)
 
     async def pause(self, kind: str, id: str, reason: str | None, actor: str | None) -> QuotaOf:
-        """Let nothing of a scope begin, or be planned, until it is resumed. What runs, runs on."""
+        """Let nothing of a scope begin, or be planned, until it is resumed. What runs, runs on.
+
+        If there was no quota, this takes a second: until then other processes may enqueue without asking for one.
+        """
 
         async def body(tx: Tx) -> QuotaOf:
             stored, owner = await _lock(tx, kind, id)
@@ -160,7 +167,7 @@ class QuotaStore:
             assert paused is not None
             return paused
 
-        return await self._change(kind, id, body)
+        return await self._change(kind, id, body, pauses=True)
 
     async def resume(self, kind: str, id: str, actor: str | None) -> bool:
         """End the pause of a scope; return whether there was one."""
@@ -195,14 +202,16 @@ class QuotaStore:
 
         return await self._change(kind, id, body)
 
-    async def _change(self, kind: str, id: str, change: Work[T]) -> T:
-        """Change a quota, and settle its runs unless they are settled.
+    async def _change(self, kind: str, id: str, change: Work[T], *, pauses: bool = False) -> T:
+        """Change a quota, and settle its runs unless they are settled. If it `pauses`, none of them begins after this.
 
         The first batch of runs is settled with the change: most scopes have no more. Further batches are transactions
         of their own, because settling locks the runs that it goes through.
         """
 
-        async def body(tx: Tx) -> tuple[T, str | None, bool]:
+        async def body(tx: Tx) -> tuple[T, str | None, bool, bool]:
+            # Before the change. One that is there for long enough is known to every process.
+            noticed = not pauses or bool(await tx.fetch("noticed_quota", age=int(_NOTICED_AFTER * 1_000_000)))
             result = await change(tx)
             unsettled = await _is_unsettled(tx, kind, id)
             # Lock order: the quota's row before ready rows. Nobody who has locked a ready row waits for a quota's.
@@ -211,14 +220,23 @@ class QuotaStore:
                 # Settling may have waited. Runs of those who did not see the change are looked for some seconds after
                 # this time.
                 await tx.fetch("quota_changed", kind=kind, id=id)
-            return result, rest, unsettled
+            return result, rest, unsettled, noticed
 
-        result, rest, unsettled = await self._database.transact(body)
+        result, rest, unsettled, noticed = await self._database.transact(body)
         # After the commit: an enqueue of this process that follows must not rely on an older answer.
         self._forget()
+        if unsettled and not noticed:
+            # Race: another process that knows of no quota may enqueue runs which do not ask for a pause, and begin.
+            # What is not settled yet is settled with these.
+            await self._rest(_NOTICED_AFTER)
+            rest = NIL_ID
         if unsettled:
             await self._settle(kind, id, rest)
         return result
+
+    async def _rest(self, seconds: float) -> None:
+        if isinstance(self._database.clock, HostClock):  # one that is moved by hand stands still meanwhile
+            await asyncio.sleep(seconds)
 
     async def settle_changed(self) -> None:
         """Settle once more, some seconds after each change: for those that were being enqueued then, and should whoever
@@ -235,9 +253,9 @@ class QuotaStore:
         """Settle in batches: all live runs of that scope, or of that kind of scopes, come under what is in force for
         them. `after` is the last run that is settled, None if all are.
         """
-        while after is not None:
-            after = await self._database.transact(lambda tx, after=after: _settle_runs(tx, kind, id, after))  # type: ignore[misc]
         key: str | None = ""
+        while after is not None:
+            after, key = await self._database.transact(lambda tx, after=after: _settle_some(tx, kind, id, after))  # type: ignore[misc]
         while key is not None:
             key = await self._database.transact(lambda tx, key=key: _settle_limits(tx, kind, id, key))  # type: ignore[misc]
         self._database.notify({None})
@@ -263,6 +281,14 @@ async def _stored(tx: Tx, kind: str, id: str) -> QuotaOf | None:
 async def _is_unsettled(tx: Tx, kind: str, id: str) -> bool:
     """Return whether its runs are not under it yet: whoever changed it may have died before, or may be asking again."""
     return bool(await tx.fetch("unsettled_quota", kind=kind, id=id))
+
+
+async def _settle_some(tx: Tx, kind: str, id: str, after: str) -> tuple[str | None, str | None]:
+    """Settle a batch of runs and, with the last one, the limits of one scope. Return where to go on in either."""
+    rest = await _settle_runs(tx, kind, id, after)
+    # Lock order: limits by key. The runs of one scope lock its own, the first of those that follow. Those of a kind may
+    # lock any: its limits are settled in transactions of their own.
+    return rest, await _settle_limits(tx, kind, id, "") if id and rest is None else ""
 
 
 async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:

@@ -11,6 +11,10 @@ where coalesce(own.definition, general.definition) is not null;
 -- name: any_quota
 select 1 from rota_quota limit 1;
 
+-- name: noticed_quota
+-- A row that was deleted and comes again is as old as its last change.
+select 1 from rota_quota where changed_at < :now - :age limit 1;
+
 -- name: list_quotas
 select scope_kind, scope_id, definition, owner from rota_quota where definition is not null
 order by scope_kind, scope_id;
