@@ -200,7 +200,11 @@ class Store:
 
     async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
         """Claim the first runs of whatever kind. Not repeated by itself either."""
-        result = await self.database.transact(lambda tx: pipeline_claims.claim_in_order(tx, request), repeatable=False)
+
+        async def body(tx: Tx) -> OrderedClaims:
+            return await pipeline_claims.claim_in_order(tx, request, self.clock.monotonic)
+
+        result = await self.database.transact(body, repeatable=False)
         self._emptied.add(result.emptied)
         return result
 
@@ -208,7 +212,7 @@ class Store:
         """Claim for an external worker: with deadlines, and what its runs have done before, in one transaction."""
 
         async def body(tx: Tx) -> tuple[OrderedClaims, Assigned]:
-            answer = await pipeline_claims.claim_in_order(tx, request)
+            answer = await pipeline_claims.claim_in_order(tx, request, self.clock.monotonic)
             return answer, await assigned(tx, [*answer.others, *answer.plain])
 
         result = await self.database.transact(body, repeatable=False)

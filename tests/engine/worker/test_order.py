@@ -53,8 +53,9 @@ KINDS = (
 class Fleet:
     """Jobs of every kind, and one worker with one slot."""
 
-    def __init__(self, harness: Harness, seed: int) -> None:
+    def __init__(self, harness: Harness, seed: int, customers: int = 3) -> None:
         self.harness = harness
+        self.customers = [f"customer {number}" for number in range(customers)]
         self.chance = random.Random(seed)
         self.begun: list[str] = []
 
@@ -81,7 +82,7 @@ class Fleet:
 
     async def enqueue(self, kind: str) -> str:
         priority = self.chance.choice((-10, 0, 0, 10))
-        customer = self.chance.choice("abc")
+        customer = self.chance.choice(self.customers)
         run = await self.harness.enqueue(kind, {"priority": priority}, customer=customer)
         self.harness.clock.advance(SECOND / 1000 * self.chance.randint(0, 2))
         while not (await self.harness.conductor.step()):
@@ -121,7 +122,7 @@ async def test_one_slot_begins_the_first_of_all_kinds(
     either: Harness, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 0)  # as if they took a second each
-    fleet = Fleet(either, seed)
+    fleet = Fleet(either, seed, 40 if seed % 2 else 3)
     await fleet.declare()
     config = msgspec.structs.replace(either.config, concurrency=1, worker_labels="gpu")
     worker = Worker(either.store, either.app.registry, worker_info(either.app.registry, config, NAME, None), config)
@@ -136,4 +137,38 @@ async def test_one_slot_begins_the_first_of_all_kinds(
         if (kind := next(late, "")) and fleet.chance.random() < 0.7:
             await fleet.enqueue(kind)  # what comes meanwhile takes its place in the order, too
     assert len(fleet.begun) >= len(KINDS) + 15 + 3
+    await worker.stop()
+
+
+async def begin_one(worker: Worker, fleet: Fleet) -> str:
+    (begun,) = await worker.drain_once()
+    fleet.begun.append(begun)
+    return begun
+
+
+@pytest.mark.parametrize("customers", [3, 21, 60])
+async def test_the_oldest_run_under_a_key_is_not_passed_over_however_many_keys_wait(
+    either: Harness, customers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key was served last: it comes last in turn, but the others' runs are younger than the plain ones."""
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 0)
+    fleet = Fleet(either, 0, customers)
+    await fleet.declare()
+    config = msgspec.structs.replace(either.config, concurrency=1)
+    worker = Worker(either.store, either.app.registry, worker_info(either.app.registry, config, NAME, None), config)
+
+    async def enqueue(kind: str, customer: str = "") -> str:
+        either.clock.advance(SECOND)
+        return (await either.enqueue(kind, customer=customer)).id
+
+    last, *others = fleet.customers
+    for customer in [*others, last]:
+        await enqueue("keyed", customer)
+        await begin_one(worker, fleet)
+    expected = [await enqueue("keyed", last), *[await enqueue("plain") for _ in range(5)]]
+    for customer in others:
+        await enqueue("keyed", customer)
+    assert [await begin_one(worker, fleet) for _ in expected] == expected
+    for _ in others:
+        await begin_one(worker, fleet)
     await worker.stop()

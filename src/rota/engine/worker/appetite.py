@@ -95,7 +95,7 @@ class ClaimPositions:
             self._busy[request.queue] = bool(queue_claims) or not scanned or more
             done = scanned and len(queue_claims) < request.wanted and not more
             (self._exhausted.add if done else self._exhausted.discard)(request.queue)
-            short = short and len(queue_claims) < request.wanted
+            short = short and len(queue_claims) < request.wanted and not more
             if queue_claims:
                 last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in queue_claims))
                 self._marks[request.queue] = max(last, request.after)

@@ -36,7 +36,7 @@ from rota.values.json import Limits
 log = logging.getLogger("rota.worker")
 
 _DOUBT = 40.0  # seconds; longer than the server may still work on a claim whose answer was lost
-_AGAIN = 0.02  # seconds until another look at runs that somebody else was at
+_AGAIN = 0.02  # seconds until another look at runs that somebody else was at; twice as long after each in vain
 _TROUBLE = 0.5
 _LAST_REPORTS = 3.0
 
@@ -88,6 +88,7 @@ class Worker:
         self._unlisten: Callable[[], None] = lambda: None
         self._low_water = 0
         self._more = True
+        self._again, self._missed = _AGAIN, False
         self._drained: list[str] | None = None
 
     async def start(self) -> None:
@@ -146,6 +147,7 @@ class Worker:
             self._cancels_at = 0.0  # somebody asks one of its runs to stop: look at once
             self.wake()
         elif queue is None or queue in self.info.queues:
+            self._again = _AGAIN
             self.wake()
 
     def wake(self) -> None:
@@ -225,15 +227,24 @@ class Worker:
         positions, slots = self._operator_settings.positions, 0 if self._buffer else self._free()
         requests = positions.requests(wanted, now, exact=exact)
         answer = await self._in_order.claim(self.info, self._known, requests, slots, now, exact=exact)
-        took = 0.0 if answer.mixed else self._clock.monotonic() - now
-        exhausted = positions.learn(requests, answer.plain, took, answer.left)
+        exhausted = positions.learn(requests, answer.plain, answer.took, answer.left)
         self._more = answer.held_up or not exhausted
         if answer.shut:
             self.rate_shut()
-        self._accept([*answer.others, *answer.plain], now)
-        if self._more and not answer.held_up:
-            return 0
-        return _AGAIN if answer.missed else self._config.poll.total_seconds()
+        claims = [*answer.others, *answer.plain]
+        self._accept(claims, now)
+        self._missed = self._missed or answer.missed  # with few free slots, a look at all queues takes several claims
+        if claims:
+            self._again = _AGAIN
+        return 0 if self._more and not answer.held_up else self._rest()
+
+    def _rest(self) -> float:
+        """Return how long to rest after a look at all queues."""
+        poll, missed, self._missed = self._config.poll.total_seconds(), self._missed, False
+        rest = min(poll, self._again) if missed else poll
+        # Whoever is at those runs may keep them for long: each look in vain doubles the rest.
+        self._again = 2 * rest if missed else _AGAIN
+        return rest
 
     def _appetite(self, target: int) -> int:
         """Return how many runs to claim. `target`: how many the buffer should have."""

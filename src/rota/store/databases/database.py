@@ -114,6 +114,9 @@ class HotForms(Protocol):
     async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         """Runs whose needs the worker meets, locked; replicas that are its own among them."""
 
+    async def needed_head(self, request: RestrictedRequest) -> list[Candidate]:
+        """The first of them, if there is any. Not locked: a look must not keep others from it."""
+
     async def open_replicas(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         """One replica, that nobody has yet, of each run of which it has none. Not locked."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -49,8 +49,8 @@ async def claim_restricted(tx: Tx, request: RestrictedRequest) -> RestrictedClai
     return msgspec.structs.replace(claimed, claims=await parts(tx, claimed.claims)) if claimed.claims else claimed
 
 
-async def claim_in_order(tx: Tx, request: OrderedRequest) -> OrderedClaims:
-    claimed = await claims.claim(tx, request)
+async def claim_in_order(tx: Tx, request: OrderedRequest, monotonic: Callable[[], float]) -> OrderedClaims:
+    claimed = await claims.claim(tx, request, monotonic)
     claimed.plain = await parts(tx, claimed.plain)
     claimed.others = await parts(tx, claimed.others)
     return claimed

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from rota.core.limits.turns import Candidate, KeyHead, SlotGrant, hand_out, in_turn
-from rota.core.runs.claim import END, SUSPECTS, Claim, LimitedRequest, WaitingRun
+from rota.core.runs.claim import END, NIL_ID, SUSPECTS, Claim, LimitedRequest, Position, WaitingRun
 from rota.store.databases.database import Row, Tx
 from rota.store.limits import rates
 from rota.store.limits.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
@@ -39,6 +39,11 @@ async def heads(tx: Tx, request: LimitedRequest) -> list[KeyHead]:
     return await tx.hot.open_keys(request, request.slots + _COMPARED)
 
 
+def position(head: KeyHead) -> Position:
+    """Return where the first run under a key is in the one order of all kinds of runs."""
+    return Position(head.rank, 1, head.run_at, head.run_id or NIL_ID)
+
+
 async def claim(tx: Tx, request: LimitedRequest, open_keys: Sequence[KeyHead] | None = None) -> LimitedClaims:
     """Key first: lock a few limits, count their slots, take as many of their runs as are free.
 
@@ -49,7 +54,7 @@ async def claim(tx: Tx, request: LimitedRequest, open_keys: Sequence[KeyHead] | 
     # A worker without a free slot only asks whether anything waits.
     if not found or not request.slots:
         return LimitedClaims([], bool(found))
-    keys = await _lock(tx, found, request.slots + _MORE_KEYS)
+    keys = await _lock(tx, found, request.slots + _MORE_KEYS, request.before)
     counted: dict[str, Counted] = {}
     free = await _free(tx, keys, counted)
     slots_by_key = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
@@ -76,13 +81,22 @@ async def claim(tx: Tx, request: LimitedRequest, open_keys: Sequence[KeyHead] | 
     return LimitedClaims(claims, True, bool(full), tuple(emptied))
 
 
-async def _lock(tx: Tx, found: Sequence[KeyHead], most: int) -> dict[str, Allowed]:
+async def shut_empty(tx: Tx, empty: Sequence[KeyHead]) -> tuple[str, ...]:
+    """Shut those of these limits under which nobody waits; it needs no slot. Return their keys."""
+    keys = await _lock(tx, empty, 0, END)
+    return tuple(await _leave_open_or_shut(tx, keys, {}, SlotGrant([], set(), {}), {}))
+
+
+async def _lock(tx: Tx, found: Sequence[KeyHead], most: int, before: Position) -> dict[str, Allowed]:
     """Lock limits, in the order in which they hand out slots, and those that are to be shut because nobody waits.
+
+    A limit whose first run is not `before` that place would give none: it must not take the place of one that does.
 
     Looked at again by the statement that locks them: one that was shut meanwhile is left alone.
     """
     empty = [head.key for head in found if head.run_id is None]
-    chosen = [*in_turn(found)[:most], *empty[:_COMPARED]]
+    in_time = [head for head in found if head.run_id is not None and position(head) < before]
+    chosen = [*in_turn(in_time)[:most], *empty[:_COMPARED]]
     # In the order of keys, though none is waited for.
     locked = allowed(await tx.fetch("lock_open_limits", [(key,) for key in sorted(chosen)]))
     return {key: locked[key] for key in chosen if key in locked}

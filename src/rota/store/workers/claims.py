@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 
 import msgspec
@@ -38,7 +38,7 @@ class OrderedClaims(msgspec.Struct):
     `plain` runs may be kept for later, `others` begin at once. `learn`: there are requirements that the worker does not
     know, and nothing was claimed. `mixed`: other than plain runs wait. `held_up`: a queue's first run must begin at
     once, and no slot is free. `left`: queues in which there may be more. `missed`: somebody else was at runs that came
-    first. `shut` and `emptied` as of `LimitedClaims`.
+    first. `shut` and `emptied` as of `LimitedClaims`. `took`: how many seconds it went through plain runs.
     """
 
     plain: list[Claim] = []
@@ -50,14 +50,17 @@ class OrderedClaims(msgspec.Struct):
     missed: bool = False
     shut: bool = False
     emptied: tuple[str, ...] = ()
+    took: float = 0.0
 
 
-async def claim(tx: Tx, request: OrderedRequest) -> OrderedClaims:
+async def claim(tx: Tx, request: OrderedRequest, monotonic: Callable[[], float]) -> OrderedClaims:
     """Claim, of each queue, from the source whose first run comes first, up to the first run of the next source."""
+    began = monotonic()
     heads = await tx.hot.heads(request)
     if heads.needs != request.needs:
         return OrderedClaims(learn=True)
-    claiming = _Claiming(tx, request, heads)
+    claiming = _Claiming(tx, request, heads, monotonic)
+    claiming.answer.took = monotonic() - began
     for ask in request.asks:
         await claiming.claim(ask)
     return claiming.answer
@@ -66,30 +69,40 @@ async def claim(tx: Tx, request: OrderedRequest) -> OrderedClaims:
 class _Claiming:
     """One claim, and its answer so far."""
 
-    def __init__(self, tx: Tx, request: OrderedRequest, heads: Heads) -> None:
+    def __init__(self, tx: Tx, request: OrderedRequest, heads: Heads, monotonic: Callable[[], float]) -> None:
         self._tx = tx
+        self._monotonic = monotonic
         self._request = request
         self._heads = heads
         self.answer = OrderedClaims()
 
     async def claim(self, ask: QueueRequest) -> None:
-        answer, limited = self.answer, self._request.limited(ask.queue, self._free(ask))
+        limited = self._request.limited(ask.queue, self._free(ask))
         open_keys = await slots.heads(self._tx, limited) if self._heads.limits else []
+        taken = await self._claim_first(ask, open_keys)
+        empty = [key for key in open_keys if key.run_id is None]
+        # Whatever was taken: a busy worker would look at them again and again. A claim under limits has seen to them.
+        if empty and taken is not Source.LIMITED:
+            self.answer.emptied += await slots.shut_empty(self._tx, empty)
+
+    async def _claim_first(self, ask: QueueRequest, open_keys: Sequence[KeyHead]) -> Source | None:
+        """Return which source it claimed from."""
+        answer = self.answer
         firsts = await self._firsts(ask.queue, open_keys)
         turns = sorted((position, source) for source, position in firsts.items())
-        answer.mixed = answer.mixed or bool(open_keys) or any(source is not Source.PLAIN for source in firsts)
+        answer.mixed = answer.mixed or any(source is not Source.PLAIN for source in firsts)
         for place, (_, source) in enumerate(turns, 1):
             before = turns[place][0].later(self._request.slack) if place < len(turns) else END
             if source is not Source.PLAIN and self._free(ask) <= 0:
                 answer.held_up = True  # nothing behind it is claimed meanwhile, which would begin before it
-                return
+                answer.left.add(ask.queue)
+                return None
             if await self._take(ask, source, before, open_keys):
                 if len(turns) > 1 or source is not Source.PLAIN:
                     answer.left.add(ask.queue)
-                return
+                return source
             answer.missed = True  # somebody else has it, or its limits turn out to be full: the next ones may go
-        if open_keys and Source.LIMITED not in firsts:  # nobody waits under them: they are shut
-            await self._take(ask, Source.LIMITED, END, open_keys)
+        return None
 
     def _free(self, ask: QueueRequest) -> int:
         """Return how many runs of this queue can begin at once."""
@@ -100,7 +113,7 @@ class _Claiming:
         request = self._request.restricted(queue, 1)
         restricted = await requirements.first(self._tx, request) if request.met else None
         alone = [position for position in (self._heads.solo.get(queue), restricted) if position is not None]
-        limited = [Position(key.rank, 1, key.run_at, key.run_id) for key in open_keys if key.run_id is not None]
+        limited = [slots.position(key) for key in open_keys if key.run_id is not None]
         plain = [self._heads.plain[queue]] if queue in self._heads.plain else []
         found = {Source.PLAIN: plain, Source.RESTRICTED: alone, Source.LIMITED: limited}
         return {source: min(positions) for source, positions in found.items() if positions}
@@ -113,7 +126,9 @@ class _Claiming:
             request = msgspec.structs.replace(request, solo=AT_ONCE)
         if source is Source.PLAIN:
             asked = ClaimRequest(request.worker_id, (ask,), request.known, request.lease, PLAIN, before.watermark)
+            began = self._monotonic()
             plain = await tx.hot.claim(asked)
+            answer.took += self._monotonic() - began
             answer.plain += plain
             return plain
         if source is Source.RESTRICTED:

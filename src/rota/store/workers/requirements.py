@@ -105,19 +105,16 @@ async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
 
 
 async def first(tx: Tx, request: RestrictedRequest) -> Position | None:
-    """Return where the first run with requirements that this worker meets is."""
-    found = await _restricted(tx, request, 1)
+    """Return where the first run with requirements that this worker meets is. Nothing is locked."""
+    found = await tx.hot.needed_head(request) if request.met.all else []
+    found += await tx.hot.open_replicas(request, 1) if request.met.open_to else []
     return min(candidate.position for candidate in found) if found else None
 
 
 async def _candidates(tx: Tx, request: RestrictedRequest, limit: int) -> list[Candidate]:
     solo = await tx.hot.solo(request, limit) if request.solo else []
-    return [*solo, *await _restricted(tx, request, limit)]
-
-
-async def _restricted(tx: Tx, request: RestrictedRequest, limit: int) -> list[Candidate]:
-    candidates = await tx.hot.needed(request, limit) if request.met.all else []
-    return candidates + (await tx.hot.open_replicas(request, limit) if request.met.open_to else [])
+    needed = await tx.hot.needed(request, limit) if request.met.all else []
+    return [*solo, *needed, *(await tx.hot.open_replicas(request, limit) if request.met.open_to else [])]
 
 
 def _one_suspect(candidates: Sequence[Candidate]) -> list[Candidate]:

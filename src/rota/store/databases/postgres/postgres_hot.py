@@ -167,10 +167,11 @@ class PostgresHotForms:
         return [claims[id] for id in run_ids if id in claims]
 
     async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
-        met = request.met
-        places = [0] * len(met.named) + [1] * len(met.plain)
-        values = {**_filters(request), "requirements": list(met.all), "places": places, "wanted": limit}
-        rows = await self._tx.fetch("needed_candidates", **values)
+        rows = await self._tx.fetch("needed_candidates", wanted=limit, **_needs(request))
+        return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
+
+    async def needed_head(self, request: RestrictedRequest) -> list[Candidate]:
+        rows = await self._tx.fetch("needed_head", **_needs(request))
         return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
 
     async def open_replicas(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
@@ -195,6 +196,12 @@ def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
         turns = {queue: turn for turn, queue in enumerate(queues)}
         claims.sort(key=lambda claim: turns[claim.queue])
     return claims
+
+
+def _needs(request: RestrictedRequest) -> dict[str, object]:
+    met = request.met
+    places = [0] * len(met.named) + [1] * len(met.plain)
+    return {**_filters(request), "requirements": list(met.all), "places": places}
 
 
 def _filters(request: LimitedRequest | RestrictedRequest) -> dict[str, object]:

@@ -200,6 +200,9 @@ class SqliteHotForms:
                 candidates += [Candidate(rank, int(need not in named), at, id, solo) for id, rank, at, solo in rows]
         return sorted(candidates)[:limit]
 
+    async def needed_head(self, request: RestrictedRequest) -> list[Candidate]:
+        return await self.needed(request, 1)  # nothing is locked here: there is one writer
+
     async def open_replicas(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         values: dict[str, object] = {"known": _json(jobs), "queues": _json(queues), "solo": request.solo}

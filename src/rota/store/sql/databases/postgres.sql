@@ -228,6 +228,23 @@ where here.queue <> all(array(select name from rota_pause where kind = 'queue'))
 order by found.rank, asked.place, found.run_at, found.run_id
 limit :wanted;
 
+-- name: needed_head
+-- The first of them. Not locked: a worker that only looks must not keep others from it.
+select found.run_id, found.rank, asked.place, found.run_at, found.solo
+from unnest(:requirements::text[], :places::int[]) as asked(need, place)
+cross join unnest(:queues::text[]) as here(queue)
+cross join lateral (
+    select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+    where w.hold = {restricted} and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
+        and w.solo <= :solo
+        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        and w.job <> all(array(select name from rota_pause where kind = 'job'))
+    order by w.rank, w.run_at, w.run_id
+    limit 1) as found
+where here.queue <> all(array(select name from rota_pause where kind = 'queue'))
+order by found.rank, asked.place, found.run_at, found.run_id
+limit 1;
+
 -- name: open_replicas
 -- One of each parent, if this worker has none of them. Not locked: its parent is, first. Among the first few: others of the
 -- same parents come next, and are none of its business once it has one. `limit 1` makes probes of the rest, so that the

@@ -1,0 +1,179 @@
+"""Test workers beside other than plain runs: how often they look, for how long they rest, what they lock."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core.runs.claim import START, Claim, ClaimRequest, Heads, OrderedRequest
+from rota.engine.engine import worker_info
+from rota.engine.worker.worker import Worker
+from rota.store import Store, open_database
+from rota.store.databases.database import Tx
+from rota.store.databases.postgres.postgres_hot import PostgresHotForms
+from rota.store.databases.sqlite.sqlite_hot import SqliteHotForms
+from rota.store.workers import claims
+from rota.store.workers.claims import OrderedClaims
+from rota.testing import Harness
+from tests.support.runs.real_worker import SECOND
+
+POLL = 10.0
+
+
+class Noting(Store):
+    """A store that notes which claims it is asked for."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.database)
+        self.asked: list[str] = []
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        self.asked.append("plain")
+        return await super().claim(request)
+
+    async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
+        self.asked.append("in order")
+        return await super().claim_in_order(request)
+
+
+def a_worker(harness: Harness, store: Store | None = None, name: str = "one", **settings: Any) -> Worker:
+    options = {"concurrency": 1, "worker_labels": "gpu", "poll": timedelta(seconds=POLL), **settings}
+    config = msgspec.structs.replace(harness.config, **options)
+    registry = harness.app.registry
+    return Worker(store or harness.store, registry, worker_info(registry, config, name, None), config)
+
+
+def buffer(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Let workers buffer so many, as if that were what they finish soon."""
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: count)
+
+
+async def declare(harness: Harness) -> None:
+    async def work() -> None: ...
+
+    kinds: dict[str, dict[str, Any]] = {"plain": {}, "limited": {"limit": {"max": 1}}, "labelled": {"labels": ["gpu"]}}
+    for name, options in kinds.items():
+        harness.app.job(work, name=name, **options)  # type: ignore[call-overload]
+    await harness.store.save_jobs(harness.app.registry.definitions())
+
+
+async def open_limits(harness: Harness) -> int:
+    async def body(tx: Tx) -> int:
+        ((count,),) = await tx.fetch_sql("select count(*) from rota_limit where shut = 0")
+        return int(count)
+
+    return await harness.store.database.read(body)
+
+
+@pytest.mark.parametrize("slots", [1, 0])
+async def test_a_limit_under_which_nobody_waits_costs_a_busy_worker_one_look(
+    either: Harness, monkeypatch: pytest.MonkeyPatch, slots: int
+) -> None:
+    buffer(monkeypatch, 5)
+    await declare(either)
+    store = Noting(either.store)
+    worker = a_worker(either, store)
+    await either.enqueue("limited")
+    assert len(await worker.drain_once()) == 1
+    either.clock.advance(SECOND)
+    assert await open_limits(either) == 1
+    if not slots:  # as of a worker whose slots are taken: it shuts them all the same
+        monkeypatch.setattr("rota.engine.worker.worker.Worker._free", lambda self: 0)
+    for _ in range(60):
+        await either.enqueue("plain")
+    store.asked.clear()
+    for _ in range(5):
+        await worker.step()
+    monkeypatch.undo()
+    assert store.asked.count("in order") == 1
+    assert await open_limits(either) == 0
+    buffer(monkeypatch, 5)
+    while await worker.drain_once():
+        pass
+    await worker.stop()
+
+
+async def test_while_somebody_is_at_a_run_an_idle_worker_rests_longer_each_time(postgres_url: str) -> None:
+    async with Harness(url=postgres_url) as harness, AsyncExitStack() as stack:
+        await declare(harness)
+        other = open_database(postgres_url)
+        stack.push_async_callback(other.close)
+        worker = a_worker(harness)
+        for kind in ("plain", "labelled"):
+            await worker.drain_once()
+            run = await harness.enqueue(kind)
+
+            async def hold(tx: Tx) -> None:
+                await tx.fetch_sql("select run_id from rota_ready for update")
+                rests = [await worker.step() for _ in range(14)]
+                assert rests[0] < 0.1
+                assert all(later == min(POLL, 2 * sooner) for sooner, later in pairwise(rests))
+                assert rests[-1] == POLL
+                worker._hinted("default")
+                assert await worker.step() == rests[0]
+                await worker.step()
+
+            await other.transact(hold)
+            assert await worker.drain_once() == [run.id]
+        await worker.stop()
+
+
+async def test_an_expensive_scan_is_not_repeated_for_every_run_while_others_wait(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many runs that it must pass over make it: each scan from the head takes a second here."""
+    buffer(monkeypatch, 0)
+    await declare(either)
+    runs = [(await either.enqueue(kind)).id for _ in range(10) for kind in ("plain", "plain", "labelled")]
+    scans = 0
+    for hot in (SqliteHotForms, PostgresHotForms):
+        heads = hot.heads
+
+        async def slow(self: Any, request: OrderedRequest, heads: Any = heads) -> Heads:
+            nonlocal scans
+            if any(ask.after == START for ask in request.asks):
+                scans += 1
+                either.clock.advance(SECOND)
+            found: Heads = await heads(self, request)
+            return found
+
+        monkeypatch.setattr(hot, "heads", slow)
+    worker = a_worker(either)
+    assert [one for _ in runs for one in await worker.drain_once()] == runs
+    assert scans <= 4
+    await worker.stop()
+
+
+async def test_a_worker_without_a_free_slot_keeps_nobody_from_a_run(postgres_url: str) -> None:
+    async with Harness(url=postgres_url) as harness, AsyncExitStack() as stack:
+        await declare(harness)
+        other = open_database(postgres_url)
+        stack.push_async_callback(other.close)
+        run = await harness.enqueue("labelled")
+        idle = a_worker(harness, name="idle")
+        asked: list[OrderedRequest] = []
+
+        class Remembering(Store):
+            async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
+                asked.append(request)
+                return OrderedClaims()
+
+        needs = await harness.store.known_requirements()
+        full = a_worker(harness, Remembering(harness.store.database), name="full")
+        await full._in_order._learn(full.info)
+        await full.step()
+        assert asked[-1].needs == frozenset(needs)
+
+        async def look(tx: Tx) -> None:
+            answer = await claims.claim(tx, msgspec.structs.replace(asked[-1], slots=0), harness.clock.monotonic)
+            assert answer.held_up
+            assert await idle.drain_once() == [run.id]
+
+        await other.transact(look)
+        await idle.stop()
+        await full.stop()
