@@ -32,7 +32,8 @@ class JobDisabled(Conflict):
 
 
 class JobRefuses(Conflict):
-    """The job's state does not allow the command; the hint names those that it allows."""
+    """The job's state does not allow the command; the hint names those that it allows, of which update and delete are
+    for data jobs."""
 
     code = "job-state"
 

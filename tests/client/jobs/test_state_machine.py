@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -111,6 +112,21 @@ async def test_a_cancel_says_who_when_why_and_what_rests(clients: list[Client]) 
     assert (revived.state, revived.cancelled_at, revived.next_at is not None) == (JobState.SCHEDULED, None, True)
     assert [(await client.schedules.get(name)).state for name in ("work", "off")] == ["active", "disabled"]
     assert (await client.retry(run.id)).retry_of == run.id
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_a_cancelled_job_gets_no_runs_for_past_plan_times(clients: list[Client], *, dry_run: bool) -> None:
+    client, _ = clients
+    now = datetime.now(UTC)
+    await client.data_jobs.create("work", "http", **URL)
+    await client.schedules.create("work", "work", every("1h"), start_at=now - timedelta(days=1))
+    await client.cancel_job("work")
+    with pytest.raises(JobRefuses, match="cannot run job 'work': it is cancelled"):
+        await client.schedules.backfill("work", now - timedelta(hours=5), now, dry_run=dry_run)
+    assert (await client.job_status("work")).waiting == 0
+    await client.resume_job("work")
+    done = await client.schedules.backfill("work", now - timedelta(hours=5), now, dry_run=dry_run)
+    assert done.count > 0
 
 
 async def test_a_pause_that_is_cancelled_is_one_cancel(clients: list[Client]) -> None:

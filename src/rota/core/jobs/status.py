@@ -269,7 +269,9 @@ _TABLE: dict[JobVerb, dict[Standing, Standing]] = {
     JobVerb.DELETE: {_I: _I, _A: _A, _P: _P, _C: _C},
 }
 """Verb → state → next state; a state that is missing refuses the verb. After a resume that leaves nothing planned the
-job is idle; a schedule or a run that comes to a paused or cancelled job waits until it is resumed."""
+job is idle. A schedule that comes to a paused or cancelled job waits until it is resumed, and so does a run that comes
+to a paused one. An enqueue of a job that only code declares does not look at the job: also if it is cancelled, the run
+waits, and another cancel ends it. Update and delete are for data jobs."""
 _NEEDS_ENABLED = (JobVerb.RETRY, JobVerb.RUN)
 
 

@@ -25,12 +25,12 @@ from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
 from rota.core.runs.run import NewRun
-from rota.errors import Invalid, JobDisabled, UnknownJob
+from rota.errors import Invalid
 from rota.store.databases.database import Row, Tx
 from rota.store.ledger import audit
 from rota.store.ledger.occurrences import history_of, planned_run, range_of, range_row
 from rota.store.limits import admit, quotas
-from rota.store.planning.make_runs import RunTemplate, patterns_of, put_in_place
+from rota.store.planning.make_runs import RunTemplate, put_in_place, required_pattern
 from rota.store.planning.plan import NewId
 from rota.store.planning.scope_spans import open_scopes
 from rota.store.runs import enqueue, waits
@@ -48,7 +48,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: BackfillOrder, new_id: NewId
         raise Invalid(f"schedule {row.name!r} follows its own runs: it has no plan times in the past")
     if row.definition.awaited is not None:
         raise Invalid(f"schedule {row.name!r} follows the ends of another job: it has no plan times in the past")
-    pattern = await _pattern(tx, row)
+    pattern = await required_pattern(tx, row)
     scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     before = row.revision
     row, decided = await _decided(tx, row, order, new_id)
@@ -85,15 +85,6 @@ async def _note(tx: Tx, row: ScheduleRow, order: BackfillOrder, count: int, rest
     period = {"from_at": order.from_at, "to_at": order.to_at}
     details = {"schedule_id": row.id, "revision": rested, **period, "count": count}
     await audit.note(tx, "schedule", row.name, BACKFILLED, order.actor, details)
-
-
-async def _pattern(tx: Tx, row: ScheduleRow) -> RunTemplate:
-    (pattern,) = await patterns_of(tx, [row.text])
-    if isinstance(pattern, str):
-        raise UnknownJob(row.definition.job)
-    if pattern.model is None:
-        raise JobDisabled(pattern.job.name)
-    return pattern
 
 
 async def _decided(tx: Tx, row: ScheduleRow, order: BackfillOrder, new_id: NewId) -> tuple[ScheduleRow, int]:

@@ -11,6 +11,7 @@ import msgspec
 from rota.core.calendar.rules import Times
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
+from rota.core.jobs.status import JobVerb, Standing, require_verb
 from rota.core.jobs.unique import KeyHold
 from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.planning.overlap_and_failure import Create, Skip
@@ -21,7 +22,7 @@ from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_
 from rota.core.runs.outcome import AT_MOST_ONCE
 from rota.core.runs.run import NewRun
 from rota.core.schedules.schedule import ScheduleDefinition
-from rota.errors import RotaError, UnreadableSchedule
+from rota.errors import JobDisabled, RotaError, UnknownJob, UnreadableSchedule
 from rota.store.databases.columns import Column, Columns, column, columns_of
 from rota.store.databases.database import Row, Tx
 from rota.store.jobs import pipeline_stages
@@ -190,6 +191,19 @@ async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[RunTemplate | str]:
         except (RotaError, msgspec.DecodeError) as error:
             templates[text] = str(error)
     return [templates[text] for text in texts]
+
+
+async def required_pattern(tx: Tx, row: ScheduleRow) -> RunTemplate:
+    """Return the template of a schedule whose runs somebody asks for now. Raise if its job accepts none."""
+    job = row.definition.job
+    if row.job_paused and await tx.fetch("cancel_of_job", job=job):
+        require_verb(job, Standing.CANCELLED, JobVerb.RUN)
+    (pattern,) = await patterns_of(tx, [row.text])
+    if isinstance(pattern, str):
+        raise UnknownJob(job)
+    if pattern.model is None:
+        raise JobDisabled(pattern.job.name)
+    return pattern
 
 
 async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> list[Pair]:

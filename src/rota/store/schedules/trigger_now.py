@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.core.jobs.status import JobVerb, Standing, require_verb
 from rota.core.ledger.audit import TRIGGERED
 from rota.core.planning.overlap_and_failure import Create, Skip, decide
 from rota.core.planning.tick import Planned, Tick, after_decision
 from rota.core.runs.admit import SUPERSEDED
 from rota.core.schedules.policies import Failure
-from rota.errors import Invalid, JobDisabled, NotTriggered, Overlapping, UnknownJob
+from rota.errors import Invalid, NotTriggered, Overlapping
 from rota.store.databases.database import Tx
 from rota.store.ledger import audit
 from rota.store.limits import quotas
 from rota.store.planning.lanes import changed_lanes, read_lanes
-from rota.store.planning.make_runs import PlannedSchedule, lane_run, make_runs, patterns_of
+from rota.store.planning.make_runs import PlannedSchedule, lane_run, make_runs, required_pattern
 from rota.store.planning.plan import NewId
 from rota.store.planning.scope_spans import open_scopes
 from rota.store.schedules.schedule_row import ScheduleRow
@@ -26,14 +25,7 @@ async def trigger(
     tx: Tx, row: ScheduleRow, new_id: NewId, scopes: tuple[Scope, ...], *, force: bool, actor: str | None = None
 ) -> list[str]:
     """Create a run in each scope. Overlap is obeyed unless `force`; pauses and earlier failures are ignored."""
-    job = row.definition.job
-    if row.job_paused and await tx.fetch("cancel_of_job", job=job):
-        require_verb(job, Standing.CANCELLED, JobVerb.RUN)
-    (pattern,) = await patterns_of(tx, [row.text])
-    if isinstance(pattern, str):
-        raise UnknownJob(row.definition.job)
-    if pattern.model is None:
-        raise JobDisabled(pattern.job.name)
+    pattern = await required_pattern(tx, row)
     ((now,),) = await tx.fetch("now")
     lanes = (await read_lanes(tx, [row], {row.id: scopes})).of(row.id)
     planned, after = [], dict(lanes.lanes)
