@@ -206,17 +206,6 @@ def _schema_of_parts(parts: tuple[Part, ...]) -> dict[str, Any]:
     return schema | {"required": names} if names else schema
 
 
-def may_be_part(kind: JobKind | None) -> bool:
-    """Return whether a job of that kind may be a part of a pipeline."""
-    match kind:
-        case JobKind.PYTHON | JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL:
-            return True
-        case JobKind.PIPELINE | None:
-            return False
-        case _:
-            assert_never(kind)
-
-
 def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
     """Validate a data job; errors name it."""
     try:

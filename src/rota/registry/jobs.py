@@ -253,6 +253,9 @@ class Registry:
     def definitions(self) -> list[JobDefinition]:
         return [handler.definition for handler in self.handlers()]
 
+    def newest_definitions(self) -> list[JobDefinition]:
+        return [handler.definition for handler in self.newest.values()]
+
     def handlers(self) -> Iterable[Handler]:
         return [handler for versions in self._handlers.values() for handler in versions.values()]
 

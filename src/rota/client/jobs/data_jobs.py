@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from rota.client.jobs.job_body import CHANGES, NEW_JOB, implied_kind, payload_place
 from rota.client.schedules.definition import DefinitionVerbs
 from rota.core.access.roles import Role
-from rota.core.jobs.job import JobDefinition, JobKind, kind_of
+from rota.core.jobs.job import JobDefinition, JobKind, kind_of, require_flat
 from rota.core.jobs.secrets import require_unmasked
 from rota.core.jobs.status import JobView, job_view
 from rota.core.runs.options import Order
@@ -29,7 +29,6 @@ from rota.registry.data_jobs import (
     checked_data_job,
     checked_kind,
     kind_options,
-    may_be_part,
 )
 from rota.registry.jobs import Registry
 from rota.registry.scope_providers import require_answer
@@ -102,7 +101,7 @@ class DataJobsClient:
         definition = checked_data_job(name, implied_kind(document) if kind is None else kind, document)
         if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="choose another name")
-        await self._require_parts(definition)
+        require_flat(definition, self._registry.newest_definitions())
         checked_name(owner, "owner")
         new_schedule = None if schedule is None else await self._new_schedule(schedule, definition)
         build_run = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
@@ -112,14 +111,6 @@ class DataJobsClient:
         if made.enqueued is not None:
             self._meters.enqueued.add(made.enqueued.created)
         return _created(made)
-
-    async def _require_parts(self, definition: JobDefinition) -> None:
-        """Raise `Invalid` if a part of a pipeline is a pipeline itself. A job that does not exist yet may come."""
-        for part in definition.pipeline:
-            code = self._registry.newest.get(part.job)
-            known = await self._store.job(part.job) if code is None else code.definition
-            if known is not None and not may_be_part(kind_of(known.kind)):
-                raise Invalid(f"job {part.job!r} is a pipeline, and cannot be a part of {definition.name!r}")
 
     async def _new_schedule(self, document: Mapping[str, Any], job: JobDefinition) -> NewSchedule:
         if document.get("job", job.name) != job.name:
@@ -159,8 +150,8 @@ class DataJobsClient:
         actor: str | None = None,
         **options: Unpack[JobChanges],
     ) -> CreatedJob:
-        """Create or replace a data job. Options that are not given have their defaults. A body without a `kind`, `url`
-        and `argv` describes no job: it changes the one that there is, as `update` does.
+        """Create or replace a data job. Options that are not given have their defaults. A body without a `kind`, `url`,
+        `argv` and `pipeline` describes no job: it changes the one that there is, as `update` does.
 
         With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version; 0 means that there is
         none.
@@ -172,6 +163,11 @@ class DataJobsClient:
             raise Conflict(f"job {name!r} is declared in code", hint="change it there")
 
         def make(old: JobDefinition | None) -> JobDefinition:
+            made = described(old)
+            require_flat(made, self._registry.newest_definitions())
+            return made
+
+        def described(old: JobDefinition | None) -> JobDefinition:
             if old is not None and expected_revision == 0:
                 raise Conflict(f"there is a job {name!r} already")
             _require_version(name, old, expected_revision)
@@ -217,7 +213,9 @@ class DataJobsClient:
             _require_version(name, old, expected_revision)
             if kind is not None:
                 _require_kind(old, kind)
-            return checked_data_job(name, old.kind, changed_options(old, given), version=old.version)
+            definition = checked_data_job(name, old.kind, changed_options(old, given), version=old.version)
+            require_flat(definition, self._registry.newest_definitions())
+            return definition
 
         made = await self._store.data_jobs.write(name, make, "api", checked_actor(actor), create=False)
         return job_view(made.job, made.facts)
@@ -257,7 +255,8 @@ def _created(made: MadeJob) -> CreatedJob:
 
 def _kind_in(options: Mapping[str, Any]) -> str | None:
     """Return the kind that the options imply; None if they imply none."""
-    return implied_kind(options) if options.get("url") is not None or options.get("argv") is not None else None
+    implies = any(options.get(name) is not None for name in ("url", "argv", "pipeline"))
+    return implied_kind(options) if implies else None
 
 
 def _require_version(name: str, job: JobDefinition | None, expected: Revisions | None) -> None:

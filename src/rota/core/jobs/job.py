@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from enum import StrEnum
 from typing import Literal, assert_never
@@ -18,6 +19,7 @@ from rota.core.limits.limits import Limit
 from rota.core.progress.steps import StepDefinition
 from rota.core.workers.replicas import Replicas
 from rota.core.workers.requirements import Requirements
+from rota.errors import Invalid
 from rota.values.json import Json
 
 MIN_PRIORITY, MAX_PRIORITY = -1000, 1000
@@ -145,3 +147,27 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """Program of a command job, with its secrets masked."""
     pipeline: tuple[Part, ...] = ()
     """Jobs that are its parts, if it is a pipeline."""
+
+
+def may_be_part(kind: JobKind | None) -> bool:
+    """Return whether a job of that kind may be a part of a pipeline."""
+    match kind:
+        case JobKind.PYTHON | JobKind.HTTP | JobKind.COMMAND | JobKind.EXTERNAL:
+            return True
+        case JobKind.PIPELINE | None:
+            return False
+        case _:
+            assert_never(kind)
+
+
+def require_flat(pipeline: JobDefinition, known: Iterable[JobDefinition]) -> None:
+    """Raise `Invalid` if a part of the pipeline is a pipeline among the `known` jobs, or it is a part of one itself.
+
+    A part that does not exist yet may come.
+    """
+    parts = {part.job for part in pipeline.pipeline}
+    for other in known:
+        if other.name in parts and not may_be_part(kind_of(other.kind)):
+            raise Invalid(f"job {other.name!r} is a pipeline, and cannot be a part of {pipeline.name!r}")
+        if parts and any(part.job == pipeline.name for part in other.pipeline):
+            raise Invalid(f"job {pipeline.name!r} is a part of {other.name!r}, and cannot be a pipeline")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.job import JobDefinition, require_flat
 from rota.core.jobs.status import JobFacts
 from rota.core.runs.run import Enqueued, NewRun, Run
 from rota.core.schedules.schedule import NewSchedule, Schedule
@@ -295,11 +295,22 @@ async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) 
             raise
 
 
+async def _require_flat(tx: Tx, definition: JobDefinition) -> None:
+    """Raise `Invalid` if a pipeline would have another as a part, or be one. The caller has the lock of its job."""
+    if not definition.pipeline:
+        return
+    names = [(name,) for name in sorted({part.job for part in definition.pipeline})]
+    texts = [text for _, text in await tx.fetch("job_definitions", names)]
+    texts += [text for (text,) in await tx.fetch("stored_pipelines")]
+    require_flat(definition, [msgspec.json.decode(text, type=JobDefinition) for text in texts])
+
+
 async def _insert(tx: Tx, definition: JobDefinition, versions: list[_Version], owner: str) -> JobDefinition | None:
     """Insert the next version of a job.
 
     Return None if another transaction, whose commit this waited for, inserted it first.
     """
+    await _require_flat(tx, definition)
     version = max((known.no for known in versions), default=0) + 1
     made = msgspec.structs.replace(definition, version=version)
     text = msgspec.json.encode(made, order="deterministic").decode()

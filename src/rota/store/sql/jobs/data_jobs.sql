@@ -13,6 +13,11 @@ where owner <> 'code' and kind in ('http', 'command') and (dropped_at is null or
 select j.definition from {rows name text, version int}
 join rota_job j on j.name = rows.name and j.version = rows.version;
 
+-- name: stored_pipelines
+select j.definition from rota_job j
+where j.kind = 'pipeline'
+    and j.version = (select max(version) from rota_job where name = j.name and dropped_at is null);
+
 -- name: job_versions
 -- The columns of `_Version` in store/jobs/data_jobs.py, in their order.
 select version, owner, dropped_at, definition from rota_job where name = :job order by version desc;
