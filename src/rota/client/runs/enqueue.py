@@ -152,7 +152,9 @@ class EnqueueVerbs(JobVerbs):
     async def enqueue(self, order: Order) -> Handle[Any]:
         """Enqueue a run and return its handle once it is committed. Concurrent calls share a transaction."""
         answer = (await self._traced_enqueue(order))[1]
-        return handle_by(self.door or self, answer.id, answer.created, answer.created_micros, answer.run_micros)
+        handle: Handle[Any] = Handle(answer.id, answer.created, answer.created_micros, answer.run_micros)
+        handle.__dict__["door"] = self.door or self  # as `handle_by` does, without a hop on the way of every enqueue
+        return handle
 
     async def _traced_enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         if self._traced:
