@@ -258,7 +258,9 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
         "expect",
     )
     options: dict[str, Any] = {option: getattr(definition, option) for option in same}
-    options |= {"max_attempts": definition.retry.max_attempts, "backoff": definition.retry.backoff}
+    options["max_attempts"] = definition.retry.max_attempts
+    if not definition.retry.has_default_backoff:
+        options["backoff"] = definition.retry.backoff
     options |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
     options |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
     options |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}

@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn, TypedDict, assert_never
 from rota.core.alerts.expectations import expectations_of
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import ISOLATIONS, CancelPolicy, JobDefinition, JobKind, Retention, isolation_of, kind_of
-from rota.core.jobs.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
+from rota.core.jobs.retry import Backoff, retry_policy_in
 from rota.core.limits.limits import Limit, limits_of
 from rota.core.limits.quotas import Quota
 from rota.core.progress.steps import StepOption, steps_of
@@ -153,7 +153,7 @@ def defined(
         version=_positive(options.get("version", 1), "version"),
         queue=checked_name(options.get("queue", "default"), "queue"),
         priority=checked_priority(options.get("priority", 0)),
-        retry=retry_policy(options.get("max_attempts", DEFAULT_MAX_ATTEMPTS), options.get("backoff", Exponential())),
+        retry=retry_policy_in(options),
         timeout=checked_timeout(options["timeout"]) if options.get("timeout") is not None else None,
         on_lost=_one_of(options.get("on_lost", "retry"), ON_LOST, "on_lost"),
         isolation=_one_of(options.get("isolation", "thread"), ISOLATIONS, "isolation"),

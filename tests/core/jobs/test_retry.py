@@ -16,6 +16,7 @@ from rota.core.jobs.retry import (
     after_failure,
     backoff_of,
     retry_policy,
+    retry_policy_in,
 )
 from rota.errors import BadDuration, Invalid
 
@@ -142,6 +143,23 @@ def test_delays_that_are_no_durations(backoff: str) -> None:
         backoff_of(backoff)
 
 
-@pytest.mark.parametrize("policy", [RetryPolicy(), retry_policy(3, ["1s"]), retry_policy(2, [])])
+@pytest.mark.parametrize(
+    "policy", [RetryPolicy(), retry_policy(3, ["1s"]), retry_policy(2, []), retry_policy(4, Exponential())]
+)
 def test_a_policy_survives_json(policy: RetryPolicy) -> None:
     assert msgspec.json.decode(msgspec.json.encode(policy), type=RetryPolicy) == policy
+
+
+def test_only_a_given_default_is_written() -> None:
+    """Other policies are stored as before, so that no job or schedule seems to have changed."""
+    written = {"max_attempts": 4, "backoff": msgspec.to_builtins(Exponential())}
+    assert msgspec.to_builtins(retry_policy_in({})) == written
+    assert msgspec.to_builtins(retry_policy_in({"backoff": "exponential"})) == {**written, "backoff_given": True}
+    assert set(msgspec.to_builtins(retry_policy_in({"backoff": "1s"}))) == set(written)
+
+
+def test_what_is_not_given_stays_as_it_was_given() -> None:
+    chosen = retry_policy_in({"backoff": {"base": "60s"}})
+    for job, is_default in ((RetryPolicy(), True), (chosen, False)):
+        assert retry_policy_in({"max_attempts": 2}, job).has_default_backoff is is_default
+        assert retry_policy_in({"backoff": {}}, job).has_default_backoff is False

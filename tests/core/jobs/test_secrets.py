@@ -51,6 +51,7 @@ def test_the_options_of_a_job_make_the_same_job() -> None:
         ("http", {"url": "https://example.com", "timeout": "3s", "expect": {"success_every": "25h"}}),
         ("external", {"only_workers": ["a", "b"], "labels": ["gpu"], "min_worker_version": "1.2", "replicas": 2}),
         ("command", {"argv": ["x"], "max_concurrency": 2, "tags": ["a"], "unique": True, "keep": 3}),
+        ("external", {"backoff": {"base": "60s"}, "max_attempts": 2}),
         ("external", {"payload_schema": {"type": "object"}, "cancel_grace": "1s", "queue": "q"}),
         ("external", {"expect": {"start_within": "5m", "min_success_rate": "95%"}, "enabled": False}),
     ):

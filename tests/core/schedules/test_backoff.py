@@ -11,6 +11,7 @@ from rota.core.jobs.job import CancelPolicy, JobDefinition
 from rota.core.jobs.retry import Delays, RetryPolicy
 from rota.core.schedules.backoff import adapted_backoff, cadence_warnings
 from rota.core.schedules.schedule import define
+from rota.registry.data_jobs import define_data_job
 from rota.values.durations import in_micros
 from rota.values.instants import micros_at
 
@@ -47,6 +48,10 @@ def test_it_takes_a_quarter_of_the_time_to_the_next_plan_time(
         ({"backoff": "30s"}, JobDefinition(name="j"), ["waits 30s for its retry"]),
         ({"backoff": "30s", "max_attempts": 1}, JobDefinition(name="j"), []),
         ({"backoff": "5s"}, JobDefinition(name="j"), []),
+        ({"backoff": {"base": "60s"}}, JobDefinition(name="j"), ["waits 1m for its retry"]),
+        ({}, define_data_job("j", "external", {"backoff": {"base": "60s"}}), ["waits 1m for its retry"]),
+        ({"max_attempts": 3}, define_data_job("j", "external", {"backoff": "exponential"}), ["waits 1m for its retry"]),
+        ({"max_attempts": 3}, define_data_job("j", "external", {"max_attempts": 2}), []),
         ({"failure": "retry"}, JobDefinition(name="j", retry=RetryPolicy(3, Delays((timedelta(minutes=1),)))), []),
     ],
 )

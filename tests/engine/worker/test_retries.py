@@ -179,6 +179,7 @@ async def test_the_signals_mean_the_same_in_a_real_handler(harness: Harness, sig
         ({}, [2.5, 2.5, 2.5]),
         ({"backoff": "30s"}, [30, 30, 30]),
         ({"backoff": Exponential(base=timedelta(seconds=20))}, [20, 40, 80]),
+        ({"backoff": Exponential()}, [60, 120, 240]),  # as long as the default, but given
     ],
 )
 async def test_the_default_backoff_leaves_room_for_the_next_plan_time(

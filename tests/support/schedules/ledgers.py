@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from rota.core.jobs.retry import RetryPolicy, rest_before_retry, retry_policy
+from rota.core.jobs.retry import RetryPolicy, rest_before_retry, retry_policy_in
 from rota.core.limits.limits import Gate
 from rota.core.planning.assumptions import Assumptions, Attempt, Simulation
 from rota.core.planning.simulate import simulate
@@ -73,11 +73,7 @@ class _Scripted(Assumptions, frozen=True, kw_only=True):
 
 
 def retry_of(case: RandomCase, definition: ScheduleDefinition) -> RetryPolicy:
-    options = definition.options
-    return retry_policy(
-        options.get("max_attempts", case.job.retry.max_attempts),
-        options.get("backoff", case.job.retry.backoff),
-    )
+    return retry_policy_in(definition.options, case.job.retry)
 
 
 def foretold(case: RandomCase, schedule: Schedule, start: int, until: int, away: tuple[int, int]) -> Ledger:

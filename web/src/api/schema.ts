@@ -1771,6 +1771,8 @@ export interface RetryPolicy {
   max_attempts: number;
   /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
   backoff: Exponential | Delays;
+  /** True if somebody gave a backoff that is the same as the default: it stands. Otherwise not written */
+  backoff_given?: boolean;
 }
 
 /** Role of a token: `viewer` < `operator` < `admin`; `worker` and `enqueue` may do only that. */

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from rota.errors import Invalid, UnknownOption
@@ -64,10 +65,16 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     backoff: Backoff = Exponential()
+    backoff_given: bool | UnsetType = UNSET
+    """True if somebody gave a backoff that is the same as the default: it stands. Otherwise not written."""
 
     @property
     def has_default_backoff(self) -> bool:
-        return self.backoff == Exponential()
+        """Return whether nobody gave a backoff: then it adapts to the plan times of a schedule."""
+        return self.backoff == Exponential() and self.backoff_given is UNSET
+
+
+_DEFAULT = RetryPolicy()
 
 
 class TryAgain(msgspec.Struct, frozen=True):
@@ -124,7 +131,18 @@ def backoff_of(
 def retry_policy(max_attempts: int, backoff: Backoff | Duration | list[Duration] | tuple[Duration, ...]) -> RetryPolicy:
     if not isinstance(max_attempts, int) or isinstance(max_attempts, bool) or not 1 <= max_attempts <= _MOST_ATTEMPTS:
         raise Invalid(f"max_attempts must be 1 to {_MOST_ATTEMPTS}, not {max_attempts!r}", hint="1 means no retry")
-    return RetryPolicy(max_attempts, backoff_of(backoff))
+    parsed = backoff_of(backoff)
+    return RetryPolicy(max_attempts, parsed, True if parsed == Exponential() else UNSET)
+
+
+def retry_policy_in(options: Mapping[str, Any], otherwise: RetryPolicy = _DEFAULT) -> RetryPolicy:
+    """Return the policy of a job's, a schedule's or a run's options; what they do not give is as in `otherwise`."""
+    policy = retry_policy(
+        options.get("max_attempts", otherwise.max_attempts), options.get("backoff", otherwise.backoff)
+    )
+    if "backoff" in options:
+        return policy
+    return msgspec.structs.replace(policy, backoff_given=otherwise.backoff_given)
 
 
 def written_backoff(backoff: Backoff) -> list[str] | dict[str, Any]:

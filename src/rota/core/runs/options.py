@@ -10,7 +10,7 @@ import msgspec
 
 from rota.core.jobs.job import MAX_PRIORITY, MIN_PRIORITY, JobDefinition
 from rota.core.jobs.pipelines import Pipeline
-from rota.core.jobs.retry import Backoff, RetryPolicy, retry_policy
+from rota.core.jobs.retry import Backoff, RetryPolicy, retry_policy_in
 from rota.core.jobs.unique import (
     KeyHold,
     PartKey,
@@ -138,9 +138,7 @@ def carrying(run: NewRun, traceparent: str | None) -> NewRun:
 def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> RetryPolicy | None:
     if "max_attempts" not in options and "backoff" not in options:
         return None
-    return retry_policy(
-        options.get("max_attempts", definition.retry.max_attempts), options.get("backoff", definition.retry.backoff)
-    )
+    return retry_policy_in(options, definition.retry)
 
 
 def _overrides(definition: JobDefinition, policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | None:

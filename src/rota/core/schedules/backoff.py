@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 from rota.core.calendar.rules import Times
 from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.retry import RetryPolicy, TryAgain, after_failure, retry_policy
+from rota.core.jobs.retry import RetryPolicy, TryAgain, after_failure, retry_policy_in
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.values.durations import span
 
@@ -27,8 +26,7 @@ def adapted_backoff(rest: int, times: Times, now: int) -> int:
 
 def retry_policy_of(definition: ScheduleDefinition, job: JobDefinition) -> RetryPolicy:
     """Return the retry policy of a schedule's runs: its own options, else those of its job."""
-    own: dict[str, Any] = definition.options
-    return retry_policy(own.get("max_attempts", job.retry.max_attempts), own.get("backoff", job.retry.backoff))
+    return retry_policy_in(definition.options, job.retry)
 
 
 def cadence_warnings(definition: ScheduleDefinition, job: JobDefinition, name: str, now: int) -> Iterator[str]:
