@@ -12,7 +12,6 @@ GROWING = {"rota_run", "rota_attempt", "rota_event", "rota_log", "rota_step", "r
 """Tables that hold what has ended."""
 BOUNDED = {
     "newest_ids": "stops at its limit, in the order of the key",
-    "jobs_with_runs": "stops at the first row, once for each job",
     "begun_and_skipped": "stops at its limit, in the order of the key",
 }
 _TABLE = re.compile(r"\b(?:from|join|update|into)\s+(rota_\w+)(?:\s+(?:as\s+)?(?!where|on|set|order|limit)(\w+))?")

@@ -29,7 +29,6 @@ GROWING = {"rota_run", "rota_attempt", "rota_event", "rota_log", "rota_step", "r
 """Tables that hold what has ended."""
 BOUNDED = {
     "newest_ids": "stops at its limit, in the order of the key",
-    "jobs_with_runs": "stops at the first row, once for each job",
     "begun_and_skipped": "stops at its limit, in the order of the key",
     "executions": "numbers the executions of a job from its first one: all runs of the job",
     "count_executions": "the same, for their total",

@@ -178,10 +178,11 @@ async def _limit_reached(tx: Tx, run: NewRun, gate: Gate, reason: str) -> LimitR
     Only one of the same scope: under a limit of all scopes, another tenant's run must not be named.
     """
     scope = Scope(run.scope_kind, run.scope_id)
-    holders = await tx.fetch("holder_under", key=gate.key, scope_kind=scope.kind, scope_id=scope.id)
+    found = await tx.fetch("holder_under", key=gate.key, scope_kind=scope.kind, scope_id=scope.id)
     error = QuotaExceeded if is_quota(gate.key) else LimitReached
     whose = None if scope == GLOBAL else scope_text(scope)
-    return error(run.job, gate.key, gate.max, reason, scope=whose, holder=str(holders[0][0]) if holders else None)
+    holder = next((str(run_id) for (run_id,) in found), None)
+    return error(run.job, gate.key, gate.max, reason, scope=whose, holder=holder)
 
 
 async def _admit(tx: Tx, runs: Sequence[NewRun], decided: Sequence[LimitedRun]) -> dict[str, str]:

@@ -174,12 +174,13 @@ on conflict (name) do update
 set value = cast(cast(rota_setting.value as bigint) + cast(excluded.value as bigint) as text);
 
 -- name: marks_of_jobs
--- Of all jobs that have runs: a loose walk over the index on (job, id), one step a job.
-with recursive present(job) as (
-    select min(job) from rota_run
+-- Of all jobs that have runs, as `jobs_with_runs` finds them.
+with recursive names(job) as (
+    select cast('' as text)
     union all
-    select (select min(r.job) from rota_run r where r.job > p.job) from present p where p.job is not null)
-select p.job, coalesce(m.counted, :nil) from present p left join rota_job_mark m on m.job = p.job where p.job is not null;
+    select (select r.job from rota_run r where r.job > names.job order by r.job limit 1)
+    from names where names.job is not null)
+select names.job, coalesce(m.counted, :nil) from names left join rota_job_mark m on m.job = names.job where names.job > '';
 
 -- name: uncounted_of_jobs
 -- As `job_counts`, of all jobs at once: runs that are not counted yet, by the index on (job, id). Crossed: the jobs come

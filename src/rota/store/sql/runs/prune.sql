@@ -1,13 +1,14 @@
 -- Old rows away. Every statement takes a bounded bite, so that no janitor holds locks for long.
 
 -- name: jobs_with_runs
--- One index probe per job, however many runs there are.
+-- One index probe per job, however many runs there are. It begins before all names, of which none is empty; after the last
+-- one comes a null.
 with recursive names(job) as (
-    select (select job from rota_run order by job limit 1)
+    select cast('' as text)
     union all
     select (select r.job from rota_run r where r.job > names.job order by r.job limit 1)
     from names where names.job is not null)
-select job from names where job is not null;
+select job from names where job > '';
 
 -- name: newest_kept
 -- Replicas go with their parent.
