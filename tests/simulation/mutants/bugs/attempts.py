@@ -11,8 +11,16 @@ _WORKER, _ATTEMPTS, _REPORTER = "engine/worker/worker.py", "engine/handlers/atte
 _HEARTBEAT, _REAPER = "engine/worker/heartbeat.py", "engine/loops/reaper.py"
 
 _CLAIM = (
-    planted("claim-keeps-the-fence", "P9", _SQLITE, "w.fence + 1 as fence", "w.fence as fence"),
-    planted("limited-claim-keeps-the-fence", "P9", _SQLITE, "w.fence + 1, w.attempt + 1", "w.fence, w.attempt + 1"),
+    planted(
+        "claim-keeps-the-fence", "P9", _SQLITE, "greatest(w.fence + 1, {fence_floor}) as fence", "w.fence as fence"
+    ),
+    planted(
+        "limited-claim-keeps-the-fence",
+        "P9",
+        _SQLITE,
+        "greatest(w.fence + 1, {fence_floor}), w.attempt + 1",
+        "w.fence, w.attempt + 1",
+    ),
     planted("claim-does-not-count-the-attempt", "P13", _SQLITE, "w.attempt + 1 as attempt", "w.attempt as attempt"),
     planted(
         "claim-takes-what-is-not-due",
@@ -70,8 +78,8 @@ _REPORTS = (
         "loss-keeps-the-fence",
         "P9",
         _ENDINGS,
-        "(outcome in (Outcome.HANDED_BACK, Outcome.LOST))",
-        "(outcome is Outcome.HANDED_BACK)",
+        "(outcome in (Outcome.HANDED_BACK, Outcome.LOST) or",
+        "(outcome is Outcome.HANDED_BACK or",
     ),
     planted(
         "loss-costs-no-attempt",
@@ -91,8 +99,8 @@ _REPORTS = (
         "snooze-costs-an-attempt",
         "P13",
         _ENDINGS,
-        "Requeue(report.retry_in or 0, lease.attempt - 1, lease.fence,",
-        "Requeue(report.retry_in or 0, lease.attempt, lease.fence,",
+        "Requeue(report.retry_in or 0, lease.attempt - 1,",
+        "Requeue(report.retry_in or 0, lease.attempt,",
     ),
     planted("snooze-does-not-wait", "P2", _ENDINGS, "Requeue(report.retry_in or 0,", "Requeue(0,"),
     planted("retry-does-not-wait", "P13", _ENDINGS, "Requeue(report.retry_in, lease", "Requeue(0, lease"),
@@ -181,8 +189,9 @@ _REAP_AND_EXTEND = (
         "reaper-leaves-what-cannot-be-tried-again",
         "P12",
         _RUNS,
-        "rota_run r where r.id = t.run_id\n",
-        "rota_run r where r.id = t.run_id and r.on_lost = 'retry' and t.attempt < r.max_attempts\n",
+        "from taken t {then rota_run r | r.id = t.run_id}\norder by t.expires_at;",
+        "from taken t {then rota_run r | r.id = t.run_id}\n"
+        "where r.on_lost = 'retry' and t.attempt < r.max_attempts order by t.expires_at;",
     ),
     planted(
         "reaper-never-gets-over-its-caution",

@@ -27,8 +27,8 @@ _QUOTAS = (
         (
             Edit(
                 _STORE,
-                '            if await tx.fetch("put_quota", **values):\n',
-                '            self._new = await tx.fetch("put_quota", **values)\n            if self._new:\n',
+                "            if await _put(tx, kind, id, kept, owner):\n",
+                "            self._new = await _put(tx, kind, id, kept, owner)\n            if self._new:\n",
             ),
             Edit(
                 _STORE,
@@ -40,9 +40,9 @@ _QUOTAS = (
     planted(
         "quota-of-a-kind-goes-before-that-of-a-scope",
         "quota",
-        _SQL,
-        "select rows.kind, rows.id, coalesce(own.definition, general.definition)\n",
-        "select rows.kind, rows.id, coalesce(general.definition, own.definition)\n",
+        _CORE,
+        "return own or general\n",
+        "return general or own\n",
     ),
     planted(
         "runs-at-work-do-not-count-for-a-quota",
