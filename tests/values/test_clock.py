@@ -46,7 +46,6 @@ async def test_ids_tell_the_time_of_the_database_on_any_host(new_postgres_url: s
         hosts.ahead = -ahead  # it jumps, and is noticed by whoever asks for the time
         now = await store.now()
         jumped = [await put(store, id=store.new_id()) for _ in range(3)]
-        assert (ids, jumped) == (sorted(ids), sorted(jumped))
         assert all(abs(time_of(id) - now // 1_000) < MINUTE_MS for id in (*ids, *jumped))
         await store.close()
 

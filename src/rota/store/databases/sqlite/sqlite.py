@@ -66,6 +66,7 @@ class SqliteTx:
         """Wrap a connection. Without a `file`, as of a database in memory, nothing is looked at but the connection."""
         self.hot: HotForms = SqliteHotForms(self)
         self.connection = connection
+        self.has_place = True
         self.file = file
         self.woken: set[str | None] = set()
         self.micros = clock.micros
@@ -164,8 +165,10 @@ class SqliteTx:
 
     @property
     def is_stale(self) -> bool:
-        """Return whether another connection of this process has found that out."""
-        return self.file is not None and self.file.is_stale
+        """Return whether to open the file anew: another connection of this process has found that out, or its place
+        could not be recorded.
+        """
+        return self.file is not None and (self.file.is_stale or not self.has_place)
 
     def lose_file(self, error: FileReplaced) -> None:
         """Let everybody in this process close it; whoever calls this closes this connection."""
@@ -277,11 +280,9 @@ class _Connections:
     def _open_writer(self, drop: Callable[[], None]) -> SqliteTx:
         # Made once: where a file was deleted, an empty one would only be in the way of whoever puts it back.
         flags = apsw.SQLITE_OPEN_CREATE if self._opened is None else 0
-        if flags:
-            _create_private(self._path)
         tx = self._open(flags, f"{_PRAGMAS}; {_CHECKPOINT}", drop)
         self._opened = identity(self._path)
-        _enter(tx.connection, self._path, self._clock.micros())
+        tx.has_place = _enter(tx.connection, self._path, self._clock.micros())
         return tx
 
     def _reader(self) -> ServingThread:
@@ -297,7 +298,11 @@ class _Connections:
 
     def _open(self, flags: int, pragmas: str, drop: Callable[[], None]) -> SqliteTx:
         def connect() -> apsw.Connection:
+            is_new = not os.path.exists(self._path)
             connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | flags)
+            if is_new:  # for its owner only, because payloads may be secret; SQLite gives its log the same mode
+                with contextlib.suppress(OSError):
+                    os.chmod(self._path, 0o600)
             # Before the first statement, which may meet a lock already.
             connection.set_busy_handler(patience)
             # A plan that may depend on a bound value is made again for each value, which costs more than all else.
@@ -329,20 +334,17 @@ class _Connections:
         self._opened = None
 
 
-def _create_private(path: str) -> None:
-    """Create a missing file that only its owner may read: payloads may be secret. SQLite's other files follow it."""
-    with contextlib.suppress(OSError):  # it exists; or it cannot be made, which SQLite says better
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+def _enter(connection: apsw.Connection, path: str, now: int) -> bool:
+    """Begin an epoch if the last one was in another file: this may be a backup that was put back.
 
-
-def _enter(connection: apsw.Connection, path: str, now: int) -> None:
-    """Begin an epoch if the last one was in another file: this may be a backup that was put back."""
+    Return whether the file says where it is; not if it cannot be written to, because of a full disk for example.
+    """
     if not connection.execute("select 1 from sqlite_master where name = 'rota_epoch'").fetchall():
-        return
+        return True
     place = "{}/{}".format(*identity(path) or ("", ""))
     last = connection.execute(epoch.LAST).fetchone()
     if epoch.following(last, place) is None:
-        return
+        return True
     connection.execute("begin immediate")
     try:
         last = connection.execute(epoch.LAST).fetchone()  # again: of several processes, one begins it
@@ -350,9 +352,14 @@ def _enter(connection: apsw.Connection, path: str, now: int) -> None:
         if number is not None:
             begun = (number, epoch.floor_of(number), place, now)
             connection.execute("insert into rota_epoch (epoch, floor, place, since) values (?, ?, ?, ?)", begun)
-            epoch.tell(number, last, place)
-    finally:
         connection.execute("commit")
+    except apsw.Error:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        return False
+    if number is not None:
+        epoch.tell(number, last, place)
+    return True
 
 
 _shared: weakref.WeakValueDictionary[str, _Connections] = weakref.WeakValueDictionary()
