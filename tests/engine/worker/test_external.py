@@ -14,6 +14,7 @@ from rota import LeaseLost, Outcome, RunError, RunState
 from rota.client.client import Order
 from rota.core.external.external import Assignment
 from rota.core.progress.steps import StepState
+from rota.core.runs.claim import OrderedRequest
 from rota.core.runs.error_fingerprint import fingerprint_of
 from rota.core.workers.worker import WorkerState
 from rota.errors import (
@@ -217,6 +218,22 @@ async def test_those_with_needs_and_the_others_are_claimed_by_age(either: Harnes
         await put(either, job)
         either.clock.advance("1ms")
     assert [(await take(either, "outside", labels=["gpu"])).job for _ in jobs] == list(jobs)
+
+
+async def test_new_requirements_of_others_do_not_keep_a_claim_from_its_run(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come between what the claim has read of requirements and what it takes."""
+    await declare(either)
+    run_id = await put(either)
+    claim = either.store.claim_assigned
+
+    async def claim_later(request: OrderedRequest) -> Any:
+        await put(either, only_workers=["somebody else"])
+        return await claim(request)
+
+    monkeypatch.setattr(either.store, "claim_assigned", claim_later)
+    assert (await take(either)).run_id == run_id
 
 
 @pytest.mark.parametrize("replicas", [2, "all"])

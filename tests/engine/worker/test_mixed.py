@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from itertools import pairwise
@@ -177,3 +178,55 @@ async def test_a_worker_without_a_free_slot_keeps_nobody_from_a_run(postgres_url
         await other.transact(look)
         await idle.stop()
         await full.stop()
+
+
+async def test_a_hint_between_the_looks_into_several_queues_is_heard(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run comes into a queue that was looked at already, while the worker has not yet looked into the last one."""
+    await declare(either)
+    begun = asyncio.Event()
+
+    @either.app.job(queue="a")
+    async def late() -> None:
+        begun.set()
+
+    await either.store.save_jobs(either.app.registry.definitions())
+    looked: list[str] = []
+
+    class Late(Store):
+        async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
+            answer = await super().claim_in_order(request)
+            queues = [ask.queue for ask in request.asks]
+            looked.extend(queues)
+            if looked == ["a"]:
+                await either.enqueue(late)
+                worker.wake()
+            return answer
+
+    config = msgspec.structs.replace(either.config, concurrency=1, poll=timedelta(hours=1))
+    registry = either.app.registry
+    info = worker_info(registry, config, "several", ["a", "b", "c"])
+    worker = Worker(Late(either.store.database), registry, info, config)
+    monkeypatch.setattr(either.store, "listen", lambda _heard: lambda: None)
+    await worker.start()
+    await asyncio.wait_for(begun.wait(), 5)
+    await worker.stop()
+
+
+async def test_new_requirements_do_not_hold_up_claims(either: Harness) -> None:
+    await declare(either)
+    run = await either.enqueue("plain")
+
+    class Restless(Store):
+        made = 0
+
+        async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
+            self.made += 1
+            assert self.made < 20
+            await either.enqueue("plain", {"only_workers": [f"nobody {self.made}"]})
+            return await super().claim_in_order(request)
+
+    worker = a_worker(either, Restless(either.store.database))
+    assert await worker.drain_once() == [run.id]
+    await worker.stop()

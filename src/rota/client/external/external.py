@@ -209,6 +209,7 @@ class ExternalClient:
             solo=SUSPECTS,
             met=met_by(claimer.info, arrival.requirements),
             needs=frozenset(arrival.requirements),
+            partial=True,
         )
         assignments: list[Assignment] = []
         for queue in claimer.info.queues:

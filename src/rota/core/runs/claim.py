@@ -111,7 +111,8 @@ class OrderedRequest(msgspec.Struct, frozen=True):
 
     `slots` are the free ones, for runs that must begin at once; it is 0 while the worker has others to begin before.
     `needs` are the ids of all requirements from which `met` was worked out. Within one priority, a claim of several
-    runs may pass over a run of another kind that is older by up to `slack` µs; 0 keeps the order exactly.
+    runs may pass over a run of another kind that is older by up to `slack` µs; 0 keeps the order exactly. `partial`:
+    claim what there is for the worker also if there are requirements that it does not know yet.
     """
 
     worker_id: str
@@ -124,6 +125,7 @@ class OrderedRequest(msgspec.Struct, frozen=True):
     met: MetRequirements = MetRequirements()
     needs: frozenset[str] = frozenset()
     slack: int = 0
+    partial: bool = False
 
     def limited(self, queue: str, slots: int, before: Position = END) -> LimitedRequest:
         who = (self.worker_id, self.name, (queue,), self.known, self.lease)

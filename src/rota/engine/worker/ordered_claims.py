@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from rota.core.runs.claim import OrderedRequest, QueueRequest
 from rota.core.workers.requirements import MetRequirements, met_by
 from rota.core.workers.worker import WorkerInfo
@@ -53,15 +55,17 @@ class InOrder:
     ) -> OrderedClaims:
         """Claim plain runs, and others into at most `slots` free slots; `exact`: in the very order of their ages."""
         self._look_at = now + _LOOK_EVERY
-        while True:
-            request = OrderedRequest(
-                info.id, info.name, asks, known, self._lease, max(0, slots), self.suspects.level, self._met,
-                self._needs, 0 if exact else _SLACK,
-            )  # fmt: skip
-            answer = await self._store.claim_in_order(request)
-            if not answer.learn:
-                break
+        request = OrderedRequest(
+            info.id, info.name, asks, known, self._lease, max(0, slots), self.suspects.level, self._met,
+            self._needs, 0 if exact else _SLACK,
+        )  # fmt: skip
+        answer = await self._store.claim_in_order(request)
+        if answer.learn:
             await self._learn(info)
+            # Once: where new requirements come all the time, it would learn and never claim.
+            request = msgspec.structs.replace(request, met=self._met, needs=self._needs, partial=True)
+            answer = await self._store.claim_in_order(request)
+            answer.missed = answer.missed or answer.learn  # what is new again is learnt soon
         self._mixed, self.held_up = answer.mixed, answer.held_up
         self.suspects.remember(answer.others)
         return answer

@@ -155,7 +155,6 @@ class Worker:
 
     async def _claiming(self) -> None:
         while not self._stopping:
-            self._wake.clear()  # before claiming: a wake meanwhile must lead to another claim
             try:
                 await self._look_for_cancels()
                 rest = await self.step()
@@ -169,6 +168,8 @@ class Worker:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(rest):
                         await self._wake.wait()
+                # Before a look, which may take several claims: a wake during any of them must lead to another look.
+                self._wake.clear()
 
     async def _look_for_cancels(self) -> None:
         """Read cancel requests at the poll interval; the heartbeat brings them too, but later."""

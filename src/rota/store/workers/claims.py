@@ -36,9 +36,10 @@ class OrderedClaims(msgspec.Struct):
     """Result of a claim in one order.
 
     `plain` runs may be kept for later, `others` begin at once. `learn`: there are requirements that the worker does not
-    know, and nothing was claimed. `mixed`: other than plain runs wait. `held_up`: a queue's first run must begin at
-    once, and no slot is free. `left`: queues in which there may be more. `missed`: somebody else was at runs that came
-    first. `shut` and `emptied` as of `LimitedClaims`. `took`: how many seconds it went through plain runs.
+    know; nothing was claimed, unless the request was `partial`. `mixed`: other than plain runs wait. `held_up`: a
+    queue's first run must begin at once, and no slot is free. `left`: queues in which there may be more. `missed`:
+    somebody else was at runs that came first. `shut` and `emptied` as of `LimitedClaims`. `took`: how many seconds it
+    went through plain runs.
     """
 
     plain: list[Claim] = []
@@ -57,10 +58,11 @@ async def claim(tx: Tx, request: OrderedRequest, monotonic: Callable[[], float])
     """Claim, of each queue, from the source whose first run comes first, up to the first run of the next source."""
     began = monotonic()
     heads = await tx.hot.heads(request)
-    if heads.needs != request.needs:
+    learn = heads.needs != request.needs
+    if learn and not request.partial:
         return OrderedClaims(learn=True)
     claiming = _Claiming(tx, request, heads, monotonic)
-    claiming.answer.took = monotonic() - began
+    claiming.answer.took, claiming.answer.learn = monotonic() - began, learn
     for ask in request.asks:
         await claiming.claim(ask)
     return claiming.answer
