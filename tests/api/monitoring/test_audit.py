@@ -91,6 +91,8 @@ async def furnish(app: Rota, client: Client) -> list[tuple[str, str, Any]]:
         ("DELETE", "/quotas/tenant", None),
         ("PUT", "/quotas/tenant/7", {"max_concurrency": 5}),
         ("DELETE", "/quotas/tenant/7", None),
+        ("POST", "/scopes/tenant/7/pause", {"reason": "moved"}),
+        ("POST", "/scopes/tenant/7/resume", None),
         ("PUT", "/expectations/job/boom", {"start_within": "5m"}),
         ("PATCH", "/expectations/job/boom", {"start_within": "6m"}),
         ("DELETE", "/expectations/job/boom", None),
