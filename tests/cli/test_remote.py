@@ -120,6 +120,7 @@ def test_jobs_and_queues(rota: Rotas) -> None:
         ("job", "pause", "greet", "--reason", "r"),
         ("job", "resume", "greet"),
         ("job", "stats", "greet"),
+        ("run", "enqueue", "greet"),
         ("job", "cancel", "greet", "--yes"),
         ("queue", "pause", "default"),
         ("queue", "ls"),
@@ -241,6 +242,7 @@ job delete ping
 job retry look
 job bulk resume --name look --yes
 job cancel greet --yes
+job resume greet
 queue list
 queue pause default
 queue resume default
@@ -248,6 +250,8 @@ quota update account/42 --max-concurrency 3 --rate 10/1m
 quota list
 quota get account/42
 quota delete account/42
+scope pause account/42 --reason moved
+scope resume account/42
 expectation update --job greet --start-within 5m --max-failures 3
 expectation list
 expectation get --job greet
