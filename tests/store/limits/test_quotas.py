@@ -123,6 +123,20 @@ async def test_nothing_begins_once_a_first_pause_has_answered(
     await finish_all(second, begun)
 
 
+async def test_a_first_pause_and_first_numbers_at_once_are_both_kept(
+    store: Store, second: Store, clock: ManualClock
+) -> None:
+    await store.quotas.update("tenant", "known", quota_of(max_concurrency=1), "me")
+    clock.advance(MINUTE)  # so that everybody knows that there are quotas
+    for n in range(20):
+        await asyncio.gather(
+            store.quotas.pause("tenant", str(n), "a move", "me"),
+            second.quotas.update("tenant", str(n), quota_of(max_concurrency=5), "me"),
+        )
+    found = [await store.quotas.get("tenant", str(n)) for n in range(20)]
+    assert [(quota.paused, quota.max_concurrency) for quota in found if quota] == [(True, 5)] * 20
+
+
 async def test_a_pause_waits_only_if_somebody_may_not_know_of_quotas(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,7 +144,7 @@ class QuotaStore:
         async def body(tx: Tx) -> QuotaOf | None:
             # The pause of a scope outlasts the numbers that are set meanwhile: only `resume` ends it. That of a kind
             # is a number itself, 0, and cannot be resumed: the next one replaces it.
-            stored, _ = await _lock(tx, kind, id)
+            stored, _ = await _lock(tx, kind, id, reserve=True)
             kept = pause_of(quota, stored.reason) if id and stored is not None and stored.paused else quota
             if await _put(tx, kind, id, kept, owner):
                 await audit.note(tx, "quota", _label(kind, id), "set", owner, msgspec.to_builtins(quota))
@@ -159,7 +159,7 @@ class QuotaStore:
         """
 
         async def body(tx: Tx) -> QuotaOf:
-            stored, owner = await _lock(tx, kind, id)
+            stored, owner = await _lock(tx, kind, id, reserve=True)
             if stored is None or not stored.paused:
                 await _put(tx, kind, id, pause_of(stored, reason), owner or actor or _NOBODY)
                 await audit.note(tx, "quota", _label(kind, id), "paused", actor, {"reason": reason})
@@ -261,10 +261,16 @@ class QuotaStore:
         self._database.notify({None})
 
 
-async def _lock(tx: Tx, kind: str, id: str) -> tuple[Quota | None, str | None]:
-    """Return the quota and its owner, its row locked until the transaction ends."""
+async def _lock(tx: Tx, kind: str, id: str, *, reserve: bool = False) -> tuple[Quota | None, str | None]:
+    """Return the quota and its owner, its row locked until the transaction ends.
+
+    Without a row nothing could be locked, so whoever will put one has it reserved.
+    """
+    if reserve:
+        await tx.fetch("reserve_quota", kind=kind, id=id)
     for text, owner in await tx.fetch("lock_quota", kind=kind, id=id):
-        return _quota(text), owner
+        if text is not None:
+            return _quota(text), owner
     return None, None
 
 

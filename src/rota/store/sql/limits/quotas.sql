@@ -23,9 +23,13 @@ order by scope_kind, scope_id;
 select definition, owner from rota_quota
 where scope_kind = :kind and scope_id = :id and definition is not null;
 
+-- name: reserve_quota
+-- A row to lock where there is none: of two who set the first quota of a scope, the second must see the other's.
+insert into rota_quota (scope_kind, scope_id, definition, owner, changed_at, settled) values (:kind, :id, null, '', :now, 1)
+on conflict (scope_kind, scope_id) do nothing;
+
 -- name: lock_quota
-select definition, owner from rota_quota
-where scope_kind = :kind and scope_id = :id and definition is not null {for_update};
+select definition, owner from rota_quota where scope_kind = :kind and scope_id = :id {for_update};
 
 -- name: put_quota
 -- Nothing changes, and there is nothing to settle, if it says so already; or if code says so, and a person otherwise.
