@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rota.core.jobs.job import JobDefinition, require_flat
+from rota.core.jobs.job import JobDefinition, JobKind, require_flat
 from rota.core.jobs.status import JobFacts
 from rota.core.runs.run import Enqueued, NewRun, Run
 from rota.core.schedules.schedule import NewSchedule, Schedule
@@ -301,7 +301,7 @@ async def _require_flat(tx: Tx, definition: JobDefinition) -> None:
         return
     names = [(name,) for name in sorted({part.job for part in definition.pipeline})]
     texts = [text for _, text in await tx.fetch("job_definitions", names)]
-    texts += [text for (text,) in await tx.fetch("stored_pipelines")]
+    texts += [text for (text,) in await tx.fetch("newest_of_kind", kind=JobKind.PIPELINE.value)]
     require_flat(definition, [msgspec.json.decode(text, type=JobDefinition) for text in texts])
 
 

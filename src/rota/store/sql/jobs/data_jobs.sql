@@ -13,9 +13,9 @@ where owner <> 'code' and kind in ('http', 'command') and (dropped_at is null or
 select j.definition from {rows name text, version int}
 join rota_job j on j.name = rows.name and j.version = rows.version;
 
--- name: stored_pipelines
+-- name: newest_of_kind
 select j.definition from rota_job j
-where j.kind = 'pipeline'
+where j.kind = :kind
     and j.version = (select max(version) from rota_job where name = j.name and dropped_at is null);
 
 -- name: job_versions
