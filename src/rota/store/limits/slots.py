@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from rota.core.limits.turns import Candidate, KeyHead, SlotGrant, hand_out, in_turn
-from rota.core.runs.claim import END, NIL_ID, SUSPECTS, Claim, LimitedRequest, Position, WaitingRun
+from rota.core.runs.claim import END, SUSPECTS, Claim, LimitedRequest, Position, WaitingRun
 from rota.store.databases.database import Row, Tx
 from rota.store.limits import rates
 from rota.store.limits.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
@@ -39,9 +39,9 @@ async def heads(tx: Tx, request: LimitedRequest) -> list[KeyHead]:
     return await tx.hot.open_keys(request, request.slots + _COMPARED)
 
 
-def position(head: KeyHead) -> Position:
-    """Return where the first run under a key is in the one order of all kinds of runs."""
-    return Position(head.rank, 1, head.run_at, head.run_id or NIL_ID)
+def positions(heads: Sequence[KeyHead]) -> list[Position]:
+    """Return where the first runs under these keys are in the one order of all kinds of runs."""
+    return [Position(head.rank, 1, head.run_at, head.run_id) for head in heads if head.run_id is not None]
 
 
 async def claim(tx: Tx, request: LimitedRequest, open_keys: Sequence[KeyHead] | None = None) -> LimitedClaims:
@@ -95,8 +95,9 @@ async def _lock(tx: Tx, found: Sequence[KeyHead], most: int, before: Position) -
     Looked at again by the statement that locks them: one that was shut meanwhile is left alone.
     """
     empty = [head.key for head in found if head.run_id is None]
-    in_time = [head for head in found if head.run_id is not None and position(head) < before]
-    chosen = [*in_turn(in_time)[:most], *empty[:_COMPARED]]
+    in_time = {place.run_id for place in positions(found) if place < before} if before is not END else None
+    waiting = found if in_time is None else [head for head in found if head.run_id in in_time]
+    chosen = [*in_turn(waiting)[:most], *empty[:_COMPARED]]
     # In the order of keys, though none is waited for.
     locked = allowed(await tx.fetch("lock_open_limits", [(key,) for key in sorted(chosen)]))
     return {key: locked[key] for key in chosen if key in locked}

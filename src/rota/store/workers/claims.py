@@ -115,7 +115,7 @@ class _Claiming:
         request = self._request.restricted(queue, 1)
         restricted = await requirements.first(self._tx, request) if request.met else None
         alone = [position for position in (self._heads.solo.get(queue), restricted) if position is not None]
-        limited = [slots.position(key) for key in open_keys if key.run_id is not None]
+        limited = slots.positions(open_keys)
         plain = [self._heads.plain[queue]] if queue in self._heads.plain else []
         found = {Source.PLAIN: plain, Source.RESTRICTED: alone, Source.LIMITED: limited}
         return {source: min(positions) for source, positions in found.items() if positions}
