@@ -99,7 +99,7 @@ class CoordinationGenerator:
         first = SetQuota(at + self._random.uniform(0.3, 1), client, "tenant", None, turns[0])
         other = SetQuota(at + self._random.uniform(1, 2), client, "tenant", None, turns[1])
         one_more = Enqueue(at + self._random.uniform(2, 3), client, "plain", ["ok:1"], {"scope": _QUOTED[0]})
-        lost = Strike(at, client, "lost_reply", self._random.randrange(2), "QuotaStore.update")
+        lost = Strike(at, client, "lost_reply", self._random.randrange(2), "QuotaStore._change")
         return [many, first, other, one_more, *([lost] if self._chance(0.5) else ())]
 
     def _quota(self) -> SetQuota:

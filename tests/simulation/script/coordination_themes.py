@@ -184,9 +184,9 @@ QUOTAS = CoordinationTheme(
     kinds=("aimed", "aimed", "aimed", "aimed", "kill", "stop", "freeze", "hush"),
     freezes=(4.0, 12.0),
     aims=(
-        *(("client-1", "QuotaStore.update", "lost_reply"), ("client-2", "QuotaStore.update", "lost_reply")) * 3,
-        ("client-1", "QuotaStore.update", "repeated"),
-        ("client-1", "QuotaStore.delete", "lost_reply"),
+        *(("client-1", "QuotaStore._change", "lost_reply"), ("client-2", "QuotaStore._change", "lost_reply")) * 3,
+        ("client-1", "QuotaStore._change", "repeated"),
+        ("client-1", "QuotaStore._change", "lost_reply"),
         ("client-1", "QuotaStore._settle", "lost_reply"),
         ("client-2", "QuotaStore._settle", "refused"),
         ("engine", "Store.claim_limited", "lost_reply"),

@@ -243,8 +243,8 @@ _WORK = (
         "worker-waits-for-hints-only",
         "P19",
         _WORKER,
-        "return _AGAIN if answer.missed else self._config.poll.total_seconds()",
-        "return _AGAIN if answer.missed else 86_400.0",
+        "rest = min(poll, self._again) if missed else poll\n",
+        "rest = min(poll, self._again) if missed else 86_400.0\n",
     ),
     planted(
         "worker-is-never-told-to-cancel",
