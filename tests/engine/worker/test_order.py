@@ -172,3 +172,29 @@ async def test_the_oldest_run_under_a_key_is_not_passed_over_however_many_keys_w
     for _ in others:
         await begin_one(worker, fleet)
     await worker.stop()
+
+
+@pytest.mark.parametrize("first", ["quiet", "mixed"])
+async def test_a_look_at_one_queue_tells_nothing_of_another(
+    either: Harness, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With fewer free slots than queues a claim asks one queue; what must begin at once may wait in the other."""
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 1)  # as if they took no time
+    monkeypatch.setattr(Worker, "_appetite", lambda _worker, _target: 1)
+    queues = sorted(("quiet", "mixed"), key=lambda queue: queue != first)
+
+    async def work() -> None: ...
+
+    either.app.job(name="quiet", queue="quiet")(work)
+    either.app.job(name="plain", queue="mixed")(work)
+    either.app.job(name="solo", queue="mixed", on_lost="fail")(work)
+    await either.store.save_jobs(either.app.registry.definitions())
+    jobs = {(await either.enqueue(job, {"priority": 0})).id: job for job in ("quiet", "quiet", "plain", "plain")}
+    jobs[(await either.enqueue("solo", {"priority": 10})).id] = "solo"
+    config = msgspec.structs.replace(either.config, concurrency=1)
+    worker = Worker(either.store, either.app.registry, worker_info(either.app.registry, config, NAME, queues), config)
+    begun: list[str] = []
+    while len(begun) < len(jobs):
+        begun += await worker.drain_once()
+    assert [jobs[run] for run in begun if jobs[run] != "quiet"] == ["solo", "plain", "plain"]
+    await worker.stop()

@@ -51,8 +51,12 @@ class OrderChecks:
                     yield "P30", f"{change.run_id[-6:]} (rank {place.rank}) was claimed before {seen}"
 
     def _comes_before(self, seen: Seen, claimed: Place, change: Change) -> bool:
-        """Any worker that knows its job may have it: one of a job that this worker has claimed before."""
+        """Any worker that knows its job may have it: one of a job that this worker has claimed before.
+
+        What a claim continues after is decided when it is sent: of what began to wait on its way it knows nothing.
+        """
         place = seen.place
+        asked_at = change.at if change.asked_at is None else change.asked_at
         return (
             place is not None
             and place.hold == _OPEN
@@ -60,5 +64,5 @@ class OrderChecks:
             and place.queue == claimed.queue
             and place.rank < claimed.rank
             and seen.job in self._jobs[change.worker]
-            and change.at - self._since.get(seen.id, change.at) > _A_WHILE
+            and asked_at - self._since.get(seen.id, asked_at) > _A_WHILE
         )

@@ -110,27 +110,27 @@ class Gate:
         return answer
 
     async def _operate_as(self, name: str, kind: Kind, work: Work[T], repeatable: bool) -> T:
-        world, node = self._world, self._node
+        world, node, asked_at = self._world, self._node, self._world.loop.time()
         await self._travel()
         blow = world.blow_for(node, name)
         if blow == "crash_before":
             await self._die()
         if blow == "late":
-            world.later(self._random.random() * _LATE, lambda: self._do(kind, work, name, repeatable))
+            world.later(self._random.random() * _LATE, lambda: self._do(kind, work, name, repeatable, asked_at))
         if blow in ("refused", "late") or world.is_away(node, name):
             raise Unavailable("the database cannot be reached")
-        answer = self._do(kind, work, name, repeatable)
+        answer = self._do(kind, work, name, repeatable, asked_at)
         if blow == "crash_after":
             await self._die()
         if blow == "lost_reply" or (blow == "repeated" and not repeatable):
             raise Unavailable("the connection broke before the answer")
         if blow == "repeated":
-            first, answer = answer, self._do(kind, work, name, repeatable)
+            first, answer = answer, self._do(kind, work, name, repeatable, asked_at)
             world.checker.repeated(name, first, answer)
         await (self._world.loop.rest(SLOW) if blow == "slow" else self._travel())
         return answer()
 
-    def _do(self, kind: Kind, work: Work[T], name: str, repeatable: bool) -> Callable[[], T]:
+    def _do(self, kind: Kind, work: Work[T], name: str, repeatable: bool, asked_at: float) -> Callable[[], T]:
         """Whatever comes of it reaches the caller later, if at all."""
         try:
             result = self._world.backend.do(kind, work, repeatable=repeatable)
@@ -142,7 +142,7 @@ class Gate:
 
             return fail
         if kind in ("transact", "alone"):
-            self._world.committed(self._node, name)
+            self._world.committed(self._node, name, asked_at)
         return lambda: result
 
     async def _travel(self) -> None:

@@ -127,7 +127,9 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a commit did to one run. `now` is the database's clock in microseconds, `at` the seconds that passed."""
+    """What a commit did to one run. `now` is the database's clock in microseconds, `at` the seconds that passed;
+    `asked_at` is when its process sent the operation, which may have been on its way for seconds.
+    """
 
     at: float
     now: int
@@ -136,6 +138,7 @@ class Change(msgspec.Struct, frozen=True):
     op: str
     before: Seen | None
     after: Seen | None
+    asked_at: float | None = None
 
     @property
     def run_id(self) -> str:

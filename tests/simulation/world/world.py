@@ -337,7 +337,7 @@ class World:
         now = self.loop.time()
         return any(self._away.get(name, 0.0) > now for name in (node.name, None, f"{node.name} {op}"))
 
-    def committed(self, node: Node, op: str) -> None:
+    def committed(self, node: Node, op: str, asked_at: float | None = None) -> None:
         self.latest_micros = max(self.latest_micros, self.clock.micros())
         worker = node.worker_id if isinstance(node, Process) else ""
         if not self.backend.changed():
@@ -348,7 +348,7 @@ class World:
             list(self.note_observer.changes(op)),
         )  # first: a report is compared with these
         for before, after in self.observer.changes():
-            change = Change(self.loop.time(), self.clock.micros(), node.name, worker, op, before, after)
+            change = Change(self.loop.time(), self.clock.micros(), node.name, worker, op, before, after, asked_at)
             self.changes.append(change)
             made.append(change)
             self.checker.changed(change)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Retry, Rota, RunState
+from rota.core.runs.claim import QueueRequest
 from rota.engine.worker.worker import Worker
 from rota.testing import Harness, adrain, drain
 
@@ -105,10 +106,12 @@ async def test_a_run_that_ends_while_more_is_being_claimed_counts_as_claimed(
 
     look = Worker._claim_in_order
 
-    async def look_when_all_have_ended(worker: Worker, wanted: int, now: float, *, exact: bool) -> float:
+    async def look_when_all_have_ended(
+        worker: Worker, asks: tuple[QueueRequest, ...], now: float, *, exact: bool
+    ) -> float:
         while worker.active:
             await asyncio.sleep(0)
-        return await look(worker, wanted, now, exact=exact)
+        return await look(worker, asks, now, exact=exact)
 
     monkeypatch.setattr(Worker, "_claim_in_order", look_when_all_have_ended)
     run = await harness.enqueue("first")

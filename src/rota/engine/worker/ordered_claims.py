@@ -24,6 +24,9 @@ class InOrder:
     A worker that buffers claims plain runs alone, and looks for others from time to time. While there are any
     (`mixed`), and whenever nothing is buffered, each of its claims is of all kinds. `held_up`: a run comes first that
     must begin at once; the buffer is drained for it.
+
+    `_look_at` is kept for each queue: with fewer free slots than queues a claim asks some queues only, and says nothing
+    about what waits in the others.
     """
 
     def __init__(self, store: Store, lease: int) -> None:
@@ -31,17 +34,16 @@ class InOrder:
         self._lease = lease
         self._needs: frozenset[str] = frozenset()
         self._met = MetRequirements()
-        self._look_at = 0.0
-        self._mixed = False
+        self._look_at: dict[str, float] = {}
         self.held_up = False
         self.suspects = Suspects()
 
-    def due(self, now: float) -> bool:
-        """Return whether to look for all kinds of runs although there is plain work."""
-        return self._mixed or now >= self._look_at
+    def due(self, asks: tuple[QueueRequest, ...], now: float) -> bool:
+        """Return whether to look for all kinds of runs in these queues although there is plain work."""
+        return any(now >= self._look_at.get(ask.queue, 0.0) for ask in asks)
 
     def look_soon(self) -> None:
-        self._look_at = 0.0
+        self._look_at.clear()
 
     async def claim(
         self,
@@ -54,7 +56,6 @@ class InOrder:
         exact: bool,
     ) -> OrderedClaims:
         """Claim plain runs, and others into at most `slots` free slots; `exact`: in the very order of their ages."""
-        self._look_at = now + _LOOK_EVERY
         request = OrderedRequest(
             info.id, info.name, asks, known, self._lease, max(0, slots), self.suspects.level, self._met,
             self._needs, 0 if exact else _SLACK,
@@ -66,7 +67,8 @@ class InOrder:
             request = msgspec.structs.replace(request, met=self._met, needs=self._needs, partial=True)
             answer = await self._store.claim_in_order(request)
             answer.missed = answer.missed or answer.learn  # what is new again is learnt soon
-        self._mixed, self.held_up = answer.mixed, answer.held_up
+        self.held_up = answer.held_up
+        self._look_at.update((ask.queue, now if answer.mixed else now + _LOOK_EVERY) for ask in asks)
         self.suspects.remember(answer.others)
         return answer
 

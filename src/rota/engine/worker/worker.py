@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from rota.config import Config
-from rota.core.runs.claim import PLAIN, Claim, ClaimRequest
+from rota.core.runs.claim import PLAIN, Claim, ClaimRequest, QueueRequest
 from rota.core.runs.outcome import Report
 from rota.core.states import Outcome
 from rota.core.workers.worker import WorkerInfo, inbox_of
@@ -202,33 +202,32 @@ class Worker:
         if wanted <= 0:
             self._more = True
             return self._config.poll.total_seconds()
-        if target and not self._in_order.due(now):
-            return await self._claim_plain(wanted, now)
-        return await self._claim_in_order(wanted, now, exact=not target)
+        asks = self._operator_settings.positions.requests(wanted, now, exact=not target)
+        if target and not self._in_order.due(asks, now):
+            return await self._claim_plain(asks, now)
+        return await self._claim_in_order(asks, now, exact=not target)
 
     def _learn_jobs(self) -> None:
         """Publish the jobs known now with the next heartbeat."""
         self.info = self._operator_settings.set_jobs(tuple(self._known))
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=False)
 
-    async def _claim_plain(self, wanted: int, now: float) -> float:
+    async def _claim_plain(self, asks: tuple[QueueRequest, ...], now: float) -> float:
         """Claim plain runs only. Whether others wait is looked at in between, and before the worker rests."""
         positions = self._operator_settings.positions
-        requests = positions.requests(wanted, now)
-        request = ClaimRequest(self.info.id, requests, self._known, in_micros(self._config.lease), PLAIN)
+        request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), PLAIN)
         claims = await self._store.claim(request)
-        if positions.learn(requests, claims, self._clock.monotonic() - now):
+        if positions.learn(asks, claims, self._clock.monotonic() - now):
             self._in_order.look_soon()
         self._more = True
         self._accept(claims, now)
         return 0
 
-    async def _claim_in_order(self, wanted: int, now: float, *, exact: bool) -> float:
+    async def _claim_in_order(self, asks: tuple[QueueRequest, ...], now: float, *, exact: bool) -> float:
         """Claim the first runs of all kinds. Other than plain ones are never buffered: they go into free slots."""
         positions, slots = self._operator_settings.positions, 0 if self._buffer else self._free()
-        requests = positions.requests(wanted, now, exact=exact)
-        answer = await self._in_order.claim(self.info, self._known, requests, slots, now, exact=exact)
-        exhausted = positions.learn(requests, answer.plain, answer.took, answer.left)
+        answer = await self._in_order.claim(self.info, self._known, asks, slots, now, exact=exact)
+        exhausted = positions.learn(asks, answer.plain, answer.took, answer.left)
         self._more = answer.held_up or not exhausted
         if answer.shut:
             self.rate_shut()
