@@ -57,7 +57,7 @@ class Life:
             "catch_up": catch_up,
             "overlap": pick(["skip", "allow", "queue_one", "cancel_previous"]),
             "failure": pick(["run_new", "skip", "pause"]),
-            "scopes": pick([[], SCOPES[:2], SCOPES[1:], "shops", "shops"]),
+            "scopes": pick([(), SCOPES[:2], SCOPES[1:], "shops", "shops"]),
             "delay": pick(["0s", "0s", "90s"]),
         }
         if self.chance.random() < 0.2:
