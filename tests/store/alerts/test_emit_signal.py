@@ -151,7 +151,8 @@ async def test_what_a_schedule_misses(store: Store, clock: ManualClock) -> None:
     await listen(store)
     clock.advance(minutes(30))
     await plan(store)
-    assert [one for one in await signals(store) if one[0] == "missed"] == [("missed", "s", "s")]
+    # One for each reason: 28 are later than their grace, the last is due together with the newer one that runs.
+    assert [one for one in await signals(store) if one[0] == "missed"] == [("missed", "s", "s")] * 2
 
 
 async def test_what_a_schedule_misses_is_told_to_nobody(store: Store, clock: ManualClock) -> None:

@@ -47,7 +47,10 @@ async def backfill(store: Store, clock: ManualClock, back: int, until: int = 0, 
 
 
 async def away(store: Store, clock: ManualClock, length: int, **options: Any) -> None:
-    """Run one minute, then skip so many minutes of which only the last one is run."""
+    """Run one minute, then skip so many minutes of which only the last one is run.
+
+    The one before it is within its grace, and gives way to the newer one: a range with a reason of its own.
+    """
     await make_schedule(store, job=JOB, catch_up="none", overlap="allow", **options)
     for passed in (1, length):
         clock.advance(minutes(passed))
@@ -57,14 +60,18 @@ async def away(store: Store, clock: ManualClock, length: int, **options: Any) ->
 async def test_missed_plan_times_get_runs_and_leave_their_range(store: Store, clock: ManualClock) -> None:
     await away(store, clock, 10)
     schedule = await get_schedule(store)
-    assert await ranges_of(store, schedule) == [("12:02:00", "12:10:00", 9, "missed")]
+    assert await ranges_of(store, schedule) == [
+        ("12:02:00", "12:09:00", 8, "missed"),
+        ("12:10:00", "12:10:00", 1, "missed"),
+    ]
     done = await backfill(store, clock, 7, 3)
     assert (done.count, done.already, done.pending, done.retried, done.dry_run) == (5, 0, 0, 0, False)
     assert len(done.runs) == 5
     assert done.plan_times[0] == instant(clock.micros() - 7 * MINUTE)
     assert await ranges_of(store, schedule) == [
         ("12:02:00", "12:03:00", 2, "missed"),
-        ("12:09:00", "12:10:00", 2, "missed"),
+        ("12:09:00", "12:09:00", 1, "missed"),
+        ("12:10:00", "12:10:00", 1, "missed"),
     ]
     made = [run for run in await runs_of(store) if "backfill" in run.tags]
     assert [f"{run.plan_time:%H:%M}" for run in made] == ["12:04", "12:05", "12:06", "12:07", "12:08"]
@@ -182,7 +189,10 @@ async def test_plan_times_are_those_of_the_rule_as_it_is(store: Store, clock: Ma
     await edit(store, "s", every("5m"), scopes=[("shop", "a")])
     done = await backfill(store, clock, 11)
     assert done.count == 3  # 12:00 before it was made, 12:05 and 12:10 for a scope that it did not have
-    assert await ranges_of(store, await get_schedule(store)) == [("12:02:00", "12:10:00", 9, "missed")]
+    assert await ranges_of(store, await get_schedule(store)) == [
+        ("12:02:00", "12:09:00", 8, "missed"),
+        ("12:10:00", "12:10:00", 1, "missed"),
+    ]
 
 
 async def test_scopes_that_are_not_alike_part_with_their_range(store: Store, clock: ManualClock) -> None:
@@ -192,7 +202,8 @@ async def test_scopes_that_are_not_alike_part_with_their_range(store: Store, clo
     assert (await backfill(store, clock, 2, 1)).count == 2
     assert sorted(await ranges_of(store, await get_schedule(store))) == [
         ("12:02:00", "12:02:00", 1, "missed"),
-        ("12:02:00", "12:04:00", 3, "missed"),
+        ("12:02:00", "12:03:00", 2, "missed"),
+        ("12:04:00", "12:04:00", 1, "missed"),
     ]
 
 
