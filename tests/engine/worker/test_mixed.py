@@ -71,29 +71,44 @@ async def open_limits(harness: Harness) -> int:
     return await harness.store.database.read(body)
 
 
-@pytest.mark.parametrize("slots", [1, 0])
-async def test_a_limit_under_which_nobody_waits_costs_a_busy_worker_one_look(
-    either: Harness, monkeypatch: pytest.MonkeyPatch, slots: int
+async def leave_an_open_limit(harness: Harness, worker: Worker) -> None:
+    """Run the only run under a limit: it stays open, and nobody waits under it; then let plain runs wait."""
+    await harness.enqueue("limited")
+    assert len(await worker.drain_once()) == 1
+    harness.clock.advance(SECOND)
+    assert await open_limits(harness) == 1
+    for _ in range(60):
+        await harness.enqueue("plain")
+
+
+async def test_a_limit_under_which_nobody_waits_does_not_change_how_a_busy_worker_claims(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buffer(monkeypatch, 5)
     await declare(either)
     store = Noting(either.store)
     worker = a_worker(either, store)
-    await either.enqueue("limited")
-    assert len(await worker.drain_once()) == 1
-    either.clock.advance(SECOND)
-    assert await open_limits(either) == 1
-    if not slots:  # as of a worker whose slots are taken: it shuts them all the same
-        monkeypatch.setattr("rota.engine.worker.worker.Worker._free", lambda self: 0)
-    for _ in range(60):
-        await either.enqueue("plain")
+    await leave_an_open_limit(either, worker)
     store.asked.clear()
-    for _ in range(5):
-        await worker.step()
-    monkeypatch.undo()
-    assert store.asked.count("in order") == 1
+    assert [len(await worker.drain_once()) for _ in range(8)] == [6] * 8
+    assert store.asked == ["in order", *["plain"] * 7]
     assert await open_limits(either) == 0
+    while await worker.drain_once():
+        pass
+    await worker.stop()
+
+
+async def test_a_worker_without_a_free_slot_shuts_a_limit_under_which_nobody_waits(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     buffer(monkeypatch, 5)
+    await declare(either)
+    worker = a_worker(either)
+    await leave_an_open_limit(either, worker)
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "_free", lambda: 0)
+        await worker.step()
+    assert await open_limits(either) == 0
     while await worker.drain_once():
         pass
     await worker.stop()
