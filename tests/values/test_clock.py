@@ -62,6 +62,8 @@ async def test_a_clock_that_is_about_right_is_taken_as_it_is(new_postgres_url: s
     assert store.clock.ahead_ms == HOUR_MS, "a slow answer says nothing new"
     compare(store.clock, id_clock(), id_clock() * 1_000)
     assert store.clock.ahead_ms == 0
+    compare(store.clock, id_clock() + HOUR_MS, id_clock() * 1_000)
+    assert store.clock.ahead_ms == 0, "a clock that was set back meanwhile has measured nothing"
     await store.close()
 
 

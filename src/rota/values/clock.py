@@ -64,6 +64,8 @@ def compare(clock: Clock, before: int, now: int) -> None:
     """
     if isinstance(clock, HostClock):
         after = id_clock()
+        if after < before:
+            return  # it was set back meanwhile: the middle of both is the time of neither clock
         ahead, tolerated = (before + after) // 2 - now // 1_000, max(_TOLERATED, after - before)
         if abs(ahead - clock.ahead_ms) > tolerated:
             clock.ahead_ms = ahead if abs(ahead) > tolerated else 0
