@@ -82,7 +82,7 @@ def test_a_policy_for_one_run_keeps_the_rest_of_the_jobs() -> None:
     assert overrides.retry == RetryPolicy(2, Delays((timedelta(seconds=1),)))
     assert overrides.timeout == timedelta(minutes=1)
     backing_off = msgspec.json.decode(run_of(RICH, backoff=Exponential()).overrides or "", type=Overrides)
-    assert backing_off.retry == RetryPolicy(7, Exponential())
+    assert backing_off.retry == RetryPolicy(7, Exponential(), backoff_given=True)
 
 
 def test_empty_tags_and_metadata_lift_the_jobs() -> None:
